@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// TestI05AnswersAreCompared: whatever is asked of the API server, its answer tells what its clock shows.
+// TestI05AnswersAreCompared: each answer of the API server has the time of its clock.
 func TestI05AnswersAreCompared(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Date", time.Now().Add(time.Hour).UTC().Format(http.TimeFormat))

@@ -16,7 +16,7 @@ import (
 	"github.com/fettle-io/fettle/internal/workload"
 )
 
-// run runs a command with arguments, as main does, and gives what it printed.
+// run runs a command with arguments, as main does, and returns its output.
 func run(t *testing.T, cmd *cobra.Command, args ...string) (string, error) {
 	t.Helper()
 	var out bytes.Buffer
@@ -64,16 +64,16 @@ func TestHelpTellsEveryFlag(t *testing.T) {
 	}
 }
 
-// TestNonsenseOnTheCommandLine is refused before anything is connected to, and the message names
-// the flag and says what to give.
+// TestNonsenseOnTheCommandLine is refused before any connection. The message names the flag and
+// valid values.
 func TestNonsenseOnTheCommandLine(t *testing.T) {
 	cases := map[string]struct {
 		args []string
 		says []string
 	}{
-		"a log level nobody has":      {[]string{"--log-level=loud"}, []string{"--log-level", `"loud"`, "debug, info, warn or error"}},
+		"an unknown log level":        {[]string{"--log-level=loud"}, []string{"--log-level", `"loud"`, "debug, info, warn or error"}},
 		"an empty log level":          {[]string{"--log-level="}, []string{"--log-level", "debug, info, warn or error"}},
-		"a log format nobody has":     {[]string{"--log-format=xml"}, []string{"--log-format", `"xml"`, "json or text"}},
+		"an unknown log format":       {[]string{"--log-format=xml"}, []string{"--log-format", `"xml"`, "json or text"}},
 		"a probe address in words":    {[]string{"--health-probe-bind-address=here"}, []string{"--health-probe-bind-address", `"here"`, ":8081"}},
 		"a metrics port alone":        {[]string{"--metrics-bind-address=8443"}, []string{"--metrics-bind-address", `"8443"`, "0 to serve nothing"}},
 		"a port beyond all ports":     {[]string{"--metrics-bind-address=:65536"}, []string{"--metrics-bind-address"}},
@@ -102,7 +102,7 @@ func TestNonsenseOnTheCommandLine(t *testing.T) {
 		"an unknown dialect":          {[]string{"--dialects=openshift,latin"}, []string{`--dialects has "latin"`, "openshift, cluster-api, nhc"}},
 		"an unknown remediator":       {[]string{"--remediators=reboot"}, []string{`--remediators has "reboot"`, "machine-deletion"}},
 		"nothing to run":              {[]string{"--dialects=", "--remediators="}, []string{"--dialects and --remediators are both empty"}},
-		"a flag nobody has":           {[]string{"--frobnicate"}, []string{"--frobnicate"}},
+		"an unknown flag":             {[]string{"--frobnicate"}, []string{"--frobnicate"}},
 		"an argument":                 {[]string{"now"}, []string{"now"}},
 		"a kubeconfig that is not":    {[]string{"--kubeconfig=/nowhere/config"}, []string{"--kubeconfig", "/nowhere/config"}},
 		"a kubeconfig that is a word": {[]string{"--kubeconfig=" + file(t, "nonsense")}, []string{"--kubeconfig"}},

@@ -13,8 +13,8 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// TestLeaderSendsNothingOnceItsLeaseIsLost: a process that is stopped in the midst of a call, and goes on when another replica leads,
-// may be ahead of each timer. Its connections know the time themselves.
+// TestLeaderSendsNothingOnceItsLeaseIsLost: a suspended process may resume before its timers fire,
+// while another replica leads. So its connections read the clock themselves.
 func TestLeaderSendsNothingOnceItsLeaseIsLost(t *testing.T) {
 	mine, released := resourcelock.LeaderElectionRecord{HolderIdentity: "me"}, resourcelock.LeaderElectionRecord{}
 	for name, c := range map[string]struct {
@@ -25,7 +25,7 @@ func TestLeaderSendsNothingOnceItsLeaseIsLost(t *testing.T) {
 	}{
 		"never led":             {"a replica that waits reads on", nil, time.Hour, true},
 		"another leads":         {"it has never led", []resourcelock.LeaderElectionRecord{{HolderIdentity: "another"}}, time.Hour, true},
-		"leads":                 {"nobody else may lead yet", []resourcelock.LeaderElectionRecord{mine}, 10*time.Second - 1, true},
+		"leads":                 {"no other replica may lead yet", []resourcelock.LeaderElectionRecord{mine}, 10*time.Second - 1, true},
 		"the lease is lost":     {"another may lead now", []resourcelock.LeaderElectionRecord{mine}, 10 * time.Second, false},
 		"released and lost":     {"the release renews nothing", []resourcelock.LeaderElectionRecord{mine, released}, 10 * time.Second, false},
 		"long after it was led": {"what is lost stays so", []resourcelock.LeaderElectionRecord{mine}, time.Hour, false},
@@ -65,7 +65,8 @@ func apiServer(t *testing.T) (*rest.Config, *atomic.Int32) {
 	return &rest.Config{Host: server.URL, TLSClientConfig: rest.TLSClientConfig{Insecure: true}}, requests
 }
 
-// electedBy prepares the config of a manager as Fettle does, and returns its lease, with the time that it goes by.
+// electedBy prepares the config of a manager as Fettle does. It returns the lease, and the time of
+// the lease's clock.
 func electedBy(t *testing.T, config *rest.Config) (*leaderLease, *atomic.Int64) {
 	t.Helper()
 	o := controllerOptions{

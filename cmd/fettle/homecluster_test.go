@@ -15,7 +15,8 @@ func (n *fakeDialect) ActsOn(map[string]string) core.Tri { return n.acts }
 
 func (n *fakeDialect) HasAny(map[string]string) core.Tri { return n.has }
 
-// TestHomeActsWhenAnyDialectDoes, and it is not known while that of one is not, unless another acts.
+// TestHomeActsWhenAnyDialectDoes. While the answer of one dialect is unknown, and no other acts, it
+// is unknown.
 func TestHomeActsWhenAnyDialectDoes(t *testing.T) {
 	nodes := map[string]string{"a": "a-uid"}
 	for _, c := range [][3]core.Tri{
@@ -33,7 +34,7 @@ func TestHomeActsWhenAnyDialectDoes(t *testing.T) {
 	}
 }
 
-// TestHomeActsOnNoNodesThatItLacks, also while it is unknown what its health checks are.
+// TestHomeActsOnNoNodesThatItLacks, also while its health checks are unknown.
 func TestHomeActsOnNoNodesThatItLacks(t *testing.T) {
 	for _, c := range [][3]core.Tri{
 		{core.Unknown, core.Unknown, core.Unknown}, {core.Unknown, core.No, core.No}, {core.Unknown, core.Yes, core.Unknown},

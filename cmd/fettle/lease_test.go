@@ -14,7 +14,7 @@ import (
 	"github.com/fettle-io/fettle/internal/engine"
 )
 
-// lock is a lease in an API server that may refuse.
+// lock is a Lease in an API server that may refuse writes.
 type lock struct {
 	resourcelock.Interface
 
@@ -35,7 +35,7 @@ func (l *lock) write() error {
 
 var errAway = errors.New("the API server is away")
 
-// TestLeaderActsWhileItsLeaseIsRenewed, and not a moment longer, whatever the elector does.
+// TestLeaderActsWhileItsLeaseIsRenewed, and no longer, whatever the elector does.
 func TestLeaderActsWhileItsLeaseIsRenewed(t *testing.T) {
 	mine := resourcelock.LeaderElectionRecord{HolderIdentity: "me"}
 	cases := map[string]struct {
@@ -48,7 +48,7 @@ func TestLeaderActsWhileItsLeaseIsRenewed(t *testing.T) {
 		"a renewal":               {"it counts from there", lock{}, mine, 14 * time.Second},
 		"a renewal that was slow": {"others may have seen it at its beginning", lock{took: time.Second}, mine, 14 * time.Second},
 		"a renewal refused":       {"it was not renewed", lock{refuse: errAway}, mine, 10 * time.Second},
-		"a release":               {"it is renewed for nobody", lock{}, resourcelock.LeaderElectionRecord{}, 10 * time.Second},
+		"a release":               {"it renews nothing", lock{}, resourcelock.LeaderElectionRecord{}, 10 * time.Second},
 	}
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {
@@ -74,7 +74,8 @@ func TestLeaderActsWhileItsLeaseIsRenewed(t *testing.T) {
 	}
 }
 
-// TestI2SuspendedLeaderHasLostItsLease: no clock but the wall clock shows that its computer stood still while another took the lease.
+// TestI2SuspendedLeaderHasLostItsLease: only the wall clock shows that the computer was suspended
+// while another replica took the lease.
 func TestI2SuspendedLeaderHasLostItsLease(t *testing.T) {
 	now := time.Now()
 	l := &leaderLease{Interface: &lock{}, now: func() time.Time { return now }, deadline: 10 * time.Second}
@@ -89,8 +90,9 @@ func TestI2SuspendedLeaderHasLostItsLease(t *testing.T) {
 	}
 }
 
-// set returns what a clock shows that is set by a number of seconds: its wall clock differs, and its monotonic one does not.
-// Nothing but the runtime can make such a time, so this goes by how the runtime lays it out, and checks that.
+// set returns the time of a clock whose wall clock was set by a number of seconds. Its monotonic
+// clock is unchanged. Only the runtime makes such a time, so set relies on the runtime's layout,
+// and checks it.
 func set(t *testing.T, at time.Time, seconds int) time.Time {
 	t.Helper()
 	moved := at
@@ -101,12 +103,12 @@ func set(t *testing.T, at time.Time, seconds int) time.Time {
 	return moved
 }
 
-// startFunc is a part.
+// startFunc is a part of the controller.
 type startFunc func(context.Context) error
 
 func (f startFunc) Start(ctx context.Context) error { return f(ctx) }
 
-// TestOtherPartsActNoLongerThanTheLease, and without an election until they are asked to end.
+// TestOtherPartsActNoLongerThanTheLease. Without leader election they act until the shutdown.
 func TestOtherPartsActNoLongerThanTheLease(t *testing.T) {
 	for _, held := range []*leaderLease{nil, {Interface: &lock{}, now: time.Now, deadline: 10 * time.Second}} {
 		synctest.Test(t, func(t *testing.T) {
@@ -131,7 +133,8 @@ func TestOtherPartsActNoLongerThanTheLease(t *testing.T) {
 	}
 }
 
-// TestLeaderThatLosesItsLeaseEnds with an error, so that the process does. A signal is none.
+// TestLeaderThatLosesItsLeaseEnds with an error, so that the process ends. After a signal it ends
+// without an error.
 func TestLeaderThatLosesItsLeaseEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		leads := func(ctx context.Context, held *leaderLease) error {

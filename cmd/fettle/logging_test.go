@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// TestI15LogIsFitToShow: what strangers write is harmless and short in both formats of the log.
+// TestI15LogIsFitToShow: text of other parties is harmless and short in both formats of the log.
 func TestI15LogIsFitToShow(t *testing.T) {
 	poison := "\x1b[2J\r\u009b\u202e\u2028https://me:SECRET@h/" + strings.Repeat("x", 1<<20)
 	foreign := apierrors.NewGenericServerResponse(502, "get", schema.GroupResource{Resource: "nodes"}, "", "SECRET", 0, true)
@@ -41,7 +41,7 @@ func TestI15LogIsFitToShow(t *testing.T) {
 	}
 }
 
-// TestLogKeepsValues: what is fit to be shown is logged as it was.
+// TestLogKeepsValues: the log keeps values that are safe to show.
 func TestLogKeepsValues(t *testing.T) {
 	var out bytes.Buffer
 	log := logr.FromSlogHandler(slog.NewJSONHandler(&out, &slog.HandlerOptions{ReplaceAttr: sanitizeAttr}))

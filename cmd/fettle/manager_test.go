@@ -24,8 +24,8 @@ import (
 
 var managed = []metav1.ManagedFieldsEntry{{Manager: "somebody"}}
 
-// TestEverythingWatchedIsTrimmed: nodes and machines are decoded lean, repairs are trimmed by those who
-// know what is read of them, and all others lose their managed fields.
+// TestEverythingWatchedIsTrimmed: nodes and machines are decoded into slim types, the ledger trims
+// repairs, and all others lose their managed fields.
 func TestEverythingWatchedIsTrimmed(t *testing.T) {
 	check := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"maxUnhealthy": "40%"}}}
 	check.SetManagedFields(managed)
@@ -57,7 +57,7 @@ func TestEverythingWatchedIsTrimmed(t *testing.T) {
 	}
 }
 
-// TestSchemeDecodesLean: the scheme has the lean kinds under the names of the stock ones.
+// TestSchemeDecodesLean: the scheme has the slim types under the kinds of the full ones.
 func TestSchemeDecodesLean(t *testing.T) {
 	s := newScheme()
 	for want, gvk := range map[client.Object]schema.GroupVersionKind{
@@ -103,7 +103,7 @@ func TestFlagsReachTheManager(t *testing.T) {
 	}
 }
 
-// TestMetricsAreServedSecurely: over TLS, to whom the cluster allows it, and without HTTP/2.
+// TestMetricsAreServedSecurely: over TLS, for authorised clients, and without HTTP/2.
 func TestMetricsAreServedSecurely(t *testing.T) {
 	got, err := metricsOptions(controllerOptions{metricsAddress: ":2"})
 	if err != nil || !got.SecureServing || got.FilterProvider == nil {
@@ -125,7 +125,8 @@ func TestMetricsAreServedSecurely(t *testing.T) {
 	}
 }
 
-// TestWritersAreKept: who writes the status of a health check is kept of it, and who has written a lease is kept in its holder.
+// TestWritersAreKept: caches keep the writers of a health check's status, and the present name of a
+// lease's holder.
 func TestWritersAreKept(t *testing.T) {
 	written := func(gvk schema.GroupVersionKind, subresource, fields string) *unstructured.Unstructured {
 		u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"holderIdentity": "NodeHealthCheck-workers"}}}

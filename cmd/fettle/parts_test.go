@@ -10,7 +10,8 @@ import (
 	"github.com/fettle-io/fettle/internal/servedapi"
 )
 
-// TestPartsAskForWhatTheyWatch: each part asks whether it may list the kinds that it needs, and names what grants the rights.
+// TestPartsAskForWhatTheyWatch: each part checks whether it may list its kinds, and names the
+// manifests that grant the rights.
 func TestPartsAskForWhatTheyWatch(t *testing.T) {
 	r := &components{clusters: &workloadClusters{}}
 	parts := r.parts(controllerOptions{dialects: allDialects(), remediators: allRemediators()})
@@ -32,8 +33,9 @@ func TestPartsAskForWhatTheyWatch(t *testing.T) {
 	}
 }
 
-// TestPartsOfDialects: no part of a dialect or remediator is there that a flag leaves out. NodeHealthChecks read machines, which
-// own what is asked for their nodes, and wait neither for MachineHealthChecks nor for machines.
+// TestPartsOfDialects: a flag can turn off each dialect and remediator. NodeHealthChecks read
+// machines, which own remediation requests for their nodes. They wait neither for
+// MachineHealthChecks nor for machines.
 func TestPartsOfDialects(t *testing.T) {
 	r := &components{clusters: &workloadClusters{}, machines: &openshift.Client{}, nodes: &nhc.Client{}}
 	of := map[string]string{

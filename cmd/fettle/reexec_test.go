@@ -9,10 +9,10 @@ import (
 	"testing"
 )
 
-// anewEnvironment tells a test process which of the two processes of TestBeginAnew it is.
+// anewEnvironment is set in the second process of TestBeginAnew.
 const anewEnvironment = "FETTLE_TEST_ANEW"
 
-// TestBeginAnew: a process that begins anew has the same number, arguments and environment, and remembers nothing.
+// TestBeginAnew: the new process has the same number, arguments and environment, and no state.
 func TestBeginAnew(t *testing.T) {
 	switch first := os.Getenv(anewEnvironment); first {
 	case "":

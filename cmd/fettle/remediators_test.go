@@ -11,7 +11,7 @@ import (
 	"github.com/fettle-io/fettle/internal/slim"
 )
 
-// TestReadMachine: without any of these fields the remediator could not tell the machine of a node from others.
+// TestReadMachine: the remediator needs each of these fields to find the machine of a node.
 func TestReadMachine(t *testing.T) {
 	m := &openshift.Machine{Meta: slim.Meta{Name: "a", UID: "a-uid"}, Node: "a-node"}
 	owned := *m

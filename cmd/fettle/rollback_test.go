@@ -16,10 +16,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// revisions is an API server that answers watches with nothing, and lists with a revision.
+// revisions is an API server that sends nothing to watches, and a revision with lists.
 type revisions struct {
 	mu sync.Mutex
-	// now answers lists, one after the other; the last answers all further ones. It is a whole body unless it is a number.
+	// now has the answers to lists, one after the other. The last one answers all further lists. A
+	// number becomes the revision of an empty list.
 	now   []string
 	lists []*http.Request
 }
@@ -50,7 +51,7 @@ func (a *revisions) asked() []*http.Request {
 
 const nodes = "https://example.com/api/v1/nodes?allowWatchBookmarks=true&watch=true&resourceVersion="
 
-// TestLooksAreMadeWhenAWatchBeginsAgain from a revision that can be compared.
+// TestLooksAreMadeWhenAWatchBeginsAgain at a revision that can be compared.
 func TestLooksAreMadeWhenAWatchBeginsAgain(t *testing.T) {
 	for sentence, c := range map[string]struct {
 		before, now string
@@ -79,7 +80,7 @@ func TestLooksAreMadeWhenAWatchBeginsAgain(t *testing.T) {
 	}
 }
 
-// TestClusterThatWasSetBackIsNoticed when a watch begins again.
+// TestClusterThatWasSetBackIsNoticed when a watch starts again.
 func TestClusterThatWasSetBackIsNoticed(t *testing.T) {
 	for sentence, c := range map[string]struct {
 		watches []string

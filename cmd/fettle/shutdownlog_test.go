@@ -13,8 +13,9 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// TestEndThatWasAskedForIsNoError: who was asked to end leads no more and breaks off its calls, which is no error;
-// whoever was not has lost the lease, or fails. All else is logged either way.
+// TestEndThatWasAskedForIsNoError: during a shutdown, the end of leadership and cancelled calls are
+// no errors. Otherwise the replica has lost its lease, or a call failed. All other records are
+// logged.
 func TestEndThatWasAskedForIsNoError(t *testing.T) {
 	var out bytes.Buffer
 	ctx, ask := context.WithCancel(t.Context())
@@ -46,7 +47,7 @@ func TestEndThatWasAskedForIsNoError(t *testing.T) {
 	}
 }
 
-// TestWhatWasBrokenOffKeepsToTheLevel: as information it goes untold where only errors are asked for.
+// TestWhatWasBrokenOffKeepsToTheLevel: information isn't logged at the level of errors.
 func TestWhatWasBrokenOffKeepsToTheLevel(t *testing.T) {
 	var out bytes.Buffer
 	ctx, ask := context.WithCancel(t.Context())

@@ -13,7 +13,8 @@ import (
 	"github.com/fettle-io/fettle/internal/guard/upgrade"
 )
 
-// TestI15WhatIsKeptIsBounded: of each kind that is watched and that others write, caches keep a bounded part.
+// TestI15WhatIsKeptIsBounded: caches keep a bounded part of each watched object that other parties
+// write.
 func TestI15WhatIsKeptIsBounded(t *testing.T) {
 	long := strings.Repeat("x", 1<<20)
 	large := func(apiVersion, kind string) *unstructured.Unstructured {

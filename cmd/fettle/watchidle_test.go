@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// TestSilentWatchesAreEnded: one that brings nothing is, before its answer or within it; one that goes on
-// bringing something is not, and nor is what is no watch.
+// TestSilentWatchesAreEnded, before their answer or within it. A watch that receives data goes on,
+// and so do other requests.
 func TestSilentWatchesAreEnded(t *testing.T) {
 	const silence = time.Second
 	released := make(chan struct{})

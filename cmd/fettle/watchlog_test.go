@@ -13,7 +13,7 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 )
 
-// TestBrokenWatchIsToldOnce, and once that it works again, for each kind.
+// TestBrokenWatchIsToldOnce for each kind, and once that it works again.
 func TestBrokenWatchIsToldOnce(t *testing.T) {
 	var lines []string
 	w := newWatchLogger(funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{}))
@@ -66,10 +66,10 @@ func TestBrokenWatchIsToldOnce(t *testing.T) {
 	status, body = http.StatusForbidden, `{"kind":"Status","message":"nodes is forbidden"}`
 	asks("it is refused, and says why", nodes, broke("nodes", "Forbidden: nodes is forbidden"))
 	status, body = http.StatusBadGateway, "<html>"
-	asks("it is refused, and nobody says why", machines, broke("machines.machine.openshift.io", "Bad Gateway"))
+	asks("it is refused without a reason", machines, broke("machines.machine.openshift.io", "Bad Gateway"))
 }
 
-// TestUnreadableWatchIsAnError, where one that ended is a matter of debugging.
+// TestUnreadableWatchIsAnError. A watch that ended is logged for debugging only.
 func TestUnreadableWatchIsAnError(t *testing.T) {
 	for err, want := range map[error]int{io.EOF: 0, io.ErrUnexpectedEOF: 0, errors.New("unable to decode"): 1} {
 		lines := 0

@@ -11,7 +11,8 @@ import (
 	"github.com/fettle-io/fettle/internal/workload"
 )
 
-// TestNothingIsToldBeforeAConnectionWasTried: each leader begins without connections, and health checks need not say so.
+// TestNothingIsToldBeforeAConnectionWasTried: each leader begins without connections, and health
+// checks don't report that.
 func TestNothingIsToldBeforeAConnectionWasTried(t *testing.T) {
 	connections := workload.New(workload.Config{Now: time.Now, Wake: func(types.NamespacedName) {}, Log: logr.Discard()})
 	nodes := connections.Keep(types.NamespacedName{Namespace: "fleet", Name: "east"})
@@ -25,7 +26,8 @@ func TestNothingIsToldBeforeAConnectionWasTried(t *testing.T) {
 	}
 }
 
-// TestFleetsOfClustersAreNamedApart, from each other and from that of the cluster itself.
+// TestFleetsOfClustersAreNamedApart: keys of workload clusters differ from each other and from the
+// home cluster's.
 func TestFleetsOfClustersAreNamedApart(t *testing.T) {
 	names := map[string]bool{homeKey: true}
 	for _, of := range []types.NamespacedName{{Namespace: "a", Name: homeKey}, {Namespace: "b", Name: homeKey}, {Namespace: "a", Name: "b"}} {

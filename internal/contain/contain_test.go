@@ -37,7 +37,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// deep panics after so many calls.
+// deep panics after a number of nested calls.
 func deep(calls int) error {
 	if calls == 0 {
 		panic("deep down")
@@ -45,7 +45,7 @@ func deep(calls int) error {
 	return deep(calls - 1)
 }
 
-// TestPanicIsBounded, and a log line has room for it.
+// TestPanicIsBounded, so that it fits into a log line.
 func TestPanicIsBounded(t *testing.T) {
 	text := contain.Run(func() error { return deep(1000) }).Error()
 	if got := strings.Count(text, "contain_test.deep"); got != 6 || len(text) > 1000 {
@@ -63,7 +63,7 @@ func TestPanicOfAFewCalls(t *testing.T) {
 	}
 }
 
-// TestGroup: Wait waits for all, and raises the first panic with the place where it happened.
+// TestGroup: Wait waits for all, and raises the first panic with its place.
 func TestGroup(t *testing.T) {
 	var quiet contain.Group
 	done := false

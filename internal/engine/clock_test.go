@@ -14,7 +14,8 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// TestNodeWhoseClockIsAhead: its condition counts from when it was first seen, in the cache and as it is read live.
+// TestNodeWhoseClockIsAhead: a condition in the future counts from when Fettle first saw it, in the
+// cache and in live reads.
 func TestNodeWhoseClockIsAhead(t *testing.T) {
 	s := newFixture(t)
 	ahead := machine("m", dead)
@@ -33,8 +34,9 @@ func TestNodeWhoseClockIsAhead(t *testing.T) {
 	}
 }
 
-// set returns what a clock shows that is set by a number of seconds: its wall clock differs, and its monotonic one does not.
-// Nothing but the runtime can make such a time, so this goes by how the runtime lays it out, and checks that.
+// set returns the time of a clock whose wall clock was set by a number of seconds. Its monotonic
+// clock is unchanged. Only the runtime makes such a time, so set relies on the runtime's layout,
+// and checks it.
 func set(t *testing.T, at time.Time, seconds int) time.Time {
 	t.Helper()
 	moved := at
@@ -45,8 +47,8 @@ func set(t *testing.T, at time.Time, seconds int) time.Time {
 	return moved
 }
 
-// TestI05ClockSetDuringAPass: while one node is read the clock is set forward. That shortens no criterion of another. How long
-// ago the node was read is not known then, so its step waits.
+// TestI05ClockSetDuringAPass: the clock is set forward during the read of one node. The criterion
+// of another node doesn't end earlier. The age of the read is unknown then, so its step waits.
 func TestI05ClockSetDuringAPass(t *testing.T) {
 	s := newFixture(t)
 	s.now = clock()
@@ -68,7 +70,8 @@ func TestI05ClockSetDuringAPass(t *testing.T) {
 	}
 }
 
-// TestI1SuspendedComputer: no clock but the wall clock shows that the computer stood still after the node was read.
+// TestI1SuspendedComputer: only the wall clock shows that the computer was suspended after the read
+// of the node.
 func TestI1SuspendedComputer(t *testing.T) {
 	for _, seconds := range []int{9, 10} {
 		s := newFixture(t)
@@ -90,7 +93,7 @@ func TestI1SuspendedComputer(t *testing.T) {
 	}
 }
 
-// TestI1SuspendedComputerReadsPoliciesAgain before a step that needs no fresh node.
+// TestI1SuspendedComputerReadsPoliciesAgain before a step that needs no fresh read of the node.
 func TestI1SuspendedComputerReadsPoliciesAgain(t *testing.T) {
 	c := newStepFixture(t, sick("n"))
 	c.now = clock()
@@ -106,7 +109,7 @@ func TestI1SuspendedComputerReadsPoliciesAgain(t *testing.T) {
 	}
 }
 
-// TestLoopOfAClockSetBack: fleets are passed over all the same.
+// TestLoopOfAClockSetBack: passes go on after the clock was set back.
 func TestLoopOfAClockSetBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var back atomic.Int64
@@ -120,7 +123,8 @@ func TestLoopOfAClockSetBack(t *testing.T) {
 	})
 }
 
-// TestI05NothingBeginsOnceTheClockIsWrong: each answer of the API server may tell that, until the remedy is called.
+// TestI05NothingBeginsOnceTheClockIsWrong: each answer of the API server may show a wrong clock, up
+// to the call of the remedy.
 func TestI05NothingBeginsOnceTheClockIsWrong(t *testing.T) {
 	for _, agrees := range []core.Tri{core.No, core.Unknown} {
 		for _, call := range []string{"", "read m", "open m"} {
@@ -146,8 +150,8 @@ func TestI05NothingBeginsOnceTheClockIsWrong(t *testing.T) {
 	}
 }
 
-// TestI06EndByAWrongClock: a repair ends while Fettle's clock is hours wrong. When the clock is right again, also in another
-// process, the next repair of the pool keeps its distance.
+// TestI06EndByAWrongClock: a repair ends while Fettle's clock is hours wrong. Once the clock is
+// right, the back-off of the pool still holds, also in another process.
 func TestI06EndByAWrongClock(t *testing.T) {
 	for _, ahead := range []time.Duration{2 * time.Hour, -2 * time.Hour} {
 		s := newFixture(t)
@@ -176,8 +180,8 @@ func TestI06EndByAWrongClock(t *testing.T) {
 	}
 }
 
-// TestI05ClockBehindRewritesNoStep: while Fettle's clock is two hours behind, a call is refused and recorded. The step before ended
-// when the record says.
+// TestI05ClockBehindRewritesNoStep: Fettle's clock is two hours behind while a refused call is
+// recorded. The end of the step before stays as recorded.
 func TestI05ClockBehindRewritesNoStep(t *testing.T) {
 	c := newStepFixture(t, sick("a"))
 	told := noon.Add(2 * time.Hour)

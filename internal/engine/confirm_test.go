@@ -19,8 +19,8 @@ func begins(did []string) bool {
 	})
 }
 
-// TestI1NothingBeginsForAPolicyThatDoesNotStand: deleting or changing a health check is an emergency stop, also while its
-// watch lags and its status is right as it is.
+// TestI1NothingBeginsForAPolicyThatDoesNotStand: a user stops repairs by deleting or changing a
+// health check. That works at once, while the watch lags and the status is up to date.
 func TestI1NothingBeginsForAPolicyThatDoesNotStand(t *testing.T) {
 	for sentence, now := range map[string]string{"it is gone": "", "it has changed": "as it is now"} {
 		t.Run(sentence, func(t *testing.T) {
@@ -43,8 +43,8 @@ func TestI1NothingBeginsForAPolicyThatDoesNotStand(t *testing.T) {
 	}
 }
 
-// TestI1NothingBeginsByAnOldWordOfTheNode: the labels and annotations of a node that is read live count, also while its watch
-// lags.
+// TestI1NothingBeginsByAnOldWordOfTheNode: labels and annotations from a live read count, also
+// while the watch lags.
 func TestI1NothingBeginsByAnOldWordOfTheNode(t *testing.T) {
 	for sentence, change := range map[string]func(*core.Node){
 		"a person has excluded it":           func(n *core.Node) { n.Excluded = true },
@@ -80,7 +80,7 @@ func TestI1NothingBeginsByAnOldWordOfTheNode(t *testing.T) {
 	}
 }
 
-// TestI1PolicyWithoutFingerprintBeginsNothing: what is gone has none either.
+// TestI1PolicyWithoutFingerprintBeginsNothing: a deleted policy has no fingerprint either.
 func TestI1PolicyWithoutFingerprintBeginsNothing(t *testing.T) {
 	s := newFixture(t)
 	s.machines.observes(machine("a", dead))
@@ -91,7 +91,8 @@ func TestI1PolicyWithoutFingerprintBeginsNothing(t *testing.T) {
 	}
 }
 
-// TestI3EveryPolicyMustStand that selects the target, or another target of its body, whether it leads or not.
+// TestI3EveryPolicyMustStand: each policy is read that selects the target or another target of its
+// group.
 func TestI3EveryPolicyMustStand(t *testing.T) {
 	s, nodes := two(t)
 	s.machines.observes(machine("m", dead))
@@ -110,7 +111,7 @@ func TestI3EveryPolicyMustStand(t *testing.T) {
 	}
 }
 
-// TestI1NextStepOfARepairNeedsItsPolicy like the first.
+// TestI1NextStepOfARepairNeedsItsPolicy, as the first step does.
 func TestI1NextStepOfARepairNeedsItsPolicy(t *testing.T) {
 	s := newFixture(t)
 	s.machines.observes(machine("a", dead))
@@ -125,8 +126,8 @@ func TestI1NextStepOfARepairNeedsItsPolicy(t *testing.T) {
 	}
 }
 
-// TestI1StepIsNotGivenUpForAPolicyThatDoesNotStand: the next step would be held back, and no remediator would be at work. What was
-// asked for another target is taken back meanwhile.
+// TestI1StepIsNotGivenUpForAPolicyThatDoesNotStand: the next step would be blocked, and no
+// remediator would work. The request for another target is withdrawn meanwhile.
 func TestI1StepIsNotGivenUpForAPolicyThatDoesNotStand(t *testing.T) {
 	gone := func(c *stepFixture) { c.nodes.fingerprints["workers"] = "" }
 	for sentence, tc := range map[string]struct {
@@ -167,7 +168,7 @@ func TestI1StepIsNotGivenUpForAPolicyThatDoesNotStand(t *testing.T) {
 	}
 }
 
-// TestI1NothingBeginsForAPolicyThatCannotBeRead, and the pass is repeated.
+// TestI1NothingBeginsForAPolicyThatCannotBeRead, and the pass fails.
 func TestI1NothingBeginsForAPolicyThatCannotBeRead(t *testing.T) {
 	s := newFixture(t)
 	s.machines.observes(machine("a", dead))
@@ -178,7 +179,7 @@ func TestI1NothingBeginsForAPolicyThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// TestPoliciesAreReadOnlyForWhatBegins: a pass that begins nothing reads none.
+// TestPoliciesAreReadOnlyForWhatBegins: a pass that starts no repair reads no policy.
 func TestPoliciesAreReadOnlyForWhatBegins(t *testing.T) {
 	s := newFixture(t)
 	s.machines.observes(machine("a"), machine("b", dead))
@@ -189,7 +190,7 @@ func TestPoliciesAreReadOnlyForWhatBegins(t *testing.T) {
 	}
 }
 
-// TestI1PoliciesAreReadAgainBeforeALateStep, also where the node need not be read.
+// TestI1PoliciesAreReadAgainBeforeALateStep, also if the node needs no read.
 func TestI1PoliciesAreReadAgainBeforeALateStep(t *testing.T) {
 	for sentence, tc := range map[string]struct {
 		lease, read  time.Duration
@@ -229,8 +230,9 @@ func TestI1PoliciesAreReadAgainBeforeALateStep(t *testing.T) {
 	}
 }
 
-// TestI4LaterStepsNeedAFreshQuorum: a step that may cost the control plane its quorum is not taken when that was asked for long
-// ago, also of a target that may be of the control plane by its label alone.
+// TestI4LaterStepsNeedAFreshQuorum: a step that may cost the control plane its quorum waits if the
+// last read of the quorum is old. This includes targets that belong to the control plane only by a
+// label.
 func TestI4LaterStepsNeedAFreshQuorum(t *testing.T) {
 	for sentence, tc := range map[string]struct {
 		change func(*core.Target)
@@ -253,7 +255,7 @@ func TestI4LaterStepsNeedAFreshQuorum(t *testing.T) {
 	}
 }
 
-// slowLease takes its time.
+// slowLease acquires leases slowly.
 type slowLease struct {
 	c     *stepFixture
 	hangs time.Duration

@@ -9,7 +9,8 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// clocked is a stage with a machine that is unhealthy after five minutes which only memory dates.
+// clocked returns a fixture with a machine that is unhealthy after five minutes. Only expectations
+// know when they began.
 func clocked(t *testing.T, m core.Target, criteria core.Criteria) *fixture {
 	t.Helper()
 	s := newFixture(t)
@@ -18,7 +19,7 @@ func clocked(t *testing.T, m core.Target, criteria core.Criteria) *fixture {
 	return s
 }
 
-// wantSuspect passes, and checks that the machine is unhealthy only later.
+// wantSuspect runs a pass and checks that the machine is suspect until an instant.
 func (s *fixture) wantSuspect(sentence string, until time.Time) {
 	s.Helper()
 	did, next := s.pass()
@@ -27,7 +28,8 @@ func (s *fixture) wantSuspect(sentence string, until time.Time) {
 	}
 }
 
-// TestNodeGoneDelay runs since the live read that did not find the node, and after a restart anew.
+// TestNodeGoneDelay runs from the live read that didn't find the node. It starts again after a
+// restart.
 func TestNodeGoneDelay(t *testing.T) {
 	s := clocked(t, machine("m", unseen), core.Criteria{NodeGoneDelay: 5 * time.Minute})
 	s.machines.live["m-node"] = core.Node{State: core.NodeGone, Name: "m-node"}
@@ -54,7 +56,8 @@ func TestNodeGoneDelay(t *testing.T) {
 	}
 }
 
-// TestMissingCondition counts since it was seen to be missing, in passes without a gap, and after a restart anew.
+// TestMissingCondition counts from the first pass without the condition, through passes without a
+// gap. It starts again after a restart.
 func TestMissingCondition(t *testing.T) {
 	missing := core.ConditionGroup{Tests: []core.ConditionTest{{Type: "AgentReady", Missing: true}}, For: 5 * time.Minute}
 	s := clocked(t, machine("m"), core.Criteria{Groups: []core.ConditionGroup{missing}})

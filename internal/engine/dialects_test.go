@@ -13,7 +13,7 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// two gives a stage with a second dialect, whose targets are nodes.
+// two returns a fixture with a second dialect, whose targets are nodes.
 func two(t *testing.T) (*fixture, *dialect) {
 	t.Helper()
 	s := newFixture(t)
@@ -22,7 +22,8 @@ func two(t *testing.T) (*fixture, *dialect) {
 	return s, nodes
 }
 
-// TestDialectsSideBySide: each sees its own policies and targets, whatever their places in the whole.
+// TestDialectsSideBySide: each dialect gets its own policies and targets, wherever they are in the
+// snapshot.
 func TestDialectsSideBySide(t *testing.T) {
 	s, nodes := two(t)
 	s.machines.observes(machine("a"), machine("b", dead), machine("c"))
@@ -37,7 +38,7 @@ func TestDialectsSideBySide(t *testing.T) {
 	}
 }
 
-// publisher keeps apart what each dialect is asked and told.
+// publisher records the calls of one dialect.
 type publisher struct {
 	*dialect
 
@@ -83,7 +84,8 @@ func TestEachDialectHearsOfItsOwn(t *testing.T) {
 	}
 }
 
-// TestDialectThatIsNotServedKeepsNobodyElse: it has no policy that could mind.
+// TestDialectThatIsNotServedKeepsNobodyElse: a dialect that isn't served has no policies that could
+// block a repair.
 func TestDialectThatIsNotServedKeepsNobodyElse(t *testing.T) {
 	s, nodes := two(t)
 	s.machines.observation = core.Observation{Kind: "Machine", Observed: core.No}
@@ -93,7 +95,7 @@ func TestDialectThatIsNotServedKeepsNobodyElse(t *testing.T) {
 	s.wantDid("nodes are repaired, and repairs of machines are left alone", did, "read n", "record workers", "open n", "begin n", "tell begun n")
 }
 
-// TestDialectThatIsNotKnownKeepsEverybody: it may have a policy that leads, or whose limits hold.
+// TestDialectThatIsNotKnownKeepsEverybody: it may have a policy that applies to any target.
 func TestDialectThatIsNotKnownKeepsEverybody(t *testing.T) {
 	for _, kind := range []string{"the first", "the last"} {
 		t.Run(kind, func(t *testing.T) {
@@ -109,7 +111,8 @@ func TestDialectThatIsNotKnownKeepsEverybody(t *testing.T) {
 	}
 }
 
-// TestRepairsOfKindsThatNobodyObservesAreLeftAlone: they are neither ended, nor begun, nor pruned.
+// TestRepairsOfKindsThatNobodyObservesAreLeftAlone: the engine doesn't end, continue or delete
+// them.
 func TestRepairsOfKindsThatNobodyObservesAreLeftAlone(t *testing.T) {
 	s := newFixture(t)
 	s.machines.observes(machine("m"))
@@ -124,7 +127,8 @@ func TestRepairsOfKindsThatNobodyObservesAreLeftAlone(t *testing.T) {
 	}
 }
 
-// TestI15FloodIsPrunedBitByBit: however many repairs have expired, one pass deletes some, and the next follows soon.
+// TestI15FloodIsPrunedBitByBit: a pass deletes a bounded number of expired repairs, and the next
+// pass follows soon.
 func TestI15FloodIsPrunedBitByBit(t *testing.T) {
 	s := newFixture(t)
 	s.machines.observes(machine("m"))
@@ -144,7 +148,7 @@ func TestI15FloodIsPrunedBitByBit(t *testing.T) {
 	}
 }
 
-// TestDialectThatFallsOutOfStep: what Fettle itself remembers of its repairs is no ground to end them.
+// TestDialectThatFallsOutOfStep: expectations alone don't end a repair.
 func TestDialectThatFallsOutOfStep(t *testing.T) {
 	s, nodes := two(t)
 	s.machines.observes(machine("m"))
@@ -153,7 +157,7 @@ func TestDialectThatFallsOutOfStep(t *testing.T) {
 	s.pass()
 	nodes.observation.Observed = core.Unknown
 	did, _ := s.pass()
-	s.wantDid("nobody knows how n fares", did)
+	s.wantDid("the state of n is unknown", did)
 	nodes.observation.Observed = core.No
 	did, _ = s.pass()
 	s.wantDid("its API is gone, and its repair is left alone", did, "record workers")

@@ -9,7 +9,7 @@ import (
 	"github.com/fettle-io/fettle/internal/pass"
 )
 
-// PassWith is a pass whose decision a script makes instead of the core.
+// PassWith runs a pass with the decision of a script.
 func (e *Engine) PassWith(ctx context.Context, script func(d *core.Decision, cluster *core.Cluster)) (time.Time, error) {
 	s, err := e.observe()
 	if err != nil {
@@ -32,7 +32,7 @@ func (e *Engine) PassWith(ctx context.Context, script func(d *core.Decision, clu
 	return p.Next(), err
 }
 
-// Observed is the fleet and the policies that a pass would decide on.
+// Observed returns the policies and the cluster that a pass would decide on.
 func (e *Engine) Observed() ([]core.Policy, core.Cluster, error) {
 	s, err := e.observe()
 	if err != nil {
@@ -45,5 +45,5 @@ func (e *Engine) Observed() ([]core.Policy, core.Cluster, error) {
 	return p.Policies(), *p.Cluster(), nil
 }
 
-// Queued is how many fleets wait for a pass.
+// Queued returns the number of clusters that wait for a pass.
 func (l *Loop) Queued() int { return l.queue.Len() }

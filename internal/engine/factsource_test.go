@@ -15,12 +15,13 @@ import (
 	"github.com/fettle-io/fettle/internal/engine"
 )
 
-// lines is a log that is kept.
+// lines returns a logger that stores its lines.
 func lines(kept *[]string) logr.Logger {
 	return funcr.New(func(_, args string) { *kept = append(*kept, args) }, funcr.Options{})
 }
 
-// TestSurveyorsSeeAllThatWasObserved, one after another, and what they find is decided on.
+// TestSurveyorsSeeAllThatWasObserved: sources add facts one after another, and the decision uses
+// them.
 func TestSurveyorsSeeAllThatWasObserved(t *testing.T) {
 	s, nodes := two(t)
 	s.machines.observes(machine("m"))
@@ -60,13 +61,14 @@ func TestSurveyorsSeeAllThatWasObserved(t *testing.T) {
 	}
 }
 
-// TestUpgradesThatADialectSees are decided on, unless a surveyor knows better. A dialect that sees none changes nothing.
+// TestUpgradesThatADialectSees count unless a fact source sets another state. A dialect without a
+// state changes nothing.
 func TestUpgradesThatADialectSees(t *testing.T) {
 	for sentence, c := range map[string]struct {
 		change func(machines, nodes *core.Observation, s *fixture)
 		want   core.Cluster
 	}{
-		"nobody":       {func(_, _ *core.Observation, _ *fixture) {}, core.Cluster{}},
+		"no source":    {func(_, _ *core.Observation, _ *fixture) {}, core.Cluster{}},
 		"the first":    {func(m, _ *core.Observation, _ *fixture) { m.Upgrading, m.UpgradingWhy = core.No, "so" }, core.Cluster{Upgrading: core.No, UpgradingWhy: "so"}},
 		"the second":   {func(_, n *core.Observation, _ *fixture) { n.Upgrading = core.Yes }, core.Cluster{Upgrading: core.Yes}},
 		"not for sure": {func(m, _ *core.Observation, _ *fixture) { m.UpgradingWhy = "nothing says so" }, core.Cluster{UpgradingWhy: "nothing says so"}},
@@ -87,7 +89,7 @@ func TestUpgradesThatADialectSees(t *testing.T) {
 	}
 }
 
-// TestNothingIsSurveyedOutOfStep: it would be added to half of a fleet.
+// TestNothingIsSurveyedOutOfStep: fact sources aren't called for an incomplete snapshot.
 func TestNothingIsSurveyedOutOfStep(t *testing.T) {
 	for sentence, spoil := range map[string]func(*fixture){
 		"a dialect":  func(s *fixture) { s.machines.observation.Observed = core.Unknown },
@@ -101,7 +103,8 @@ func TestNothingIsSurveyedOutOfStep(t *testing.T) {
 	}
 }
 
-// TestSurveyorThatSeesNothing may say so, and then nothing is decided.
+// TestSurveyorThatSeesNothing: a fact source may mark the cluster as unobserved, and then nothing
+// is decided.
 func TestSurveyorThatSeesNothing(t *testing.T) {
 	s := newFixture(t)
 	s.machines.observes(machine("m", dead))
@@ -110,7 +113,7 @@ func TestSurveyorThatSeesNothing(t *testing.T) {
 	s.wantDid("nothing is decided", did)
 }
 
-// TestRequestsOfKindsThatNobodyObservesAreLeftAlone, as their repairs are.
+// TestRequestsOfKindsThatNobodyObservesAreLeftAlone, as repairs of these kinds are.
 func TestRequestsOfKindsThatNobodyObservesAreLeftAlone(t *testing.T) {
 	s := newFixture(t)
 	s.machines.observes(machine("m"))
@@ -121,7 +124,7 @@ func TestRequestsOfKindsThatNobodyObservesAreLeftAlone(t *testing.T) {
 	}
 }
 
-// quorum says what survives the loss of a target, as a diary has it.
+// quorum answers whether quorum survives without a target, and records each read.
 type quorum struct {
 	fixture  *fixture
 	survives core.Tri
@@ -131,7 +134,7 @@ func (q quorum) Survives(ctx context.Context, t core.Target) (core.Tri, error) {
 	return q.survives, q.fixture.record(ctx, "quorum without "+t.ID.Name)
 }
 
-// TestQuorumIsReadForTheControlPlane alone, with the node, just before a repair.
+// TestQuorumIsReadForTheControlPlane alone, together with the node, just before a repair.
 func TestQuorumIsReadForTheControlPlane(t *testing.T) {
 	master := machine("m", unseen, func(t *core.Target) { t.ControlPlane = true })
 	cases := map[string]struct {
@@ -141,19 +144,19 @@ func TestQuorumIsReadForTheControlPlane(t *testing.T) {
 		fails    bool
 		begins   bool
 	}{
-		"a worker":                  {"nobody's quorum hangs on it", machine("m", unseen), core.No, false, true},
-		"quorum survives":           {"", master, core.Yes, false, true},
-		"quorum would be lost":      {"", master, core.No, false, false},
-		"quorum is not known":       {"", master, core.Unknown, false, false},
-		"quorum can't be read":      {"whatever came with the error", master, core.Yes, true, false},
-		"there is nobody to ask it": {"", master, 0, false, false},
+		"a worker":                 {"no quorum depends on it", machine("m", unseen), core.No, false, true},
+		"quorum survives":          {"", master, core.Yes, false, true},
+		"quorum would be lost":     {"", master, core.No, false, false},
+		"quorum is not known":      {"", master, core.Unknown, false, false},
+		"quorum can't be read":     {"whatever came with the error", master, core.Yes, true, false},
+		"there is no quorum guard": {"", master, 0, false, false},
 	}
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {
 			s := newFixture(t)
 			s.machines.observes(tc.target)
 			s.machines.live["m-node"] = core.Node{State: core.NodeGone, Name: "m-node"}
-			if sentence != "there is nobody to ask it" {
+			if sentence != "there is no quorum guard" {
 				s.Quorum = quorum{s, tc.survives}
 			}
 			if tc.fails {
@@ -171,13 +174,13 @@ func TestQuorumIsReadForTheControlPlane(t *testing.T) {
 				t.Errorf("%s: the pass fails for all: %v", tc.reason, err)
 			}
 			if tc.fails && !next.After(s.now) {
-				t.Errorf("%s: nobody asks again: %s", tc.reason, next)
+				t.Errorf("%s: no pass reads it again: %s", tc.reason, next)
 			}
 		})
 	}
 }
 
-// TestLadderIsCounted: requests and steps, by remedy.
+// TestLadderIsCounted: metrics count requests and steps by remedy.
 func TestLadderIsCounted(t *testing.T) {
 	cl := newStepFixture(t, sick("a"), sick("b"))
 	c := &counted{fixture: cl.fixture}
@@ -211,7 +214,8 @@ func TestLadderIsCounted(t *testing.T) {
 	c.wants("a health check that is gone has no series", []string{"requests", "steps"})
 }
 
-// TestI15TooManyHealthChecksAreNotJudged: what a pass sees is rationed, before anybody surveys it.
+// TestI15TooManyHealthChecksAreNotJudged: policies beyond the bound are dropped before fact sources
+// run.
 func TestI15TooManyHealthChecksAreNotJudged(t *testing.T) {
 	s := newFixture(t)
 	s.machines.observes(machine("m", dead))

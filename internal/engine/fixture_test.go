@@ -21,8 +21,8 @@ func ago(d time.Duration) time.Time { return noon.Add(-d) }
 
 var errDown = errors.New("the API server is down")
 
-// fixture is the world around an engine: what is true in it, what its caches show of that, and a
-// diary of every call.
+// fixture is an engine with fake ports. It has the state of the API server and of the caches, and
+// records every call.
 type fixture struct {
 	*testing.T
 	*engine.Engine
@@ -31,10 +31,11 @@ type fixture struct {
 	now   time.Time
 	clock fakeClock
 	calls []string
-	// refuse answers calls with an error, by their line in the diary. Wait is called in them.
+	// refuse has the errors of calls, by their line in the record. The functions in wait run during
+	// the calls.
 	refuse map[string]error
 	wait   map[string]func(context.Context) error
-	// answer is what a remedy answers, by the name of its target; accepted when it is not there.
+	// answer has the results of the remedy, by the name of the target. The default is accepted.
 	answer map[string]core.RemedyResult
 
 	machines *dialect
@@ -56,14 +57,14 @@ func newFixture(t *testing.T) *fixture {
 	return s
 }
 
-// dialect adds a dialect to the stage, with targets of a kind.
+// dialect adds a dialect with targets of a kind.
 func (s *fixture) dialect(kind string) *dialect {
 	d := &dialect{fixture: s, observation: core.Observation{Kind: kind, Observed: core.Yes}, live: map[string]core.Node{}, fingerprints: map[string]string{}}
 	s.fakes, s.dialects = append(s.fakes, d), append(s.dialects, d)
 	return d
 }
 
-// fakeClock is what is known of the clock, and by how much it is ahead.
+// fakeClock says whether the clocks agree, and how far Fettle's clock is ahead.
 type fakeClock struct {
 	agrees core.Tri
 	ahead  time.Duration
@@ -73,7 +74,7 @@ func (a *fakeClock) Agrees() core.Tri { return a.agrees }
 
 func (a *fakeClock) Corrected(now time.Time) time.Time { return now.Round(0).Add(-a.ahead) }
 
-// restart has a new process take over, which remembers nothing.
+// restart replaces the engine by one without expectations, as a new process.
 func (s *fixture) restart() {
 	s.Engine = engine.New(engine.Config{
 		Dialects: s.dialects, Ledger: s.ledger, LiveRepairs: s.ledger, RepairDeleter: s.ledger, Remedies: s.remedies,
@@ -81,7 +82,7 @@ func (s *fixture) restart() {
 	})
 }
 
-// record writes a call in the diary and gives its error. Every call must have a time limit.
+// record records a call and returns its error. Every call must have a time limit.
 func (s *fixture) record(ctx context.Context, line string) error {
 	s.mu.Lock()
 	s.calls = append(s.calls, line)
@@ -96,8 +97,7 @@ func (s *fixture) record(ctx context.Context, line string) error {
 	return refuse
 }
 
-// pass has the engine pass once. It gives the calls since the last time, and when the next pass
-// is due.
+// pass runs one pass. It returns the calls since the last pass, and when the next one is due.
 func (s *fixture) pass() (did []string, next time.Time) {
 	s.Helper()
 	did, next, err := s.tryPass()
@@ -114,7 +114,7 @@ func (s *fixture) tryPass() (did []string, next time.Time, err error) {
 	return did, next, err
 }
 
-// syncCaches has the caches catch up with what is true.
+// syncCaches updates the caches to the state of the API server.
 func (s *fixture) syncCaches() {
 	s.ledger.cached = s.ledger.cached[:0]
 	for _, r := range s.ledger.stored {
@@ -129,19 +129,19 @@ func (s *fixture) syncCaches() {
 	}
 }
 
-// dialect observes what it is given, and publishes into the diary.
+// dialect returns a fixed observation and records writes.
 type dialect struct {
 	fixture     *fixture
 	observation core.Observation
 	err         error
-	// live are the nodes as the API server has them, by name; others are as observed.
+	// live has the nodes of the API server, by name. Other nodes are as observed.
 	live    map[string]core.Node
 	deleted []string
-	// fingerprints are the fingerprints of policies as the API server has them, by name; others are as observed.
+	// fingerprints has those of the API server, by the policy's name. Others are as observed.
 	fingerprints map[string]string
-	// onObserve and onAnnounce are called first.
+	// onObserve and onAnnounce run before the respective call.
 	onObserve, onAnnounce func()
-	// events is all that was told.
+	// events has all emitted events.
 	events []core.Event
 }
 
@@ -164,7 +164,7 @@ func (d *dialect) ReadNode(ctx context.Context, t core.Target) (core.Node, error
 	return t.Node, nil
 }
 
-// ReadPolicy is no line in the diary, so that stories need not tell of it. A call that is refused or awaited has one.
+// ReadPolicy records only calls that fail or wait, to keep the expected calls of tests short.
 func (d *dialect) ReadPolicy(ctx context.Context, id core.ID) (string, error) {
 	line := "read policy " + id.Name
 	d.fixture.mu.Lock()
@@ -182,7 +182,7 @@ func (d *dialect) ReadPolicy(ctx context.Context, id core.ID) (string, error) {
 	return "as it was", nil
 }
 
-// WriteStatuses keeps in a policy what its status would say of its short circuit.
+// WriteStatuses updates the policies as their statuses would after a restart.
 func (d *dialect) WriteStatuses(ctx context.Context, reports []core.PolicyReport) map[core.ID]error {
 	failed := map[core.ID]error{}
 	for _, r := range reports {
@@ -214,13 +214,13 @@ func (d *dialect) EmitEvents(events []core.Event) {
 	}
 }
 
-// ledger is an API server with repairs and a cache before it.
+// ledger is an API server with repairs, and a cache.
 type ledger struct {
 	fixture *fixture
 	stored  map[string]core.Repair
 	cached  []core.Repair
 	inStep  core.Tri
-	// created counts the entries ever made.
+	// created counts the repairs ever created.
 	created uint64
 }
 
@@ -269,7 +269,7 @@ func (l *ledger) Update(ctx context.Context, r core.Repair, _ string, _ error) (
 	return r, true, ctx.Err()
 }
 
-// changed says in words what is new in a repair.
+// changed describes the difference between two versions of a repair.
 func changed(old, fresh core.Repair) string {
 	var words []string
 	say := func(anew bool, word string) {
@@ -302,7 +302,7 @@ func (l *ledger) Delete(ctx context.Context, r core.Repair) (bool, error) {
 	return true, nil
 }
 
-// Running reads what is stored, whatever the cache shows.
+// Running returns the stored repairs, whatever the cache has.
 func (l *ledger) Running(ctx context.Context) ([]core.Repair, error) {
 	if err := l.fixture.record(ctx, "read running"); err != nil {
 		return nil, err
@@ -318,7 +318,7 @@ func (l *ledger) Running(ctx context.Context) ([]core.Repair, error) {
 	return running, nil
 }
 
-// of gives the repairs of a target as they are stored.
+// of returns the stored repairs of a target.
 func (l *ledger) of(target string) []core.Repair {
 	var found []core.Repair
 	for _, r := range l.stored {
@@ -350,7 +350,7 @@ func (r remedy) Begin(ctx context.Context, o core.RemedyCall) (core.RemedyResult
 	return core.Accepted, nil
 }
 
-// target is a target of a kind that is a day old, in a pool of its own, and whose node is Ready.
+// target returns a target of a kind that is a day old, in its own pool. Its node is Ready.
 func target(kind, name string, changes ...func(*core.Target)) core.Target {
 	t := core.Target{
 		ID:          core.ID{Kind: kind, Namespace: "machines", Name: name, UID: name + "-uid"},
@@ -371,7 +371,7 @@ func machine(name string, changes ...func(*core.Target)) core.Target {
 	return target("Machine", name, changes...)
 }
 
-// node is the node of a target, whose Ready condition has had a status for a while.
+// node returns the node of a target. Its Ready condition has had its status for a while.
 func node(target, ready string, since time.Duration) core.Node {
 	return core.Node{
 		State: core.NodePresent, Name: target + "-node", UID: target + "-node-uid",
@@ -379,13 +379,14 @@ func node(target, ready string, since time.Duration) core.Node {
 	}
 }
 
-// dead has had a node that is not Ready for longer than any policy here allows.
+// dead makes the node of a target not Ready for longer than any policy here allows.
 func dead(t *core.Target) { t.Node = node(t.ID.Name, "False", time.Hour) }
 
-// unseen names a node that the cache does not have.
+// unseen gives a target a node that the cache doesn't have.
 func unseen(t *core.Target) { t.Node = core.Node{State: core.NodeUnseen, Name: t.Node.Name} }
 
-// policy selects these targets of its dialect and repairs as many at a time as it must.
+// policy returns a policy that selects these targets of its dialect, and repairs all of them at a
+// time if it must.
 func policy(name string, members []int, changes ...func(*core.Policy)) core.Policy {
 	p := core.Policy{
 		ID:      core.ID{Kind: "HealthCheck", Namespace: "machines", Name: name, UID: name + "-uid"},
@@ -405,7 +406,7 @@ func policy(name string, members []int, changes ...func(*core.Policy)) core.Poli
 	return p
 }
 
-// observes gives a dialect targets, and one policy for all of them.
+// observes sets the targets of a dialect, with one policy for all of them.
 func (d *dialect) observes(targets ...core.Target) {
 	members := make([]int, len(targets))
 	for i := range members {
@@ -415,7 +416,7 @@ func (d *dialect) observes(targets ...core.Target) {
 	d.observation.Policies = []core.Policy{policy("workers", members)}
 }
 
-// running is a repair of a target that an earlier process has recorded.
+// running returns a repair of a target that an earlier process recorded.
 func running(t core.Target, changes ...func(*core.Repair)) core.Repair {
 	r := core.Repair{
 		Namespace: "machines", Name: core.RepairName(t.ID, 1), Target: t.ID, Node: t.Node.Name, Owner: t.Owner, Started: ago(time.Minute),
@@ -439,7 +440,7 @@ func (l *ledger) has(repairs ...core.Repair) {
 	l.fixture.syncCaches()
 }
 
-// told gives what was told since the last time, in the order of the letters.
+// told returns the events since the last call, sorted.
 func (s *fixture) told() string {
 	var lines []string
 	for _, line := range s.calls {

@@ -10,15 +10,15 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// mercy is how long calls under way may go on once a pass is asked to end.
+// mercy is how long calls under way may go on after a pass is cancelled.
 const mercy = 5 * time.Second
 
-// hangs answers a call after a while, or with the end of its context.
+// hangs returns a call that waits for a while, or until its context ends.
 func hangs(d time.Duration) func(context.Context) error {
 	return func(ctx context.Context) error { return withGrace(ctx, d) }
 }
 
-// stopsAfter runs a pass that is asked to end after a while, and gives how long it took.
+// stopsAfter cancels a pass after a while, and returns how long the pass took.
 func (s *fixture) stopsAfter(d time.Duration) (time.Duration, error) {
 	s.Helper()
 	ctx, stop := context.WithCancel(s.Context())
@@ -28,8 +28,8 @@ func (s *fixture) stopsAfter(d time.Duration) (time.Duration, error) {
 	return clock().Sub(began), err
 }
 
-// TestCallsUnderWayHaveAGrace: whoever is asked to end lets a call that is under way end, and records
-// how it did.
+// TestCallsUnderWayHaveAGrace: a cancelled pass waits for calls under way, and records their
+// results.
 func TestCallsUnderWayHaveAGrace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newFixture(t)
@@ -44,7 +44,7 @@ func TestCallsUnderWayHaveAGrace(t *testing.T) {
 			t.Errorf("it took %s to end, with %v", took, err)
 		}
 		if a, b := s.ledger.of("a")[0], s.ledger.of("b")[0]; a.Attempts != 0 || b.Attempts != 1 {
-			t.Errorf("attempts: %d of the one that was granted, %d of the one that was refused", a.Attempts, b.Attempts)
+			t.Errorf("attempts: %d of the accepted call, %d of the refused call", a.Attempts, b.Attempts)
 		}
 		if got := s.told(); got != "tell begun a, tell refused b" {
 			t.Errorf("told: %s", got)
@@ -52,7 +52,8 @@ func TestCallsUnderWayHaveAGrace(t *testing.T) {
 	})
 }
 
-// TestCutOffCallIsNotRefused: nobody knows how it ended, so nobody says that it was refused.
+// TestCutOffCallIsNotRefused: the result of a call that was cut off is unknown, so no refusal is
+// recorded.
 func TestCutOffCallIsNotRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newFixture(t)
@@ -77,7 +78,7 @@ func TestCutOffCallIsNotRefused(t *testing.T) {
 	})
 }
 
-// TestCallThatHangsIsRefused: at its time limit, while nobody asks for an end.
+// TestCallThatHangsIsRefused: at its time limit, in a pass that isn't cancelled.
 func TestCallThatHangsIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newFixture(t)
@@ -90,7 +91,7 @@ func TestCallThatHangsIsRefused(t *testing.T) {
 	})
 }
 
-// TestNothingBeginsOnceAskedToEnd: at whatever stage of the pass that is.
+// TestNothingBeginsOnceAskedToEnd, whichever stage is open when the pass is cancelled.
 func TestNothingBeginsOnceAskedToEnd(t *testing.T) {
 	cases := map[string]struct {
 		hangs string
@@ -114,7 +115,7 @@ func TestNothingBeginsOnceAskedToEnd(t *testing.T) {
 	}
 }
 
-// TestStageThatHangsEnds: however many calls there are to make, and though none is answered.
+// TestStageThatHangsEnds, however many calls it has, while none is answered.
 func TestStageThatHangsEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newFixture(t)
@@ -135,7 +136,7 @@ func TestStageThatHangsEnds(t *testing.T) {
 	})
 }
 
-// TestEachRoundOfReadsHasItsOwnTime: the reads of a second round don't pay for how long those of the first took.
+// TestEachRoundOfReadsHasItsOwnTime: slow reads of the first round don't shorten the second.
 func TestEachRoundOfReadsHasItsOwnTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newFixture(t)

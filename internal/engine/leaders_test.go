@@ -8,8 +8,8 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// twoLeaders are two engines on one ledger, each with caches of its own that show a repair on its first step. What was
-// asked for in that step has failed.
+// twoLeaders returns two engines with one ledger and separate caches, which show a repair on its
+// first step. The request of that step has failed.
 func twoLeaders(t *testing.T) (one, other *stepFixture) {
 	t.Helper()
 	one, other = newStepFixture(t, sick("a")), newStepFixture(t, sick("a"))
@@ -24,10 +24,10 @@ func twoLeaders(t *testing.T) (one, other *stepFixture) {
 
 func failed(r *core.Request) { r.Succeeded = core.No }
 
-// bySlow has a request ask by the second step.
+// bySlow makes a request belong to the second step.
 func bySlow(r *core.Request) { r.Template = ladder()[1].Template }
 
-// stepsTaken passes until nothing follows at once, and gives the steps that were taken.
+// stepsTaken runs passes until none follows at once, and returns the steps that were taken.
 func (c *stepFixture) stepsTaken() []string {
 	c.Helper()
 	var taken []string
@@ -46,8 +46,8 @@ func (c *stepFixture) stepsTaken() []string {
 	return nil
 }
 
-// TestStepsAreTakenByOneOfTwoLeaders: one has taken two steps, while the other has seen neither and gives up the first.
-// The ledger does not go back, and the other takes none of them again.
+// TestStepsAreTakenByOneOfTwoLeaders: one leader has taken two steps. The other has seen neither
+// and gives up the first. The ledger doesn't go back, and no step is repeated.
 func TestStepsAreTakenByOneOfTwoLeaders(t *testing.T) {
 	one, other := twoLeaders(t)
 	one.wantDid("the second step follows the first", one.stepsTaken(), "begin a slow")
@@ -62,10 +62,10 @@ func TestStepsAreTakenByOneOfTwoLeaders(t *testing.T) {
 	}
 	other.syncCaches()
 	other.nodes.observation.Targets[0].ExternallyRemediated = true
-	other.wantDid("it is in the hands of somebody else", other.stepsTaken())
+	other.wantDid("the other leader has it", other.stepsTaken())
 }
 
-// TestOneOfTwoLeadersEnds a repair, and the other, which has not seen that, does not end it differently.
+// TestOneOfTwoLeadersEnds a repair. The other one hasn't seen that, and doesn't record another end.
 func TestOneOfTwoLeadersEnds(t *testing.T) {
 	one, other := twoLeaders(t)
 	ends := func(outcome core.Outcome) func(*core.Decision, *core.Cluster) {
@@ -84,7 +84,7 @@ func TestOneOfTwoLeadersEnds(t *testing.T) {
 	}
 }
 
-// touches has somebody write a repair without a word about how far it has come.
+// touches writes a repair without changing its progress.
 func (l *ledger) touches(name string) {
 	for key, r := range l.stored {
 		if r.Target.Name == name {
@@ -94,8 +94,8 @@ func (l *ledger) touches(name string) {
 	}
 }
 
-// TestWhoTouchesARepairDelaysIt, until the cache shows that, and no longer. Nobody is told of an error, and nothing is
-// forgotten.
+// TestWhoTouchesARepairDelaysIt until the cache shows the write, and no longer. The pass reports no
+// error, and loses no expectation.
 func TestWhoTouchesARepairDelaysIt(t *testing.T) {
 	one, _ := twoLeaders(t)
 	one.ledger.touches("a")
@@ -108,7 +108,7 @@ func TestWhoTouchesARepairDelaysIt(t *testing.T) {
 	one.wantDid("it goes on", one.stepsTaken(), "begin a slow")
 }
 
-// TestRefusedCallThatIsOvertaken is not forgotten: its pause holds, and the next record has it.
+// TestRefusedCallThatIsOvertaken keeps its pause, and the next write records it.
 func TestRefusedCallThatIsOvertaken(t *testing.T) {
 	c := newStepFixture(t, sick("a"))
 	c.ledger.has(runningSteps(sick("a"), onStep(1), func(r *core.Repair) { r.Tried[0].Ended = ago(time.Minute) }))
@@ -122,7 +122,7 @@ func TestRefusedCallThatIsOvertaken(t *testing.T) {
 	wantAttempts(c.fixture, 2, c.now)
 }
 
-// TestHandOverThatIsOvertaken is recorded by the next pass that sees what somebody else has written.
+// TestHandOverThatIsOvertaken is recorded by the next pass that sees the other write.
 func TestHandOverThatIsOvertaken(t *testing.T) {
 	c := newStepFixture(t, sick("a"))
 	c.ledger.has(runningSteps(sick("a"), onStep(2)))
@@ -141,8 +141,8 @@ func TestHandOverThatIsOvertaken(t *testing.T) {
 	c.wantDid("once that is recorded", c.stepsTaken())
 }
 
-// TestFenceKnowsSteps: what may begin is the step that the ledger has by now, not a step that another leader has given up. The
-// first step was given up long ago, so that nothing else holds back the second.
+// TestFenceKnowsSteps: the step that may begin is the one in the ledger, and not a step that
+// another leader has given up. The first step ended long ago, so that no back-off holds the second.
 func TestFenceKnowsSteps(t *testing.T) {
 	for sentence, want := range map[string][]string{"the ledger has what the cache shows": {"begin a slow"}, "the second step is over": nil} {
 		c := newStepFixture(t, sick("a"))

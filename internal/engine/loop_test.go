@@ -15,14 +15,14 @@ import (
 	"github.com/fettle-io/fettle/internal/engine"
 )
 
-// coalesced is how long a loop gathers events before it passes, and rested how long it rests after
-// a pass before events make it pass again.
+// coalesced is how long a loop gathers events before a pass. The constant rested is its pause
+// between passes that events cause.
 const (
 	coalesced = 10 * time.Millisecond
 	rested    = 100 * time.Millisecond
 )
 
-// loopRecorder runs a loop over fleets in a bubble of time, and notes when each pass began.
+// loopRecorder runs a loop in a synctest bubble, and records when each pass began.
 type loopRecorder struct {
 	*testing.T
 	*engine.Loop
@@ -33,16 +33,16 @@ type loopRecorder struct {
 	stop   func()
 }
 
-// pass is what one pass of a fleet does, the n-th from 0.
+// pass runs the n-th pass over a cluster, from 0.
 type pass func(ctx context.Context, n int) (time.Time, error)
 
-// runs starts a loop. The test ends only when the loop and its passes have.
+// runs starts a loop. The test waits for the loop and its passes at its end.
 func runs(t *testing.T, log logr.Logger, fleets map[string]pass) *loopRecorder {
 	t.Helper()
 	return runsBy(t, clock, log, fleets)
 }
 
-// runsBy starts a loop that goes by another clock than the bubble's.
+// runsBy starts a loop with another clock than the bubble's.
 func runsBy(t *testing.T, now func() time.Time, log logr.Logger, fleets map[string]pass) *loopRecorder {
 	t.Helper()
 	k := newLoopRecorder(t, now, log)
@@ -81,7 +81,7 @@ func (k *loopRecorder) note(fleet string) int {
 	return len(k.passes[fleet]) - 1
 }
 
-// taken returns when a fleet was passed over, and begins its notes anew.
+// taken returns when passes over a cluster began, and clears the record.
 func (k *loopRecorder) taken(fleet string) []time.Duration {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -90,13 +90,13 @@ func (k *loopRecorder) taken(fleet string) []time.Duration {
 	return at
 }
 
-// after lets time pass, and all that comes of it.
+// after waits, and lets all goroutines come to rest.
 func (k *loopRecorder) after(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
 }
 
-// wantPasses checks when a fleet was passed over, counted from the start.
+// wantPasses checks when passes over a cluster began, counted from the start.
 func (k *loopRecorder) wantPasses(sentence, fleet string, want ...time.Duration) {
 	k.Helper()
 	k.mu.Lock()
@@ -122,8 +122,8 @@ func TestLoopPassesAtTheStartAndWhenWoken(t *testing.T) {
 	})
 }
 
-// TestLoopGathersEventsWithoutEnd: events that never cease don't put a pass off, and don't make it
-// pass without rest.
+// TestLoopGathersEventsWithoutEnd: incessant events neither delay a pass nor remove the pauses
+// between passes.
 func TestLoopGathersEventsWithoutEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := runs(t, logr.Discard(), map[string]pass{"a": idle})
@@ -137,7 +137,8 @@ func TestLoopGathersEventsWithoutEnd(t *testing.T) {
 	})
 }
 
-// TestLoopActsWhileItRests: an instant that is due is kept, whatever events came just before.
+// TestLoopActsWhileItRests: a pass that is due at an instant runs then, whatever events came just
+// before.
 func TestLoopActsWhileItRests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		due := clock().Add(50 * time.Millisecond)
@@ -175,7 +176,7 @@ func TestLoopHonoursNextAt(t *testing.T) {
 	})
 }
 
-// TestLoopAsksAnewWhatIsDue: the pass that an event causes says when the next one is due.
+// TestLoopAsksAnewWhatIsDue: a pass that an event causes sets the next deadline.
 func TestLoopAsksAnewWhatIsDue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		minute := clock().Add(time.Minute)
@@ -226,7 +227,7 @@ func TestLoopRepeatsWhatFailed(t *testing.T) {
 	})
 }
 
-// TestLoopKeepsNextAtOfAFailedPass: what is due does not wait for the pause after a failure.
+// TestLoopKeepsNextAtOfAFailedPass: the pause after a failure doesn't delay a deadline.
 func TestLoopKeepsNextAtOfAFailedPass(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := runs(t, logr.Discard(), map[string]pass{"a": func(_ context.Context, n int) (time.Time, error) {
@@ -271,14 +272,14 @@ func TestOnePassAtATimeForEachFleet(t *testing.T) {
 		}
 		k.after(time.Minute)
 		k.wantPasses("what came during a pass is one pass after it", "a", coalesced, time.Second+coalesced+rested)
-		k.wantPasses("nobody woke it", "b", coalesced)
+		k.wantPasses("no event woke it", "b", coalesced)
 		if together != 2 {
 			t.Error("fleets did not run beside each other")
 		}
 	})
 }
 
-// TestLoopStops with its context: it waits for the pass under way and begins none.
+// TestLoopStops when its context ends: it waits for the pass under way and starts none.
 func TestLoopStops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var ended time.Duration
@@ -327,7 +328,7 @@ func TestFleetsComeAndGo(t *testing.T) {
 	})
 }
 
-// TestDroppedPassIsAskedToEnd, and one over a fleet of the same name waits for it.
+// TestDroppedPassIsAskedToEnd, and a pass over another cluster of the same name waits for it.
 func TestDroppedPassIsAskedToEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		told := 0
@@ -360,7 +361,8 @@ func TestDroppedPassIsAskedToEnd(t *testing.T) {
 	})
 }
 
-// TestManyFleetsDoNotBurst: of hundreds some are passed over at a time, and none is forgotten.
+// TestManyFleetsDoNotBurst: of hundreds of clusters the loop passes over some at a time, and over
+// all in the end.
 func TestManyFleetsDoNotBurst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const fleets = 300

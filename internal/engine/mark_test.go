@@ -9,14 +9,14 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// conditionWriter is a dialect that marks its targets.
+// conditionWriter is a dialect that writes conditions of targets.
 type conditionWriter struct {
 	*dialect
 
-	// most is how many it marks at a time, if that is not 0.
+	// most bounds the writes of one pass, if it isn't 0.
 	most   int
 	marked map[string]bool
-	// hurried is set while something else is due.
+	// hurried is set if the context had ended.
 	hurried bool
 }
 
@@ -44,7 +44,7 @@ func (m *conditionWriter) ReportBlocked(ctx context.Context) error {
 	return m.fixture.record(ctx, "stand by")
 }
 
-// marking gives a stage whose dialect marks.
+// marking returns a fixture whose dialect writes conditions.
 func marking(t *testing.T) (*fixture, *conditionWriter) {
 	t.Helper()
 	s := newFixture(t)
@@ -54,7 +54,7 @@ func marking(t *testing.T) (*fixture, *conditionWriter) {
 	return s, m
 }
 
-// TestMarksMakeWay for what is due at a known time, and for the reading of nodes before that.
+// TestMarksMakeWay for a pass that is due, and for the reading of nodes before that.
 func TestMarksMakeWay(t *testing.T) {
 	for left, hurries := range map[time.Duration]bool{time.Hour: false, 2 * time.Minute: false, time.Second: true, time.Millisecond: true} {
 		t.Run(left.String(), func(t *testing.T) {
@@ -69,7 +69,7 @@ func TestMarksMakeWay(t *testing.T) {
 	}
 }
 
-// TestTargetsAreMarked: one that a remedy is called for is the remedy's to mark.
+// TestTargetsAreMarked, except those whose remedy is called: the remedy writes their conditions.
 func TestTargetsAreMarked(t *testing.T) {
 	s, _ := marking(t)
 	s.machines.observes(machine("a"), machine("b", dead))
@@ -78,7 +78,7 @@ func TestTargetsAreMarked(t *testing.T) {
 	s.wantDid("b is repaired and a is well", did, "begin b", "mark a healthy by workers", "open b", "read b", "record workers", "tell begun b")
 }
 
-// TestMarksAreLeftForLater: the pass goes on, and the rest follows soon.
+// TestMarksAreLeftForLater: the pass goes on, and the next one soon writes the rest.
 func TestMarksAreLeftForLater(t *testing.T) {
 	s, m := marking(t)
 	m.most = 1
@@ -95,7 +95,7 @@ func TestMarksAreLeftForLater(t *testing.T) {
 	}
 }
 
-// TestMarkThatFails: repairs go on, and the pass is repeated.
+// TestMarkThatFails: repairs go on, and the pass fails.
 func TestMarkThatFails(t *testing.T) {
 	s, _ := marking(t)
 	s.refuse["mark a healthy by workers"] = errDown
@@ -106,7 +106,7 @@ func TestMarkThatFails(t *testing.T) {
 	}
 }
 
-// TestWhoKnowsNothingSaysSo: nothing else is done meanwhile.
+// TestWhoKnowsNothingSaysSo: a dialect without facts reports why, and nothing else happens.
 func TestWhoKnowsNothingSaysSo(t *testing.T) {
 	s, _ := marking(t)
 	s.machines.observes(machine("a", dead))
@@ -115,7 +115,7 @@ func TestWhoKnowsNothingSaysSo(t *testing.T) {
 	s.wantDid("the fleet is not known", did, "stand by")
 	s.refuse["stand by"] = errDown
 	if _, _, err := s.tryPass(); err == nil {
-		t.Error("it could not be told, and nobody hears of that")
+		t.Error("the report failed, and the pass reports no error")
 	}
 	s.machines.observation.Observed = core.Yes
 	if did, _ := s.pass(); !slices.Contains(did, "begin a") {
@@ -141,7 +141,7 @@ func (o *owner) Withdraw(ctx context.Context, r core.Request) error {
 	return o.record(ctx, "withdraw "+r.Target.Name)
 }
 
-// TestOwnerIsAsked goes through the life of a repair by an owner.
+// TestOwnerIsAsked goes through a repair by an owner.
 func TestOwnerIsAsked(t *testing.T) {
 	s := newFixture(t)
 	asked := &owner{fixture: s}

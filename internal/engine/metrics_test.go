@@ -16,7 +16,7 @@ import (
 	"github.com/fettle-io/fettle/internal/engine"
 )
 
-// counted is a stage whose engine is measured.
+// counted is a fixture whose engine has metrics.
 type counted struct {
 	*fixture
 
@@ -31,7 +31,7 @@ func newCounted(t *testing.T) *counted {
 	return c
 }
 
-// begins has a process begin, which has counted nothing yet.
+// begins replaces the engine and its metrics, as a new process.
 func (c *counted) begins() {
 	c.restart()
 	c.metrics, c.registry = engine.NewMetrics(), prometheus.NewPedanticRegistry()
@@ -41,8 +41,8 @@ func (c *counted) begins() {
 	}
 }
 
-// series gives the series whose name begins so, as "name label label: value". A histogram has the
-// number and the sum of its samples for a value.
+// series returns the series whose names begin so, as "name label label: value". The value of a
+// histogram is the number and the sum of its samples.
 func (c *counted) series(prefixes ...string) []string {
 	c.Helper()
 	families, err := c.registry.Gather()
@@ -118,7 +118,7 @@ func TestOneRepairIsMeasured(t *testing.T) {
 	)
 }
 
-// TestRefusedRemedyIsMeasured: each call counts, and the delay is that of the one which was granted.
+// TestRefusedRemedyIsMeasured: each call counts, and the latency is that of the accepted call.
 func TestRefusedRemedyIsMeasured(t *testing.T) {
 	c := newCounted(t)
 	c.machines.observes(machine("a"))
@@ -134,7 +134,8 @@ func TestRefusedRemedyIsMeasured(t *testing.T) {
 		"act_seconds: 1 in 3600s", "queue_seconds: 1 in 0s", "remedy_refusals_total workers Delete: 1", "repairs_started_total workers Delete: 1")
 }
 
-// TestRepairIsCountedByItsOwnRemedy: one of a machine that has failed for good may have other steps than its policy else has.
+// TestRepairIsCountedByItsOwnRemedy: the steps for a machine that has failed may differ from the
+// policy's other steps.
 func TestRepairIsCountedByItsOwnRemedy(t *testing.T) {
 	c := newCounted(t)
 	counters := []string{"repairs_started", "repairs_total"}
@@ -161,7 +162,7 @@ func TestRepairIsCountedByItsOwnRemedy(t *testing.T) {
 	wants("it has ended", 1, 1)
 }
 
-// TestRestartMeasuresNothingItDidNotSee: but what the ledger knows, it knows.
+// TestRestartMeasuresNothingItDidNotSee, except times that the ledger has.
 func TestRestartMeasuresNothingItDidNotSee(t *testing.T) {
 	c := newCounted(t)
 	m := machine("a", dead)
@@ -178,7 +179,7 @@ func TestRestartMeasuresNothingItDidNotSee(t *testing.T) {
 		"repairs_started_total workers Delete: 0", "repairs_total Recovered workers Delete: 0", "repairs_total Succeeded workers Delete: 1", "repairs_total Withdrawn workers Delete: 0")
 }
 
-// TestStandingIsThatOfTheLastPass: what does not stand so any more has no series.
+// TestStandingIsThatOfTheLastPass: a state that has ended has no series.
 func TestStandingIsThatOfTheLastPass(t *testing.T) {
 	c := newCounted(t)
 	standing := []string{"verdicts", "refusals", "policy", "repairs"}
@@ -225,7 +226,8 @@ func TestStandingIsThatOfTheLastPass(t *testing.T) {
 	wants("the last one is gone")
 }
 
-// TestUnobservedFleetHasNoGauges: how things stand there is not known, and must not look as it was. What has happened stays.
+// TestUnobservedFleetHasNoGauges: its state is unknown, and old gauges would be wrong. Its counters
+// stay.
 func TestUnobservedFleetHasNoGauges(t *testing.T) {
 	c := newCounted(t)
 	series := []string{"verdicts", "refusals", "policy", "repairs_running", "repairs_started"}
@@ -246,7 +248,7 @@ func TestUnobservedFleetHasNoGauges(t *testing.T) {
 	c.wants("it is again", series, seen...)
 }
 
-// TestPoliciesOfOneName share their series, whatever kinds they are of: a scrape must not fail of it.
+// TestPoliciesOfOneName share their series, whatever their kinds. A scrape must not fail.
 func TestPoliciesOfOneName(t *testing.T) {
 	c := newCounted(t)
 	other := c.dialect("Node")
@@ -256,13 +258,13 @@ func TestPoliciesOfOneName(t *testing.T) {
 	namesake := &other.observation.Policies[0]
 	namesake.ID.UID, namesake.Paused, namesake.ShortCircuit.MaxUnhealthy = "another-uid", true, core.Count(0)
 	c.pass()
-	c.wants("the state that somebody should look at is shown", []string{"policy", "refusals", "verdicts"},
+	c.wants("the worse state is shown", []string{"policy", "refusals", "verdicts"},
 		"policy_invalid workers: 0", "policy_paused workers: 1", "policy_permitted workers: 0",
 		"refusals Paused workers: 1", "refusals TooManyUnhealthy workers: 1",
 		"verdicts healthy HealthCheck workers Healthy: 1", "verdicts unhealthy HealthCheck workers UnhealthyCondition: 1")
 }
 
-// TestOnlyTheLeaderHasSeriesOfDecisions: another replica says that it doesn't lead.
+// TestOnlyTheLeaderHasSeriesOfDecisions: another replica only reports that it doesn't lead.
 func TestOnlyTheLeaderHasSeriesOfDecisions(t *testing.T) {
 	c := newCounted(t)
 	c.wants("before it leads", []string{""}, "leader: 0")
@@ -283,7 +285,8 @@ func TestOnlyTheLeaderHasSeriesOfDecisions(t *testing.T) {
 	c.wants("it leads no more", []string{"leader"}, "leader: 0")
 }
 
-// TestFleetsShareSeries: engines of several fleets leave each other's series alone, and those of a fleet end with it.
+// TestFleetsShareSeries: engines of several clusters keep each other's series. The series of a
+// cluster end with it.
 func TestFleetsShareSeries(t *testing.T) {
 	home, away := newCounted(t), newCounted(t)
 	away.Engine.Metrics, away.registry = home.metrics, home.registry
@@ -306,7 +309,7 @@ func TestFleetsShareSeries(t *testing.T) {
 	home.pass()
 	home.wants("two fleets, and health checks of one name", standing, both...)
 	away.pass()
-	home.wants("whoever passes last", standing, both...)
+	home.wants("whichever passes last", standing, both...)
 	home.metrics.DeleteCluster("away")
 	without := slices.Concat(own, []string{
 		"policy_paused workers: 0", "policy_permitted workers: 1", "repairs_started_total workers Delete: 1",
@@ -319,7 +322,7 @@ func TestFleetsShareSeries(t *testing.T) {
 	home.metrics.DeleteCluster("never-kept")
 }
 
-// TestDroppedFleetHasNoSeries, also when its pass ends after that.
+// TestDroppedFleetHasNoSeries, also if its pass ends later.
 func TestDroppedFleetHasNoSeries(t *testing.T) {
 	c := newCounted(t)
 	c.Engine.ClusterKey = "away"

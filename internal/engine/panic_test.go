@@ -19,12 +19,12 @@ import (
 	"github.com/fettle-io/fettle/internal/engine"
 )
 
-// panics has a call panic, by its line in the diary.
+// panics makes a call panic, by its line in the record.
 func (s *fixture) panics(line string) {
 	s.wait[line] = func(context.Context) error { panic("the sky falls on " + line) }
 }
 
-// wantPanic checks that a pass failed by a panic that tells where it was.
+// wantPanic checks that a pass failed by a panic, with its place.
 func (s *fixture) wantPanic(err error, words string) {
 	s.Helper()
 	if _, panicked := errors.AsType[*contain.PanicError](err); !panicked || !strings.Contains(err.Error(), words) || !strings.Contains(err.Error(), ".go:") {
@@ -32,7 +32,8 @@ func (s *fixture) wantPanic(err error, words string) {
 	}
 }
 
-// TestPanicOfOneCallEndsThatCallAlone: what is done for other targets is remembered, and is not done again.
+// TestPanicOfOneCallEndsThatCallAlone: calls for other targets become expectations, and are not
+// repeated.
 func TestPanicOfOneCallEndsThatCallAlone(t *testing.T) {
 	for _, call := range []string{"read a", "open a", "begin a"} {
 		t.Run(call, func(t *testing.T) {
@@ -58,7 +59,7 @@ type panickyQuorum struct{}
 
 func (panickyQuorum) Survives(context.Context, core.Target) (core.Tri, error) { panic("no votes") }
 
-// TestPanicWhileTheQuorumIsReadFailsThePass, unlike an error, which only holds the target back.
+// TestPanicWhileTheQuorumIsReadFailsThePass. An error would only block the target.
 func TestPanicWhileTheQuorumIsReadFailsThePass(t *testing.T) {
 	s := newFixture(t)
 	s.machines.observes(machine("a", dead, func(t *core.Target) { t.ControlPlane = true }))
@@ -70,7 +71,7 @@ func TestPanicWhileTheQuorumIsReadFailsThePass(t *testing.T) {
 	}
 }
 
-// TestPanicWhileALeaseIsGivenBackFailsThePass, unlike an error, after which the lease is given back later.
+// TestPanicWhileALeaseIsGivenBackFailsThePass. After an error, a later pass gives the lease back.
 func TestPanicWhileALeaseIsGivenBackFailsThePass(t *testing.T) {
 	c := newStepFixture(t, target("Node", "a"))
 	c.ledger.has(runningSteps(target("Node", "a")))
@@ -81,7 +82,7 @@ func TestPanicWhileALeaseIsGivenBackFailsThePass(t *testing.T) {
 	c.wantPanic(err, "the sky falls")
 }
 
-// TestNothingBeginsInAPassThatPanics before it acts.
+// TestNothingBeginsInAPassThatPanics before its first write.
 func TestNothingBeginsInAPassThatPanics(t *testing.T) {
 	falls := func() { panic("the sky falls") }
 	for sentence, plant := range map[string]func(*fixture){
@@ -110,7 +111,8 @@ func TestNothingBeginsInAPassThatPanics(t *testing.T) {
 	}
 }
 
-// TestWhatWasDoneBeforeAPanicIsNotDoneAgain: telling of a repair panics after it has begun.
+// TestWhatWasDoneBeforeAPanicIsNotDoneAgain: the event of a repair panics after the repair has
+// begun.
 func TestWhatWasDoneBeforeAPanicIsNotDoneAgain(t *testing.T) {
 	s := newFixture(t)
 	s.machines.observes(machine("a", dead))
@@ -150,7 +152,7 @@ func TestPanicBesideOtherStagesWaitsForThem(t *testing.T) {
 	})
 }
 
-// panickyWriter panics where it should mark.
+// panickyWriter panics when it should write conditions.
 type panickyWriter struct {
 	*dialect
 
@@ -164,7 +166,7 @@ func (p *panickyWriter) WriteConditions(context.Context, []core.Policy, *core.Cl
 	return false, nil
 }
 
-// slowWriter takes a second to mark.
+// slowWriter writes conditions for a second.
 type slowWriter struct {
 	*dialect
 
@@ -177,7 +179,8 @@ func (p *slowWriter) WriteConditions(context.Context, []core.Policy, *core.Clust
 	return false, nil
 }
 
-// TestPassThatPanicsEndsAfterItsOtherStages, whose goroutines would else act beside the next pass.
+// TestPassThatPanicsEndsAfterItsOtherStages: otherwise their goroutines would act beside the next
+// pass.
 func TestPassThatPanicsEndsAfterItsOtherStages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newFixture(t)
@@ -194,7 +197,7 @@ func TestPassThatPanicsEndsAfterItsOtherStages(t *testing.T) {
 	})
 }
 
-// TestPanicsAreCounted, for each fleet, also where many other calls of the pass have failed.
+// TestPanicsAreCounted by cluster, also if many other calls of the pass have failed.
 func TestPanicsAreCounted(t *testing.T) {
 	c := newCounted(t)
 	c.Engine.ClusterKey = "east"
@@ -217,7 +220,7 @@ func TestPanicsAreCounted(t *testing.T) {
 	c.wants("the fleet is gone", series, "passes_total error: 3")
 }
 
-// TestFleetThatPanicsIsTriedAgainAfterGrowingPauses, whatever events come, and other fleets go on.
+// TestFleetThatPanicsIsTriedAgainAfterGrowingPauses, whatever events come. Other clusters go on.
 func TestFleetThatPanicsIsTriedAgainAfterGrowingPauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told []string
@@ -266,7 +269,7 @@ func TestFleetThatPanicsIsTriedAgainAfterGrowingPauses(t *testing.T) {
 	})
 }
 
-// TestPanicOfOneCallPausesItsFleet too, although other calls of the pass went well and say when the next one is due.
+// TestPanicOfOneCallPausesItsFleet too, although other calls succeeded and set the next deadline.
 func TestPanicOfOneCallPausesItsFleet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := runs(t, logr.Discard(), map[string]pass{"a": func(context.Context, int) (time.Time, error) {

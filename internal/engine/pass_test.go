@@ -36,12 +36,12 @@ func TestRecordThenBeginThenFinish(t *testing.T) {
 	s.machines.observes(machine("m", dead))
 	s.ledger.has(running(machine("old")))
 	did, next := s.pass()
-	s.wantDid("status first, then the repair and its remedy, and what has ended last, since nobody waits for that", did,
+	s.wantDid("status first, then the repair and its remedy, and what has ended last, since no call waits for that", did,
 		"read m", "record workers", "open m", "begin m", "tell begun m", "amend old: Succeeded")
 	s.wantNext(next, noon.Add(time.Second)) // what has ended made room
 }
 
-// TestRepairIsRecordedBeforeItsRemedyBegins, each of many that run at a time.
+// TestRepairIsRecordedBeforeItsRemedyBegins, for each of many repairs that run at a time.
 func TestRepairIsRecordedBeforeItsRemedyBegins(t *testing.T) {
 	s := newFixture(t)
 	s.machines.observes(many(100)...)
@@ -90,10 +90,10 @@ func TestCallsRunInBoundedParallel(t *testing.T) {
 	})
 }
 
-// clock is that of the test's bubble.
+// clock returns the time of the test's bubble.
 func clock() time.Time { return time.Now() } //nolint:forbidigo // time in a bubble is injected
 
-// withGrace waits for a while, or for the end of the context.
+// within waits for a while, or for the end of the context.
 func withGrace(ctx context.Context, d time.Duration) error {
 	select {
 	case <-ctx.Done():
@@ -119,8 +119,8 @@ func TestNothingBeginsUnrecorded(t *testing.T) {
 	s.wantDid("the rest follows in the next pass", did, "read a", "record workers", "open a", "begin a", "tell begun a")
 }
 
-// TestRepairThatSomebodyElseRecordedIsTheirs (I2): the caches will show it; until then nothing is
-// done, and no error is made of it.
+// TestRepairThatSomebodyElseRecordedIsTheirs (I2): until the caches show the other leader's repair,
+// the pass does nothing and reports no error.
 func TestRepairThatSomebodyElseRecordedIsTheirs(t *testing.T) {
 	s := newFixture(t)
 	m := machine("m", dead)
@@ -171,7 +171,7 @@ func TestFailedLiveReadKeepsNobodyElse(t *testing.T) {
 	}
 }
 
-// TestUnreadableTargetTakesNobodysRoom: with room for one, the next one has it.
+// TestUnreadableTargetTakesNobodysRoom: with a limit of one, the next target is repaired.
 func TestUnreadableTargetTakesNobodysRoom(t *testing.T) {
 	s := newFixture(t)
 	s.machines.observes(machine("a", dead), machine("b", dead), machine("c", dead))
@@ -184,8 +184,8 @@ func TestUnreadableTargetTakesNobodysRoom(t *testing.T) {
 	s.wantDid("a can't be read, and b follows it", did, "read a", "read b", "record workers", "open b", "read running", "begin b", "tell begun b")
 }
 
-// TestI3LimitsHoldAgainstAnotherLeader: what somebody else has recorded meanwhile takes its room,
-// though no cache shows it, and though its target is not seen here.
+// TestI3LimitsHoldAgainstAnotherLeader: a repair that another leader recorded counts, though no
+// cache shows it and its target isn't observed here.
 func TestI3LimitsHoldAgainstAnotherLeader(t *testing.T) {
 	theirs := map[string]core.Target{
 		"of a target that is seen here": machine("b"),
@@ -210,8 +210,8 @@ func TestI3LimitsHoldAgainstAnotherLeader(t *testing.T) {
 	}
 }
 
-// TestI1NothingBeginsLongAfterTheLiveRead: a process that was stopped in between must not go on with
-// what was true before.
+// TestI1NothingBeginsLongAfterTheLiveRead: a process that was suspended in between must not act on
+// old facts.
 func TestI1NothingBeginsLongAfterTheLiveRead(t *testing.T) {
 	s := newFixture(t)
 	s.machines.observes(machine("a", dead))
@@ -231,7 +231,7 @@ func TestI1NothingBeginsLongAfterTheLiveRead(t *testing.T) {
 	s.wantDid("it is read again", did, "read a", "record workers", "read running", "begin a", "tell begun a")
 }
 
-// TestNothingBeginsOnALedgerThatCannotBeRead from the API server itself, where there is a limit.
+// TestNothingBeginsOnALedgerThatCannotBeRead from the API server, if a limit applies.
 func TestNothingBeginsOnALedgerThatCannotBeRead(t *testing.T) {
 	s := newFixture(t)
 	s.machines.observes(machine("a", dead))
@@ -247,7 +247,7 @@ func TestNothingBeginsOnALedgerThatCannotBeRead(t *testing.T) {
 	s.wantDid("it goes on", did, "read a", "record workers", "read running", "begin a", "tell begun a")
 }
 
-// TestNodeThatIsGoneIsNotLookedForAgain while nothing may be done about it.
+// TestNodeThatIsGoneIsNotLookedForAgain while its repair is blocked.
 func TestNodeThatIsGoneIsNotLookedForAgain(t *testing.T) {
 	s := newFixture(t)
 	s.machines.observes(machine("m", unseen))
@@ -298,7 +298,7 @@ func TestLiveReadDecides(t *testing.T) {
 		"unseen in the cache, there in truth":  {"it has just joined", unseen, node("m", "True", time.Second), false},
 		"unseen in the cache, gone in truth":   {"it was removed", unseen, core.Node{State: core.NodeGone, Name: "m-node"}, true},
 		"dead in the cache, gone in truth":     {"it was removed meanwhile", dead, core.Node{State: core.NodeGone, Name: "m-node"}, true},
-		"unseen in the cache, dead in truth":   {"it is unhealthy whoever sees it", unseen, node("m", "False", time.Hour), true},
+		"unseen in the cache, dead in truth":   {"it is unhealthy in each read", unseen, node("m", "False", time.Hour), true},
 		"unseen in the cache, ailing in truth": {"its time is not over", unseen, node("m", "False", time.Minute), false},
 	}
 	for sentence, tc := range cases {
@@ -317,7 +317,7 @@ func TestLiveReadDecides(t *testing.T) {
 	}
 }
 
-// TestWellTargetsAreNotReadLive: a fleet in which nothing happens costs no calls but statuses.
+// TestWellTargetsAreNotReadLive: a healthy cluster costs no calls but statuses.
 func TestWellTargetsAreNotReadLive(t *testing.T) {
 	s := newFixture(t)
 	s.machines.observes(machine("a"), machine("b"), machine("leaving", dead, func(t *core.Target) { t.Deleting = true }))
@@ -367,7 +367,7 @@ func wantAttempts(s *fixture, attempts int, last time.Time) {
 	}
 }
 
-// TestAttemptThatIsNotRecorded is remembered all the same.
+// TestAttemptThatIsNotRecorded is still an expectation.
 func TestAttemptThatIsNotRecorded(t *testing.T) {
 	s := newFixture(t)
 	s.machines.observes(machine("m", dead))
@@ -381,7 +381,7 @@ func TestAttemptThatIsNotRecorded(t *testing.T) {
 	s.wantDid("its pause is not over", did, "record workers")
 }
 
-// TestRemedyThatHangs: it has a time limit, and what came of it is recorded in a time of its own.
+// TestRemedyThatHangs: the call has a time limit, and recording its result has its own.
 func TestRemedyThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newFixture(t)
@@ -426,7 +426,7 @@ func TestAcceptedDeletionIsNotRepeatedWhileCachesLag(t *testing.T) {
 	s.wantDid("its end is not recorded twice while the cache lags", did, "record workers")
 }
 
-// TestNewProcessCarriesOn where one died between recording a repair and beginning its remedy.
+// TestNewProcessCarriesOn where another one died between recording a repair and calling its remedy.
 func TestNewProcessCarriesOn(t *testing.T) {
 	s := newFixture(t)
 	m := machine("m", dead)
@@ -436,7 +436,7 @@ func TestNewProcessCarriesOn(t *testing.T) {
 	s.wantDid("it is begun, and not recorded once more", did, "read m", "record workers", "begin m", "tell begun m")
 	s.restart()
 	did, _ = s.pass()
-	s.wantDid("a deletion that nobody has seen is asked for again, which is harmless", did, "read m", "record workers", "begin m", "tell begun m")
+	s.wantDid("a deletion that no cache shows is repeated, which is harmless", did, "read m", "record workers", "begin m", "tell begun m")
 	if got := len(s.ledger.of("m")); got != 1 {
 		t.Errorf("%d repairs were recorded", got)
 	}
@@ -485,7 +485,7 @@ func TestRemedyThatNobodyKnows(t *testing.T) {
 	}
 }
 
-// TestI1NothingHappensOutOfStep: not even a status is written.
+// TestI1NothingHappensOutOfStep: the pass doesn't even write a status.
 func TestI1NothingHappensOutOfStep(t *testing.T) {
 	cases := map[string]struct {
 		reason string
@@ -494,10 +494,10 @@ func TestI1NothingHappensOutOfStep(t *testing.T) {
 	}{
 		"targets are not in step":    {"a cache that has not synced", func(s *fixture) { s.machines.observation.Observed = core.Unknown }, false},
 		"targets are out of step":    {"the API is not served", func(s *fixture) { s.machines.observation.Observed = core.No }, false},
-		"the ledger is not in step":  {"nobody knows what is under way", func(s *fixture) { s.ledger.inStep = core.Unknown }, false},
+		"the ledger is not in step":  {"running repairs are unknown", func(s *fixture) { s.ledger.inStep = core.Unknown }, false},
 		"the ledger is out of step":  {"Repairs are not served", func(s *fixture) { s.ledger.inStep = core.No }, false},
 		"targets can't be observed":  {"an error is told", func(s *fixture) { s.machines.err = errDown }, true},
-		"there is no dialect at all": {"nobody asks", func(s *fixture) { s.dialects = nil; s.restart() }, false},
+		"there is no dialect at all": {"there is nothing to observe", func(s *fixture) { s.dialects = nil; s.restart() }, false},
 	}
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {
@@ -533,7 +533,7 @@ func TestFinishedRepairsArePruned(t *testing.T) {
 	s.wantDid("what failed is tried again", did, "record workers", "drop young")
 }
 
-// TestPruningSparesWhatHasChanged: an entry that was written again since it was read is looked at again.
+// TestPruningSparesWhatHasChanged: a repair that changed after the read isn't deleted.
 func TestPruningSparesWhatHasChanged(t *testing.T) {
 	s := newFixture(t)
 	s.machines.observes(machine("m"))
@@ -554,8 +554,8 @@ func TestPruningSparesWhatHasChanged(t *testing.T) {
 	s.wantNext(next, time.Time{})
 }
 
-// TestPruningSparesBackOff: whatever the flags say, the pause before the next repair of a pool is the same, for a new process
-// too.
+// TestPruningSparesBackOff: the pause before the next repair of a pool doesn't depend on flags,
+// also in a new process.
 func TestPruningSparesBackOff(t *testing.T) {
 	s := newFixture(t)
 	sick := machine("young", func(t *core.Target) { t.Created, t.Node = ago(20*time.Minute), node("young", "False", 10*time.Minute) })
@@ -576,8 +576,8 @@ func TestPruningSparesBackOff(t *testing.T) {
 	}
 }
 
-// TestI06WrongClockPrunesNothing: by a clock that is ahead, each finished repair seems old. It is deleted once the clocks agree,
-// if its time is over then.
+// TestI06WrongClockPrunesNothing: by a clock that is ahead, each finished repair seems old. It is
+// deleted once the clocks agree, if retention allows it then.
 func TestI06WrongClockPrunesNothing(t *testing.T) {
 	for _, agrees := range []core.Tri{core.No, core.Unknown} {
 		for _, turns := range []string{"before the pass", "during the pass", "before the pass, and back during it"} {
@@ -608,7 +608,8 @@ func TestI06WrongClockPrunesNothing(t *testing.T) {
 	}
 }
 
-// TestEngineKeepsTimeAfterAStorm: with the opening of a short circuit, which no cache shows.
+// TestEngineKeepsTimeAfterAStorm: the cooldown of a short circuit ends in time, though no cache
+// shows it.
 func TestEngineKeepsTimeAfterAStorm(t *testing.T) {
 	s := newFixture(t)
 	s.machines.observes(machine("a", dead), machine("b", dead), machine("c"))
@@ -649,7 +650,7 @@ func TestStatesAreToldOnce(t *testing.T) {
 	s.wantDid("a new process tells them again", did, told...)
 }
 
-// TestObservationIsLeftAsItWas: a dialect may keep what it gave.
+// TestObservationIsLeftAsItWas: a dialect may reuse its observation.
 func TestObservationIsLeftAsItWas(t *testing.T) {
 	s := newFixture(t)
 	second := s.dialect("Node")

@@ -11,12 +11,12 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// unhealthySince has had a node that is not Ready for so long.
+// unhealthySince makes the node of a target not Ready for a time.
 func unhealthySince(since time.Duration) func(*core.Target) {
 	return func(t *core.Target) { t.Node = node(t.ID.Name, "False", since) }
 }
 
-// prefetched gives a stage at one second before the deadline of a, whose node has been read then.
+// prefetched returns a fixture at one second before the deadline of a, whose node was just read.
 func prefetched(t *testing.T) (*fixture, time.Time) {
 	t.Helper()
 	s := newFixture(t)
@@ -32,7 +32,7 @@ func prefetched(t *testing.T) (*fixture, time.Time) {
 	return s, due
 }
 
-// TestNodesAreReadBeforeTheDeadline: at the deadline nothing is left to do but the repair.
+// TestNodesAreReadBeforeTheDeadline: at the deadline the repair needs no read.
 func TestNodesAreReadBeforeTheDeadline(t *testing.T) {
 	s, due := prefetched(t)
 	s.now = due.Add(-time.Millisecond)
@@ -43,7 +43,7 @@ func TestNodesAreReadBeforeTheDeadline(t *testing.T) {
 	s.wantDid("its time is up", did, "record workers", "open a", "begin a", "tell begun a")
 }
 
-// TestWhatChangesIsReadAgain: what was read early counts no more.
+// TestWhatChangesIsReadAgain: an early read of a node that has changed doesn't count.
 func TestWhatChangesIsReadAgain(t *testing.T) {
 	for name, change := range map[string]func(*fixture, *core.Target, time.Time){
 		"another transition": func(_ *fixture, t *core.Target, due time.Time) {
@@ -67,8 +67,8 @@ func TestWhatChangesIsReadAgain(t *testing.T) {
 	}
 }
 
-// TestNodesAreReadBesideRepairs: those that are due a second after others are read while these are repaired, since at
-// their own deadline the pass may still be busy with them. What is due later has time.
+// TestNodesAreReadBesideRepairs: nodes that are due in a second are read during the repairs of
+// others. The pass may still run at their deadline. Later deadlines can wait.
 func TestNodesAreReadBesideRepairs(t *testing.T) {
 	s := newFixture(t)
 	s.machines.observes(machine("a", unhealthySince(2*time.Second)), machine("b", unhealthySince(time.Second)), machine("c", unhealthySince(0)))
@@ -102,8 +102,8 @@ func TestNodesAreReadBesideRepairs(t *testing.T) {
 	}
 }
 
-// TestNearDeadlineAfterALongPass: when a pass has taken so long that the next deadline is near by its end, the next
-// pass comes at once, and waits for the deadline then.
+// TestNearDeadlineAfterALongPass: if a deadline is near by the end of a long pass, the next pass
+// runs at once, reads early, and waits.
 func TestNearDeadlineAfterALongPass(t *testing.T) {
 	s := newFixture(t)
 	s.machines.observes(machine("a", unhealthySince(0)), machine("b", unhealthySince(time.Minute)))
@@ -124,7 +124,7 @@ func TestNearDeadlineAfterALongPass(t *testing.T) {
 	}
 }
 
-// TestReadsCountFromWhenTheyBegan: what an answer says may have changed since it was asked for.
+// TestReadsCountFromWhenTheyBegan: the node may have changed during the read.
 func TestReadsCountFromWhenTheyBegan(t *testing.T) {
 	takes := func(s *fixture, d time.Duration) func(context.Context) error {
 		return func(context.Context) error {
@@ -174,7 +174,7 @@ func TestEarlyReadThatFailsIsNoMatter(t *testing.T) {
 	s.wantDid("its time is up", did, "read a", "record workers", "open a", "begin a", "tell begun a")
 }
 
-// TestEarlyReadThatHangsPutsNothingOff: it ends with the deadline, at which others are due too.
+// TestEarlyReadThatHangsPutsNothingOff: it ends at the deadline, when other targets are due too.
 func TestEarlyReadThatHangsPutsNothingOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newFixture(t)
@@ -189,7 +189,7 @@ func TestEarlyReadThatHangsPutsNothingOff(t *testing.T) {
 	})
 }
 
-// TestOnlyWhatMayBeRepairedIsReadEarly: reads are as many as repairs.
+// TestOnlyWhatMayBeRepairedIsReadEarly: the number of reads is that of repairs.
 func TestOnlyWhatMayBeRepairedIsReadEarly(t *testing.T) {
 	s := newFixture(t)
 	s.machines.observes(machine("a", unhealthySince(0)), machine("b", unhealthySince(0)), machine("c", unhealthySince(0)))

@@ -12,7 +12,7 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// policyOf is a policy of a namespace that selects the first targets.
+// policyOf returns a policy of a namespace that selects the first targets.
 func policyOf(namespace, name string, members int) core.Policy {
 	p := core.Policy{ID: core.ID{Kind: "MachineHealthCheck", Namespace: namespace, Name: name, UID: namespace + "-" + name}, Created: noon.Add(-time.Hour)}
 	for i := range members {
@@ -21,7 +21,7 @@ func policyOf(namespace, name string, members int) core.Policy {
 	return p
 }
 
-// recorded are the policies whose statuses were written, in order.
+// recorded returns the policies whose statuses were written, in order.
 func recorded(did []string) []string {
 	var names []string
 	for _, line := range did {
@@ -32,7 +32,8 @@ func recorded(did []string) []string {
 	return names
 }
 
-// TestI15StatusesTakeTurns: the time for writing statuses is bounded, and the policies of one namespace don't use it up.
+// TestI15StatusesTakeTurns: the time for writing statuses is bounded, and the policies of one
+// namespace don't use it up.
 func TestI15StatusesTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newFixture(t)
@@ -57,8 +58,8 @@ func TestI15StatusesTakeTurns(t *testing.T) {
 	})
 }
 
-// TestI15StatusesOfTheOverlookedAreWrittenBitByBit: one pass writes a bounded number of the statuses that say that a policy is
-// not judged. Passes follow until all are written, and no longer.
+// TestI15StatusesOfTheOverlookedAreWrittenBitByBit: one pass writes a bounded number of statuses of
+// policies beyond the bound. Passes follow until all are written, and no longer.
 func TestI15StatusesOfTheOverlookedAreWrittenBitByBit(t *testing.T) {
 	s := newFixture(t)
 	targets := many(200)

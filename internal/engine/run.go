@@ -112,7 +112,7 @@ func (r *runner) addCalls(ctx context.Context, calls []pass.Call) {
 	}
 }
 
-// send gives a batch to a task. It doesn't block, since the task has answered all batches before.
+// send sends a batch to a task. It doesn't block, since the task has answered all batches before.
 func (r *runner) send(t *openTask, batch []pass.Call) {
 	t.pending += len(batch)
 	r.pending += len(batch)

@@ -9,8 +9,8 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// TestSiblingThatIsNoTarget: a request names the machine of a node that is no target itself. While that is not known, nothing
-// is asked for.
+// TestSiblingThatIsNoTarget: a request names the machine of a node, though the machine is no
+// target. While the machine is unknown, no request is made.
 func TestSiblingThatIsNoTarget(t *testing.T) {
 	c := newStepFixture(t, target("Node", "n", dead))
 	known := false
@@ -23,7 +23,7 @@ func TestSiblingThatIsNoTarget(t *testing.T) {
 	}
 	did, _, err := c.tryPass()
 	if err == nil || !strings.Contains(err.Error(), "machines of this cluster are being read") || len(c.requester.remedyCalls) > 0 {
-		t.Fatalf("it is not known who owns the request, yet it is asked for: %+v, %v", c.requester.remedyCalls, err)
+		t.Fatalf("the owner of the request is unknown, yet the request is made: %+v, %v", c.requester.remedyCalls, err)
 	}
 	if slices.ContainsFunc(did, func(line string) bool { return strings.HasPrefix(line, "hold ") }) {
 		t.Errorf("nothing can be asked for, and the engine does %q", did)
@@ -36,8 +36,8 @@ func TestSiblingThatIsNoTarget(t *testing.T) {
 	}
 }
 
-// TestHappeningsAfterARepair: what is told of a target that is under no repair names its last one, so that a second failure is
-// not told as the first.
+// TestHappeningsAfterARepair: an event about a target without a running repair names its last
+// repair. So the event of a second failure differs from the first.
 func TestHappeningsAfterARepair(t *testing.T) {
 	c := newStepFixture(t, target("Node", "n", dead, func(t *core.Target) { t.Node.Excluded = true }))
 	last := running(target("Node", "n"), func(r *core.Repair) { r.Ended, r.Outcome = ago(2*time.Hour), core.Succeeded })
@@ -57,7 +57,7 @@ func TestHappeningsAfterARepair(t *testing.T) {
 	}
 }
 
-// TestHappeningsOfARepair: what is told of a repair names it and its step.
+// TestHappeningsOfARepair: an event of a repair names it and its step.
 func TestHappeningsOfARepair(t *testing.T) {
 	c := newStepFixture(t, target("Node", "n", dead))
 	c.pass()

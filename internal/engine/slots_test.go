@@ -17,7 +17,8 @@ func unanswered(ctx context.Context, _ int) (time.Time, error) {
 	return time.Time{}, withGrace(ctx, 40*time.Second)
 }
 
-// TestI15HangingClustersDelayNoOther: of a hundred clusters most hang in each pass, and the others are served as if alone.
+// TestI15HangingClustersDelayNoOther: of a hundred clusters most hang in each pass, and the others
+// are served as if alone.
 func TestI15HangingClustersDelayNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fleets := map[string]pass{}
@@ -57,8 +58,8 @@ func TestI15HangingClustersDelayNoOther(t *testing.T) {
 	})
 }
 
-// TestSlowFleetsTakeTurns: fleets that are slow again are not all passed over at a time, and a fleet that is slow no more is prompt
-// again after a minute.
+// TestSlowFleetsTakeTurns: slow clusters share the slow slots. A cluster that is no longer slow
+// gets fast slots again after a minute.
 func TestSlowFleetsTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
@@ -108,7 +109,7 @@ func TestSlowFleetsTakeTurns(t *testing.T) {
 	})
 }
 
-// TestFleetIsAmongTheSlowForAMinute after a slow pass, and waits behind the fleets that hang.
+// TestFleetIsAmongTheSlowForAMinute after a slow pass, and waits behind the clusters that hang.
 func TestFleetIsAmongTheSlowForAMinute(t *testing.T) {
 	for after, waits := range map[time.Duration]bool{50 * time.Second: true, 70 * time.Second: false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -139,7 +140,8 @@ func TestFleetIsAmongTheSlowForAMinute(t *testing.T) {
 	}
 }
 
-// TestI12PromptFleetIsNeverAmongTheSlow: after passes that take long it still does not wait behind clusters that hang.
+// TestI12PromptFleetIsNeverAmongTheSlow: even after long passes, the home cluster doesn't wait
+// behind clusters that hang.
 func TestI12PromptFleetIsNeverAmongTheSlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := runs(t, logr.Discard(), nil)
@@ -197,7 +199,8 @@ func TestDroppedFleetWaitsForNoPlace(t *testing.T) {
 	})
 }
 
-// TestLoopThatHasNotStartedKeepsNothing of fleets that come and go, as in a replica that does not lead.
+// TestLoopThatHasNotStartedKeepsNothing of clusters that come and go, as in a replica that doesn't
+// lead.
 func TestLoopThatHasNotStartedKeepsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newLoopRecorder(t, clock, logr.Discard())

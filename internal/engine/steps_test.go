@@ -16,7 +16,7 @@ import (
 
 var quickBuckets = core.Reference{APIVersion: "fix.example/v1", Kind: "FixTemplate", Namespace: "fixers", Name: "quick"}
 
-// ladder asks twice, then hands over.
+// ladder returns two steps with requests, and a third that hands over.
 func ladder() []core.Step {
 	slow := quickBuckets
 	slow.Name = "slow"
@@ -27,7 +27,7 @@ func ladder() []core.Step {
 	}
 }
 
-// requester is a remedy whose requests stand. It keeps the orders that it was given.
+// requester is a remedy with requests. It stores its calls.
 type requester struct {
 	fixture     *fixture
 	remedyCalls []core.RemedyCall
@@ -53,7 +53,7 @@ func (a *requester) Withdraw(ctx context.Context, r core.Request) error {
 	return a.fixture.record(ctx, "withdraw "+r.ID.Name)
 }
 
-// nodeLeases are leases by the node; those of taken nodes are somebody else's.
+// nodeLeases has leases by node. Another holder has those of taken nodes.
 type nodeLeases struct {
 	fixture *fixture
 	taken   map[string]bool
@@ -68,7 +68,7 @@ func (l *nodeLeases) Release(ctx context.Context, node, holder string) error {
 	return l.fixture.record(ctx, "release "+node+" of "+holder)
 }
 
-// factSource adds requests, and keeps what it was shown.
+// factSource adds requests, and calls a function.
 type factSource struct {
 	fixture  *fixture
 	requests []core.Request
@@ -82,14 +82,15 @@ func (s *factSource) AddFacts(policies []core.Policy, cluster *core.Cluster) {
 	}
 }
 
-// confirming is a dialect that takes back people's word.
+// confirming is a dialect that removes confirmations.
 type confirming struct{ *dialect }
 
 func (c confirming) WithdrawConfirmation(ctx context.Context, t core.Target) error {
 	return c.fixture.record(ctx, "unvouch "+t.ID.Name)
 }
 
-// stepFixture is a stage with one dialect of nodes, whose policy has a ladder and holds leases.
+// stepFixture is a fixture with one dialect of nodes, whose policy has three steps and holds
+// leases.
 type stepFixture struct {
 	*fixture
 
@@ -114,13 +115,13 @@ func newStepFixture(t *testing.T, targets ...core.Target) *stepFixture {
 	return c
 }
 
-// takeOver has a new process begin.
+// takeOver replaces the engine, as a new process.
 func (c *stepFixture) takeOver() {
 	c.restart()
 	c.FactSources, c.NodeLeases = []engine.FactSource{c.factSource}, c.leases
 }
 
-// runs has the engine carry out a script instead of what the core decides.
+// runs runs a pass with the decision of a script.
 func (c *stepFixture) runs(script func(d *core.Decision, cluster *core.Cluster)) (did []string, next time.Time, err error) {
 	c.Helper()
 	next, err = c.PassWith(c.Context(), script)
@@ -130,7 +131,7 @@ func (c *stepFixture) runs(script func(d *core.Decision, cluster *core.Cluster))
 
 func sick(name string) core.Target { return target("Node", name, dead) }
 
-// runningSteps is a repair of a target by the ladder.
+// runningSteps returns a running repair of a target with these steps.
 func runningSteps(t core.Target, changes ...func(*core.Repair)) core.Repair {
 	return running(t, append([]func(*core.Repair){func(r *core.Repair) { r.Steps, r.Holder = ladder(), "check" }}, changes...)...)
 }
@@ -143,7 +144,7 @@ func onStep(n int) func(*core.Repair) {
 	}
 }
 
-// request is one that asks for a target by the first step.
+// request returns a request for a target by the first step.
 func request(name string, t core.Target, changes ...func(*core.Request)) core.Request {
 	r := core.Request{
 		ID: core.ID{Kind: "Fix", Namespace: "fixers", Name: name, UID: name + "-uid"}, Remedy: "Ask", Template: quickBuckets,
@@ -155,7 +156,7 @@ func request(name string, t core.Target, changes ...func(*core.Request)) core.Re
 	return r
 }
 
-// acts is the decision to take the next step of the first repairs.
+// acts returns the decision to take the next step of the first repairs.
 func acts(n int) func(*core.Decision, *core.Cluster) {
 	return func(d *core.Decision, cluster *core.Cluster) {
 		for i := range n {
@@ -203,7 +204,8 @@ func TestStepIsTakenAsRecorded(t *testing.T) {
 	}
 }
 
-// TestRequestIsItsOwnBeforeItIsShown: a repair whose target recovers at once is not over while its request is on its way.
+// TestRequestIsItsOwnBeforeItIsShown: a repair whose target recovers at once waits for its request,
+// which no cache shows yet.
 func TestRequestIsItsOwnBeforeItIsShown(t *testing.T) {
 	c := newStepFixture(t, sick("a"))
 	c.ledger.has(runningSteps(sick("a")))
@@ -216,7 +218,7 @@ func TestRequestIsItsOwnBeforeItIsShown(t *testing.T) {
 	}
 }
 
-// TestHandOverIsRemembered, with the instant in the ledger.
+// TestHandOverIsRemembered, with the time in the ledger.
 func TestHandOverIsRemembered(t *testing.T) {
 	c := newStepFixture(t, sick("a"))
 	c.ledger.has(runningSteps(sick("a"), onStep(2)))
@@ -228,7 +230,7 @@ func TestHandOverIsRemembered(t *testing.T) {
 	}
 }
 
-// TestHandOverIsTold, but not of a target that somebody else has marked: nothing was done.
+// TestHandOverIsTold, but not if another controller had marked the target: then Fettle did nothing.
 func TestHandOverIsTold(t *testing.T) {
 	for sentence, tc := range map[string]struct {
 		marked bool
@@ -249,7 +251,7 @@ func TestHandOverIsTold(t *testing.T) {
 	}
 }
 
-// TestOnlyTheFirstStepNeedsTheNodeAnew, unless a step destroys.
+// TestOnlyTheFirstStepNeedsTheNodeAnew, unless a step deletes.
 func TestOnlyTheFirstStepNeedsTheNodeAnew(t *testing.T) {
 	last := func(p *core.Repair) { p.Steps = append(slices.Clip(ladder()[:1]), core.Step{Remedy: "Delete"}) }
 	worker, master := sick("a"), sick("a")
@@ -283,8 +285,8 @@ func TestOnlyTheFirstStepNeedsTheNodeAnew(t *testing.T) {
 	}
 }
 
-// TestFurtherStepNeedsTheNodeAnew when taking the lease has taken long and the target is of the control plane, or may be, or its
-// owner is asked to replace it. Elsewhere the step goes on.
+// TestFurtherStepNeedsTheNodeAnew if acquiring the lease took long, and the target may belong to
+// the control plane or its owner replaces it. Other steps go on.
 func TestFurtherStepNeedsTheNodeAnew(t *testing.T) {
 	for name, c := range map[string]struct {
 		target func(*core.Target)
@@ -294,7 +296,7 @@ func TestFurtherStepNeedsTheNodeAnew(t *testing.T) {
 		"of the control plane":              {func(t *core.Target) { t.ControlPlane = true }, core.CreateRequest, false},
 		"of the control plane by its label": {func(t *core.Target) { t.ControlPlaneByLabel = true }, core.CreateRequest, false},
 		"its owner replaces it":             {func(*core.Target) {}, core.AskOwner, false},
-		"a remediator is asked":             {func(*core.Target) {}, core.CreateRequest, true},
+		"the step creates a request":        {func(*core.Target) {}, core.CreateRequest, true},
 	} {
 		for _, took := range []time.Duration{4 * time.Second, 5 * time.Second} {
 			of := sick("a")
@@ -310,7 +312,7 @@ func TestFurtherStepNeedsTheNodeAnew(t *testing.T) {
 			}
 			did, _, err := s.runs(func(d *core.Decision, cluster *core.Cluster) {
 				acts(1)(d, cluster)
-				// What is known of the health check is younger, and counts as long.
+				// The last read of the health check is younger, and counts as long.
 				read := ago(5 * time.Second)
 				cluster.Targets[0].NodeReadAt, cluster.Targets[0].QuorumReadAt, cluster.Targets[0].QuorumSurvives = read, read, core.Yes
 			})
@@ -325,7 +327,8 @@ func TestFurtherStepNeedsTheNodeAnew(t *testing.T) {
 	}
 }
 
-// TestStatusOfAPolicyThatIsNotSettledWaits: whether its steps can be taken is not known yet, and its status would change at once.
+// TestStatusOfAPolicyThatIsNotSettledWaits: the steps of the policy are unknown yet, and its status
+// would soon change.
 func TestStatusOfAPolicyThatIsNotSettledWaits(t *testing.T) {
 	s := newFixture(t)
 	s.machines.observes(machine("m"))
@@ -338,7 +341,7 @@ func TestStatusOfAPolicyThatIsNotSettledWaits(t *testing.T) {
 	s.wantDid("it is", did, "record workers")
 }
 
-// TestStepThatNobodyKnows: a ladder of which nothing is left can't be climbed, and keeps nobody else.
+// TestStepThatNobodyKnows: a repair without readable steps can't go on, and blocks no other.
 func TestStepThatNobodyKnows(t *testing.T) {
 	c := newStepFixture(t, sick("a"), sick("b"))
 	c.ledger.has(runningSteps(sick("a"), func(r *core.Repair) { r.Steps = nil }), runningSteps(sick("b")))
@@ -351,7 +354,7 @@ func TestStepThatNobodyKnows(t *testing.T) {
 	}
 }
 
-// TestLeaseOfSomebodyElse keeps a repair recorded and waiting, and nobody else.
+// TestLeaseOfSomebodyElse makes a recorded repair wait, and blocks no other.
 func TestLeaseOfSomebodyElse(t *testing.T) {
 	c := newStepFixture(t, sick("a"), sick("b"))
 	c.leases.taken["a-node"] = true
@@ -367,7 +370,7 @@ func TestLeaseOfSomebodyElse(t *testing.T) {
 	wantAttempts(c.fixture, 0, time.Time{})
 }
 
-// TestRemedyThatIsBusy: what it waits for shows in a cache.
+// TestRemedyThatIsBusy: a cache shows when the remedy is free.
 func TestRemedyThatIsBusy(t *testing.T) {
 	c := newStepFixture(t, sick("a"))
 	c.answer["a"] = core.Busy
@@ -379,8 +382,8 @@ func TestRemedyThatIsBusy(t *testing.T) {
 	c.wantNext(next, time.Time{})
 }
 
-// TestRequestThatIsNeverShown: a user deletes a request before any cache shows it, so that no event follows. The next pass is due
-// when it is not believed in any more.
+// TestRequestThatIsNeverShown: a user deletes a request before any cache shows it, so no event
+// follows. The next pass is due when the expectation expires.
 func TestRequestThatIsNeverShown(t *testing.T) {
 	c := newStepFixture(t, sick("a"))
 	c.ledger.has(runningSteps(sick("a")))
@@ -388,7 +391,8 @@ func TestRequestThatIsNeverShown(t *testing.T) {
 	c.wantNext(next, noon.Add(time.Minute))
 }
 
-// advances is the decision to give up the step of the first repairs. A request is that of the same place.
+// advances returns the decision to give up the step of the first repairs, each with the request at
+// its index.
 func advances(n int) func(*core.Decision, *core.Cluster) {
 	return func(d *core.Decision, cluster *core.Cluster) {
 		slices.SortFunc(cluster.Repairs, func(a, b core.Repair) int { return strings.Compare(a.Name, b.Name) })
@@ -402,7 +406,8 @@ func advances(n int) func(*core.Decision, *core.Cluster) {
 	}
 }
 
-// TestStepIsGivenUp: the remediator is told first, so that a crash in between tells it twice rather than never.
+// TestStepIsGivenUp: the remediator is stopped before the record is written. A crash in between
+// repeats the stop, and never loses it.
 func TestStepIsGivenUp(t *testing.T) {
 	c := newStepFixture(t, sick("a"))
 	c.ledger.has(runningSteps(sick("a"), func(r *core.Repair) { r.Begun = ago(time.Minute) }))
@@ -442,10 +447,11 @@ func TestStepThatIsGivenUpSaysWhatFollows(t *testing.T) {
 	}
 }
 
-// TestOnlyThoseWhoAreAtWorkAreTold: one that has succeeded, or was never asked, is not.
+// TestOnlyThoseWhoAreAtWorkAreTold: a remediator that has succeeded, or that has no request, isn't
+// stopped.
 func TestOnlyThoseWhoAreAtWorkAreTold(t *testing.T) {
 	for sentence, requests := range map[string][]core.Request{
-		"nobody was asked": nil, "it has succeeded": {request("fix-a", sick("a"), func(r *core.Request) { r.Succeeded = core.Yes })},
+		"there is no request": nil, "it has succeeded": {request("fix-a", sick("a"), func(r *core.Request) { r.Succeeded = core.Yes })},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			c := newStepFixture(t, sick("a"))
@@ -460,7 +466,7 @@ func TestOnlyThoseWhoAreAtWorkAreTold(t *testing.T) {
 	}
 }
 
-// TestOneFailureKeepsNobodyElse, of any kind of call for repairs under way.
+// TestOneFailureKeepsNobodyElse, for any kind of call of running repairs.
 func TestOneFailureKeepsNobodyElse(t *testing.T) {
 	script := func(d *core.Decision, cluster *core.Cluster) {
 		advances(2)(d, cluster)
@@ -495,7 +501,7 @@ func TestOneFailureKeepsNobodyElse(t *testing.T) {
 	}
 }
 
-// TestI12WithdrawalsDontWaitForCreations that hang, nor for statuses that are not written.
+// TestI12WithdrawalsDontWaitForCreations that hang, nor for statuses that can't be written.
 func TestI12WithdrawalsDontWaitForCreations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		well := target("Node", "well")
@@ -520,7 +526,7 @@ func TestI12WithdrawalsDontWaitForCreations(t *testing.T) {
 	})
 }
 
-// TestI12WithdrawalGoesOn while the policy is paused, its status can't be written, or it is gone.
+// TestI12WithdrawalGoesOn while the policy is paused or gone, or its status can't be written.
 func TestI12WithdrawalGoesOn(t *testing.T) {
 	cases := map[string]struct {
 		spoil  func(*stepFixture)
@@ -546,8 +552,8 @@ func TestI12WithdrawalGoesOn(t *testing.T) {
 	}
 }
 
-// TestReliefIsToldOnce for a target, however many of its steps had a request: events that differ in nothing are
-// made one by their recorder, with a write more.
+// TestReliefIsToldOnce for a target, however many of its steps had a request. A recorder would
+// write equal events twice.
 func TestReliefIsToldOnce(t *testing.T) {
 	c := newStepFixture(t, target("Node", "a"), target("Node", "b"))
 	c.factSource.requests = []core.Request{request("fix-a", sick("a")), request("fix-a-again", sick("a")), request("fix-b", sick("b"))}
@@ -563,7 +569,7 @@ func TestReliefIsToldOnce(t *testing.T) {
 	c.wantDid("a has two", did, "record workers", "tell relieved a", "tell relieved b", "withdraw fix-a", "withdraw fix-a-again", "withdraw fix-b")
 }
 
-// TestRequestOfARemedyThatNobodyKnows can't be withdrawn, and people are told.
+// TestRequestOfARemedyThatNobodyKnows can't be withdrawn, and an event says so.
 func TestRequestOfARemedyThatNobodyKnows(t *testing.T) {
 	for _, remedy := range []string{"Bless", "Delete"} {
 		c := newStepFixture(t, sick("a"))
@@ -575,7 +581,7 @@ func TestRequestOfARemedyThatNobodyKnows(t *testing.T) {
 	}
 }
 
-// TestRecoveryIsNoted before anything else is done for the repair, and taken away again.
+// TestRecoveryIsNoted before any other call for the repair, and cleared after a relapse.
 func TestRecoveryIsNoted(t *testing.T) {
 	c := newStepFixture(t, sick("a"))
 	c.ledger.has(runningSteps(sick("a")))
@@ -617,12 +623,12 @@ func TestEndGivesBackWhatWasHeld(t *testing.T) {
 		change func(*core.Repair)
 		did    []string
 	}{
-		"its lease":                  {"", target("Node", "a"), target("Node", "a"), nil, []string{"release a-node of check"}},
-		"a person's word":            {"once nothing waits for it", vouched, vouched, nil, []string{"release a-node of check", "unvouch a"}},
-		"the lease of one that left": {"the ledger knows its node", vouched, gone, nil, []string{"release gone-node of check"}},
-		"none it never held":         {"", vouched, vouched, func(r *core.Repair) { r.Holder = "" }, []string{"unvouch a"}},
-		"one of another target":      {"the UID of a was written into it", vouched, namesake, nil, []string{"release other-node of check"}},
-		"that of a policy gone":      {"the ledger knows its holder", target("Node", "a"), target("Node", "a"), func(r *core.Repair) { r.Policy.UID = "other" }, []string{"release a-node of check"}},
+		"its lease":                   {"", target("Node", "a"), target("Node", "a"), nil, []string{"release a-node of check"}},
+		"a person's word":             {"once nothing waits for it", vouched, vouched, nil, []string{"release a-node of check", "unvouch a"}},
+		"the lease of a deleted node": {"the ledger knows its node", vouched, gone, nil, []string{"release gone-node of check"}},
+		"none it never held":          {"", vouched, vouched, func(r *core.Repair) { r.Holder = "" }, []string{"unvouch a"}},
+		"one of another target":       {"the UID of a was written into it", vouched, namesake, nil, []string{"release other-node of check"}},
+		"that of a policy gone":       {"the ledger knows its holder", target("Node", "a"), target("Node", "a"), func(r *core.Repair) { r.Policy.UID = "other" }, []string{"release a-node of check"}},
 	}
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {
@@ -641,8 +647,8 @@ func TestEndGivesBackWhatWasHeld(t *testing.T) {
 	}
 }
 
-// TestEndLeavesTheLeaseOfANamesake: the repair of a node that is gone does not give back what the repair of the next node of
-// its name holds.
+// TestEndLeavesTheLeaseOfANamesake: the repair of a deleted node doesn't release the lease that the
+// repair of the next node of that name holds.
 func TestEndLeavesTheLeaseOfANamesake(t *testing.T) {
 	again := target("Node", "a", dead, func(t *core.Target) { t.ID.UID = "later" })
 	for sentence, tc := range map[string]struct {
@@ -668,7 +674,8 @@ func TestEndLeavesTheLeaseOfANamesake(t *testing.T) {
 	}
 }
 
-// TestHandsOffGivesNothingBack: whoever follows the health check that rehearses may hold the lease, under the same name.
+// TestHandsOffGivesNothingBack: another controller that follows the same health check may hold the
+// lease under the same name.
 func TestHandsOffGivesNothingBack(t *testing.T) {
 	vouched := target("Node", "a", func(t *core.Target) { t.ConfirmedHealthy = true })
 	c := newStepFixture(t, vouched)
@@ -682,7 +689,8 @@ func TestHandsOffGivesNothingBack(t *testing.T) {
 	c.wantDid("the record alone ends", did, "record workers", "amend a: Withdrawn")
 }
 
-// TestWordThatIsNotTakenBackIsTriedAgain: it would have the next repair end before its time.
+// TestWordThatIsNotTakenBackIsTriedAgain: a confirmation that stays would end the next repair too
+// early.
 func TestWordThatIsNotTakenBackIsTriedAgain(t *testing.T) {
 	c := newStepFixture(t, target("Node", "a", func(t *core.Target) { t.ConfirmedHealthy = true }))
 	c.ledger.has(runningSteps(target("Node", "a")))
@@ -706,7 +714,8 @@ func TestWordThatIsNotTakenBackIsTriedAgain(t *testing.T) {
 	c.wantDid("once", did, "record workers")
 }
 
-// TestWordIsUsedUpWithTheLastRequest, also where no repair accounts for that. One that runs takes it back at its end.
+// TestWordIsUsedUpWithTheLastRequest, also if no repair has that request. A running repair removes
+// the confirmation at its end.
 func TestWordIsUsedUpWithTheLastRequest(t *testing.T) {
 	vouched := target("Node", "a", func(t *core.Target) { t.ConfirmedHealthy = true })
 	for sentence, tc := range map[string]struct {
@@ -718,7 +727,7 @@ func TestWordIsUsedUpWithTheLastRequest(t *testing.T) {
 	}{
 		"both are taken back":         {vouched, nil, true, "", true},
 		"one still stands":            {vouched, nil, true, "withdraw fix-a", false},
-		"nobody has said anything":    {target("Node", "a"), nil, true, "", false},
+		"there is no confirmation":    {target("Node", "a"), nil, true, "", false},
 		"the target is not healthy":   {vouched, nil, false, "", false},
 		"a repair of it runs":         {vouched, []core.Repair{runningSteps(vouched)}, true, "", false},
 		"a repair of it has ended":    {vouched, []core.Repair{runningSteps(vouched, endedAt(ago(time.Minute)))}, true, "", true},
@@ -748,7 +757,7 @@ func TestWordIsUsedUpWithTheLastRequest(t *testing.T) {
 	}
 }
 
-// TestLostLeaseIsToldOnce, and again when it is lost anew.
+// TestLostLeaseIsToldOnce, and again if it is lost again.
 func TestLostLeaseIsToldOnce(t *testing.T) {
 	c := newStepFixture(t, sick("a"), sick("b"))
 	var told []string
@@ -779,8 +788,8 @@ func TestLostLeaseIsToldOnce(t *testing.T) {
 	}
 }
 
-// TestEntryThatIsGoneUnseen: somebody deletes an entry of the ledger before any cache shows it. It is not believed in
-// for ever, however often the engine looks whether it may go on with it.
+// TestEntryThatIsGoneUnseen: a user deletes a repair before any cache shows it. The expectation
+// expires, however often the engine reads.
 func TestEntryThatIsGoneUnseen(t *testing.T) {
 	s := newFixture(t)
 	s.machines.observes(machine("a", dead))
@@ -797,5 +806,5 @@ func TestEntryThatIsGoneUnseen(t *testing.T) {
 			return
 		}
 	}
-	t.Error("a minute later the repair that nobody has is still waited for")
+	t.Error("a minute later the pass still waits for the deleted repair")
 }

@@ -10,7 +10,8 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// readsFor passes ten times a second for a while, as events would have it, and returns when the node of m was read.
+// readsFor runs ten passes a second for a while, as events cause them. It returns when the node of
+// m was read.
 func (s *fixture) readsFor(during time.Duration) (reads []time.Duration) {
 	s.Helper()
 	start := s.now
@@ -34,7 +35,7 @@ func seconds(all ...int) []time.Duration {
 	return ds
 }
 
-// TestNodeThatTheCacheLacksIsReadAfterGrowingPauses, and what was read is believed meanwhile.
+// TestNodeThatTheCacheLacksIsReadAfterGrowingPauses. The last read counts meanwhile.
 func TestNodeThatTheCacheLacksIsReadAfterGrowingPauses(t *testing.T) {
 	s := newFixture(t)
 	s.machines.observes(machine("m", unseen))
@@ -56,7 +57,7 @@ func TestNodeThatTheCacheLacksIsReadAfterGrowingPauses(t *testing.T) {
 	}
 }
 
-// TestNodeThatCanNotBeReadIsReadAfterGrowingPauses, which begin short, since it may be gone.
+// TestNodeThatCanNotBeReadIsReadAfterGrowingPauses, which begin short, since the node may be gone.
 func TestNodeThatCanNotBeReadIsReadAfterGrowingPauses(t *testing.T) {
 	s := newFixture(t)
 	s.refuse["read m"] = errDown
@@ -77,7 +78,8 @@ func TestNodeThatCanNotBeReadIsReadAfterGrowingPauses(t *testing.T) {
 	}
 }
 
-// TestWhatWasReadOfANodeIsJudged until it is read again: the target is not unknown in between, and its time runs out.
+// TestWhatWasReadOfANodeIsJudged until the next read: the target isn't unknown in between, and its
+// time runs.
 func TestWhatWasReadOfANodeIsJudged(t *testing.T) {
 	s := newFixture(t)
 	s.machines.observes(machine("m", unseen), machine("n"))

@@ -30,7 +30,7 @@ func TestPassThatHangsIsNoticed(t *testing.T) {
 			<-release
 			return due, errDown
 		})
-		alive("no pass yet, as for whoever doesn't lead", true)
+		alive("no pass yet, as on a replica that doesn't lead", true)
 		for range 2 {
 			go func() {
 				if at, err := pass(t.Context()); !at.Equal(due) || !errors.Is(err, errDown) {

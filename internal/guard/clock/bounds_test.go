@@ -14,7 +14,7 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// TestI05LimitsOfASpan: the clocks agree if every difference in the span is permitted, and differ if none is.
+// TestI05LimitsOfASpan: the clocks agree if all of the range is allowed, and differ if none is.
 func TestI05LimitsOfASpan(t *testing.T) {
 	const most = core.MaxSkew
 	for s, want := range map[skewRange]core.Tri{
@@ -38,7 +38,8 @@ func TestI05LimitsOfASpan(t *testing.T) {
 	}
 }
 
-// TestMeasurementsThatMeet in one difference agree on it, and the later one counts where they don't meet.
+// TestMeasurementsThatMeet: measurements that meet in one difference agree on it. Otherwise the
+// later one counts.
 func TestMeasurementsThatMeet(t *testing.T) {
 	for later, want := range map[skewRange]skewRange{{5, 9}: {5, 5}, {4, 9}: {4, 5}, {6, 9}: {6, 9}, {-3, 0}: {0, 0}, {-3, -1}: {-3, -1}} {
 		if got := (skewRange{0, 5}).intersect(later); got != want {
@@ -47,7 +48,7 @@ func TestMeasurementsThatMeet(t *testing.T) {
 	}
 }
 
-// TestSuccessesTell: an answer of any success has the date of the API server, and no other has.
+// TestSuccessesTell: each successful answer counts, and no other.
 func TestSuccessesTell(t *testing.T) {
 	for code, want := range map[int]core.Tri{
 		199: core.Unknown, 200: core.Yes, 201: core.Yes, 299: core.Yes, 300: core.Unknown, 301: core.Unknown,
@@ -60,7 +61,8 @@ func TestSuccessesTell(t *testing.T) {
 	}
 }
 
-// TestStepsAreToldOnce: a step of a second or more is told and wakes, and so is what is known of the clocks when it changes.
+// TestStepsAreToldOnce: a step of a second or more is logged and wakes. So does each change between
+// agreement, difference and unknown.
 func TestStepsAreToldOnce(t *testing.T) {
 	r := newMeterFixture()
 	var said []string
@@ -84,7 +86,7 @@ func TestStepsAreToldOnce(t *testing.T) {
 	}
 }
 
-// TestFirstLookSeesNoStep: the clock is compared with what it showed when the meter was made.
+// TestFirstLookSeesNoStep: the first check compares with the clock at the meter's creation.
 func TestFirstLookSeesNoStep(t *testing.T) {
 	r := newMeterFixture()
 	r.check()
@@ -93,7 +95,7 @@ func TestFirstLookSeesNoStep(t *testing.T) {
 	}
 }
 
-// TestStartLooksEachSecond, on replicas that don't lead too.
+// TestStartLooksEachSecond, also on replicas that don't lead.
 func TestStartLooksEachSecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now() //nolint:forbidigo // a clock of the test's own
@@ -121,7 +123,7 @@ func TestStartLooksEachSecond(t *testing.T) {
 	})
 }
 
-// TestMetricIsDescribed, so that no other can be registered by its name.
+// TestMetricIsDescribed, so that no other metric can have its name.
 func TestMetricIsDescribed(t *testing.T) {
 	described := make(chan *prometheus.Desc, 2)
 	newMeterFixture().Describe(described)

@@ -14,13 +14,14 @@ import (
 
 var noon = time.Date(2026, time.August, 3, 12, 0, 0, 0, time.UTC)
 
-// meterFixture is a meter with its clocks and an API server with its own.
+// meterFixture is a meter and an API server, each with its clocks.
 type meterFixture struct {
 	*Meter
 
-	// passed is what the monotonic clock shows. Ahead is by how much Fettle's clock is ahead of the API server's.
+	// passed is the time of the monotonic clock, and ahead is how far Fettle's clock is ahead of
+	// the API server's.
 	passed, ahead time.Duration
-	// takes is how long a request takes, and late how long of that is after the answer was dated.
+	// takes is the duration of a request, and late is the part of it after the date was written.
 	takes, late time.Duration
 	change      func(*http.Response)
 	woken       int
@@ -37,7 +38,7 @@ func newMeterFixture() *meterFixture {
 	return r
 }
 
-// ask has the API server asked once.
+// ask makes one request.
 func (r *meterFixture) ask(t interface{ Fatal(args ...any) }) core.Tri {
 	next := roundTripper(func(*http.Request) (*http.Response, error) {
 		r.passed += r.takes - r.late
@@ -54,7 +55,7 @@ func (r *meterFixture) ask(t interface{ Fatal(args ...any) }) core.Tri {
 	return r.Agrees()
 }
 
-// TestI05MeasuredByOneAnswer: at once, and by no more than an answer tells.
+// TestI05MeasuredByOneAnswer: the first answer counts at once, within its uncertainty.
 func TestI05MeasuredByOneAnswer(t *testing.T) {
 	cases := map[string]struct {
 		ahead, takes, late time.Duration
@@ -84,7 +85,7 @@ func TestI05MeasuredByOneAnswer(t *testing.T) {
 	}
 }
 
-// TestI05MeasureIsNeverWrong: whatever answers come when, the difference is within what is said of it.
+// TestI05MeasureIsNeverWrong: whatever answers come when, the real difference is within the range.
 func TestI05MeasureIsNeverWrong(t *testing.T) {
 	upTo := func(r *rapid.T, most time.Duration, what string) time.Duration {
 		return time.Duration(rapid.Int64Range(0, int64(most)).Draw(r, what))
@@ -107,7 +108,8 @@ func TestI05MeasureIsNeverWrong(t *testing.T) {
 	})
 }
 
-// TestAnswersTogether: a difference near the limit is known after a few answers, since each comes at another part of a second.
+// TestAnswersTogether: a difference near the limit is known after a few answers, since each comes
+// at another fraction of a second.
 func TestAnswersTogether(t *testing.T) {
 	for ahead, want := range map[time.Duration]core.Tri{core.MaxSkew - 200*time.Millisecond: core.Yes, core.MaxSkew + 200*time.Millisecond: core.No} {
 		r := newMeterFixture()
@@ -126,7 +128,7 @@ func TestAnswersTogether(t *testing.T) {
 	}
 }
 
-// TestI05ClockThatIsSet: a step of either clock shows at the next look or answer, and again when it is undone.
+// TestI05ClockThatIsSet: the next check or answer shows a step of either clock, and its reversal.
 func TestI05ClockThatIsSet(t *testing.T) {
 	r := newMeterFixture()
 	r.ask(t)
@@ -161,7 +163,7 @@ func TestI05ClockThatIsSet(t *testing.T) {
 	}
 }
 
-// TestSmallStepsWake: what is due at an instant is due then by the clock as it was set.
+// TestSmallStepsWake: a deadline follows the clock as it was set.
 func TestSmallStepsWake(t *testing.T) {
 	r := newMeterFixture()
 	r.ask(t)
@@ -200,7 +202,8 @@ func TestAnswersThatTellNothing(t *testing.T) {
 	}
 }
 
-// TestCorrected: what a clock shows that is known to be wrong is corrected within a second, and nothing else is.
+// TestCorrected: the time of a clock that is known to be wrong is corrected within a second. Other
+// times stay.
 func TestCorrected(t *testing.T) {
 	present := time.Now() //nolint:forbidigo // nothing else carries what a monotonic clock shows
 	for ahead, within := range map[time.Duration]time.Duration{time.Second: 0, 2 * time.Hour: time.Second, -2 * time.Hour: time.Second} {

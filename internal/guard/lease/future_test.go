@@ -8,7 +8,8 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// TestLeaseRenewedInTheFuture: it is held, since its holder's clock is ahead, and for its duration from when it was seen.
+// TestLeaseRenewedInTheFuture: the clock of its holder is ahead. The lease is valid for its
+// duration from when Fettle first saw it.
 func TestLeaseRenewedInTheFuture(t *testing.T) {
 	ahead := record{holder: "maintenance", acquired: noon, renewed: noon.Add(365 * 24 * time.Hour), duration: time.Hour}
 	l := render(core.Node{Name: "n", UID: "n"}, &ahead)
@@ -46,8 +47,8 @@ func TestLeaseRenewedInTheFuture(t *testing.T) {
 	}
 }
 
-// TestLeaseOutlivesNoClockThatIsSetBack: a record was valid when it was seen, and then Fettle's clock is set back. The time that
-// has passed since counts all the same.
+// TestLeaseOutlivesNoClockThatIsSetBack: Fettle's clock is set back after it saw a valid record.
+// The time since still counts.
 func TestLeaseOutlivesNoClockThatIsSetBack(t *testing.T) {
 	seen := time.Now() //nolint:forbidigo // only the runtime makes a time with a monotonic reading
 	l := render(core.Node{Name: "n", UID: "n"}, &record{holder: "dead", acquired: seen, renewed: seen, duration: time.Hour})
@@ -74,8 +75,9 @@ func TestLeaseOutlivesNoClockThatIsSetBack(t *testing.T) {
 	}
 }
 
-// setBack returns what a clock shows that is set back by a number of seconds: its wall clock differs, and its monotonic one
-// does not. Only the runtime can make such a time, so this goes by how the runtime lays it out, and checks that.
+// setBack returns the time of a clock whose wall clock was set back by a number of seconds. Its
+// monotonic clock is unchanged. Only the runtime makes such a time, so setBack relies on the
+// runtime's layout, and checks it.
 func setBack(t *testing.T, at time.Time, seconds int) time.Time {
 	t.Helper()
 	moved := at

@@ -10,10 +10,10 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// noon is when these tests take place.
+// noon is the time of these tests.
 var noon = time.Date(2026, time.August, 3, 12, 0, 0, 0, time.UTC)
 
-// held is a lease of an hour that somebody took and renewed a while ago.
+// held returns the record of a lease of an hour that was acquired and renewed a while ago.
 func held(holder string, acquired, renewed time.Duration) record {
 	return record{holder: holder, acquired: noon.Add(-acquired), renewed: noon.Add(-renewed), duration: time.Hour, transitions: 4}
 }
@@ -24,11 +24,11 @@ func TestWhoHasTheLease(t *testing.T) {
 		lease  record
 		want   bool
 	}{
-		"nobody":                         {"", record{}, false},
-		"somebody since just now":        {"", held("them", 0, 0), true},
+		"no holder":                      {"", record{}, false},
+		"acquired just now":              {"", held("them", 0, 0), true},
 		"in its last second":             {"", held("them", 2*time.Hour, time.Hour-time.Second), true},
 		"at its end":                     {"act at the deadline", held("them", 2*time.Hour, time.Hour), false},
-		"never renewed":                  {"nobody knows for how long", record{holder: "them", acquired: noon, duration: time.Hour}, false},
+		"never renewed":                  {"its age is unknown", record{holder: "them", acquired: noon, duration: time.Hour}, false},
 		"given back":                     {"its holder is empty, as elections leave it", record{renewed: noon, duration: time.Hour}, false},
 		"without a duration":             {"", record{holder: "them", renewed: noon}, false},
 		"by a clock that is a bit ahead": {"clocks of nodes differ, and it was taken all the same", held("them", 0, -5*time.Second), true},
@@ -55,14 +55,14 @@ func TestTaking(t *testing.T) {
 		want   record
 		may    bool
 	}{
-		"there is none":              {"", nil, fresh(0), true},
-		"somebody else has it":       {"and keeps it", new(held("them", 0, time.Minute)), held("them", 0, time.Minute), false},
-		"somebody's time is over":    {"", new(held("them", 3*time.Hour, 2*time.Hour)), fresh(5), true},
-		"somebody has given it back": {"", new(held("", 0, 0)), fresh(5), true},
-		"a holder in the future":     {"who has it all the same", new(held("them", 0, -time.Hour)), held("them", 0, -time.Hour), false},
-		"it is ours":                 {"it was acquired before, and is renewed", new(held("us", 30*time.Minute, 10*time.Minute)), renewed, true},
-		"it was ours":                {"others could have had it since", new(held("us", 3*time.Hour, 2*time.Hour)), fresh(4), true},
-		"ours since nobody knows":    {"", new(record{holder: "us", renewed: noon, duration: time.Hour, transitions: 4}), fresh(4), true},
+		"there is none":            {"", nil, fresh(0), true},
+		"another holder has it":    {"and keeps it", new(held("them", 0, time.Minute)), held("them", 0, time.Minute), false},
+		"another holder's is over": {"", new(held("them", 3*time.Hour, 2*time.Hour)), fresh(5), true},
+		"another gave it back":     {"", new(held("", 0, 0)), fresh(5), true},
+		"a holder in the future":   {"who has it all the same", new(held("them", 0, -time.Hour)), held("them", 0, -time.Hour), false},
+		"it is ours":               {"it was acquired before, and is renewed", new(held("us", 30*time.Minute, 10*time.Minute)), renewed, true},
+		"it was ours":              {"others could have had it since", new(held("us", 3*time.Hour, 2*time.Hour)), fresh(4), true},
+		"ours since unknown":       {"", new(record{holder: "us", renewed: noon, duration: time.Hour, transitions: 4}), fresh(4), true},
 	}
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {
@@ -85,7 +85,7 @@ func TestLeasesLastWholeSeconds(t *testing.T) {
 	}
 }
 
-// TestWrittenIsRead: what is written of a record is read again, and what others wrote stays.
+// TestWrittenIsRead: read returns the written record, and other fields stay.
 func TestWrittenIsRead(t *testing.T) {
 	r := held("us", time.Hour, 1500*time.Millisecond)
 	l := render(core.Node{Name: "Node-A", UID: "n"}, &r)
@@ -115,7 +115,7 @@ func TestLeaseBelongsToItsNode(t *testing.T) {
 		uid       string
 		has, want []metav1.OwnerReference
 	}{
-		"of nobody":           {"", "n-uid", nil, []metav1.OwnerReference{mine}},
+		"without an owner":    {"", "n-uid", nil, []metav1.OwnerReference{mine}},
 		"of its node":         {"", "n-uid", []metav1.OwnerReference{mine}, []metav1.OwnerReference{mine}},
 		"of a namesake":       {"it would go with what is gone already", "n-uid", []metav1.OwnerReference{namesake}, []metav1.OwnerReference{mine}},
 		"of others too":       {"theirs is not ours to take away", "n-uid", []metav1.OwnerReference{another}, []metav1.OwnerReference{mine, another}},

@@ -8,8 +8,8 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// TestHolderOfAnEarlierVersion: a lease under the name that medik8s' operator has too is Fettle's only where the API server says
-// that Fettle has written it.
+// TestHolderOfAnEarlierVersion: a lease under a name that medik8s' operator also uses is Fettle's
+// only if the API server says that Fettle wrote it.
 func TestHolderOfAnEarlierVersion(t *testing.T) {
 	const former, now = "NodeHealthCheck-workers", "fettle.io/NodeHealthCheck-workers"
 	all, renewal := `{"f:spec":{"f:holderIdentity":{},"f:renewTime":{},"f:leaseDurationSeconds":{}}}`, `{"f:spec":{"f:renewTime":{}}}`
@@ -17,7 +17,7 @@ func TestHolderOfAnEarlierVersion(t *testing.T) {
 	duration := `{"f:spec":{"f:leaseDurationSeconds":{}}}`
 	cases := map[string]struct {
 		reason, holder string
-		// managers are field managers and what they own, in turn.
+		// managers has field managers and the fields that they own, in turn.
 		managers []string
 		want     string
 	}{

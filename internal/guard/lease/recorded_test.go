@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// TestRecordedLeases: what API servers of several versions of Kubernetes answered for the same lease decodes to the same
-// facts. TestRecording writes it down.
+// TestRecordedLeases: the answers of API servers of several Kubernetes versions for one lease
+// decode to the same record. TestRecording records them.
 func TestRecordedLeases(t *testing.T) {
 	versions, err := filepath.Glob("testdata/recorded/v*")
 	if err != nil || len(versions) < 2 {

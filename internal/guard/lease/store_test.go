@@ -7,7 +7,8 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// TestReadingOfLeases: a lease is somebody's while its time lasts, and what else is in the cluster is nobody's.
+// TestReadingOfLeases: a lease is valid while its time lasts, and other objects are no leases of
+// nodes.
 func TestReadingOfLeases(t *testing.T) {
 	held := render(core.Node{Name: "Node-A", UID: "a"}, &record{holder: "maintenance", acquired: noon, renewed: noon, duration: time.Hour})
 	elsewhere := held.DeepCopy()

@@ -89,7 +89,7 @@ func (c *Client) byBudget(ctx context.Context, node string) (core.Tri, error) {
 		return core.Unknown, explainGuards("pod disruption budgets", err)
 	}
 	if len(budgets) != 1 {
-		return core.Unknown, fmt.Errorf("there are %d pod disruption budgets in %s, and the one that guards etcd is not known among them: "+
+		return core.Unknown, fmt.Errorf("there are %d pod disruption budgets in %s, so the budget of etcd is unknown: "+
 			"there must be exactly one", len(budgets), openshiftEtcd)
 	}
 	b, selector, err := readBudget(&budgets[0])

@@ -16,16 +16,16 @@ import (
 	"github.com/fettle-io/fettle/internal/slim"
 )
 
-// flooded is an API server with any number of pods, on nodes that are none of the control plane.
+// flooded is an API server with any number of pods, on nodes outside of the control plane.
 type flooded struct {
 	client.Reader
 
 	pods, asked int
-	// largest is the largest page that it was asked for.
+	// largest is the size of the largest page in a request.
 	largest int64
 }
 
-// List answers a page of pods, and nothing of other kinds.
+// List returns a page of pods, and no other objects.
 func (f *flooded) List(_ context.Context, into client.ObjectList, opts ...client.ListOption) error {
 	list, is := into.(*unstructured.UnstructuredList)
 	if _, isNodes := into.(*slim.NodeList); isNodes || !is || list.GetKind() != "PodList" {
@@ -49,7 +49,8 @@ func (f *flooded) List(_ context.Context, into client.ObjectList, opts ...client
 	return nil
 }
 
-// TestI15PodsAreReadInPages: a kubelet can make pods without end, and Fettle doesn't hold them all, nor read without end.
+// TestI15PodsAreReadInPages: a kubelet can make any number of pods. Fettle neither holds them all
+// nor reads without end.
 func TestI15PodsAreReadInPages(t *testing.T) {
 	if pageSize > 20 || maxObjects > 1000 {
 		t.Fatalf("%d objects are read in pages of %d: docs/threat-model.md says fewer", maxObjects, pageSize)
@@ -74,8 +75,8 @@ func TestI15PodsAreReadInPages(t *testing.T) {
 	}
 }
 
-// TestI14PodsOfWorkersExhaustNoBound: the kubelet of a worker makes mirror pods without end. None of them is read, so
-// that quorum stays known.
+// TestI14PodsOfWorkersExhaustNoBound: the kubelet of a worker makes any number of mirror pods.
+// Fettle reads none of them, and quorum stays known.
 func TestI14PodsOfWorkersExhaustNoBound(t *testing.T) {
 	f := &flooded{pods: 100 * maxObjects}
 	nodes := []*slim.Node{{Meta: slim.Meta{Name: "a"}}, {Meta: slim.Meta{Name: "b"}}}
@@ -85,7 +86,8 @@ func TestI14PodsOfWorkersExhaustNoBound(t *testing.T) {
 	}
 }
 
-// TestI15NodesOfTheControlPlaneAreBounded: a cluster that shows more of them than any has is not asked about each.
+// TestI15NodesOfTheControlPlaneAreBounded: if a cluster has more than any real one, Fettle doesn't
+// list the pods of each.
 func TestI15NodesOfTheControlPlaneAreBounded(t *testing.T) {
 	f := &flooded{}
 	_, err := (&Client{Config{Live: f}}).etcdPods(t.Context(), make([]*slim.Node, maxNodes+1))
@@ -94,14 +96,15 @@ func TestI15NodesOfTheControlPlaneAreBounded(t *testing.T) {
 	}
 }
 
-// labelled is an API server with one node for each set of labels, which are named after them.
+// labelled is an API server with one node for each set of labels, whose name is the index of the
+// set.
 type labelled struct {
 	client.Reader
 
 	nodes []map[string]string
 }
 
-// List answers the nodes that a selector selects.
+// List returns the nodes that match a selector.
 func (l *labelled) List(_ context.Context, into client.ObjectList, opts ...client.ListOption) error {
 	o := client.ListOptions{}
 	o.ApplyOptions(opts)
@@ -114,7 +117,8 @@ func (l *labelled) List(_ context.Context, into client.ObjectList, opts ...clien
 	return nil
 }
 
-// TestControlPlaneIsOneForAll: the nodes whose members count are those that belong to the control plane for everything else.
+// TestControlPlaneIsOneForAll: the guard and the other packages agree on the nodes of the control
+// plane.
 func TestControlPlaneIsOneForAll(t *testing.T) {
 	l := &labelled{nodes: []map[string]string{
 		{"node-role.kubernetes.io/control-plane": ""}, {"node-role.kubernetes.io/master": "true"}, {"node-role.kubernetes.io/etcd": "true"},

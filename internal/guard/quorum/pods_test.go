@@ -2,7 +2,7 @@ package quorum
 
 import "testing"
 
-// TestPodsOfANode: all of them must be ready, in whatever order they are read.
+// TestPodsOfANode: all pods must be ready, in any order.
 func TestPodsOfANode(t *testing.T) {
 	good := &pod{Conditions: []condition{{ready, "True"}}}
 	bad, unknown := &pod{Conditions: []condition{{ready, "False"}}}, &pod{Conditions: []condition{{ready, "Unknown"}}}
@@ -23,7 +23,7 @@ func TestPodsOfANode(t *testing.T) {
 	}
 }
 
-// TestHostsWithoutAName are the same as no other.
+// TestHostsWithoutAName equal no other host.
 func TestHostsWithoutAName(t *testing.T) {
 	for _, pair := range [][2]string{{"", ""}, {"", "a"}, {"a", ""}, {"a", "b"}} {
 		if sameHost(pair[0], pair[1]) {

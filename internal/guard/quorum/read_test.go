@@ -14,7 +14,7 @@ import (
 	"github.com/fettle-io/fettle/internal/slim"
 )
 
-// noon is when these tests take place.
+// noon is the time of these tests.
 var noon = time.Date(2026, time.August, 3, 12, 0, 0, 0, time.UTC)
 
 // object reads an object from YAML.
@@ -77,7 +77,7 @@ func TestReadBudget(t *testing.T) {
 	}
 }
 
-// TestLivingHost: an API server renews its lease every ten seconds, and writes into it that it holds for an hour.
+// TestLivingHost: an API server renews its lease every ten seconds, for an hour.
 func TestLivingHost(t *testing.T) {
 	renewed := func(at string) string {
 		return `{metadata: {labels: {kubernetes.io/hostname: h}}, spec: {leaseDurationSeconds: 3600, renewTime: "2026-08-03T` + at + `.000000Z"}}`

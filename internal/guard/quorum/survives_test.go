@@ -31,7 +31,7 @@ type fakeAPI struct {
 	objects []*unstructured.Unstructured
 	// namespaces have the annotations of the namespaces that exist.
 	namespaces map[string]map[string]string
-	// fail has the errors of calls, and calls those that were made.
+	// fail has the errors of calls, and calls has the calls in their order.
 	fail  map[string]error
 	calls []string
 }
@@ -269,8 +269,8 @@ func TestGuardsOfOpenShift(t *testing.T) {
 		"a uses it up":            {[]*unstructured.Unstructured{budgetOf(t, "etcd", 0), etcdGuard(t, "a", "False", "guard"), etcdGuard(t, "b", "True", "guard")}, core.Yes, ""},
 		"another uses it up":      {[]*unstructured.Unstructured{budgetOf(t, "etcd", 0), etcdGuard(t, "a", "True", "guard")}, core.No, ""},
 		"another pod is on a":     {[]*unstructured.Unstructured{budgetOf(t, "etcd", 0), etcdGuard(t, "a", "True", "installer")}, core.Yes, ""},
-		"no budget":               {nil, core.Unknown, "there are 0 pod disruption budgets in openshift-etcd, and the one that guards etcd is not known among them: there must be exactly one"},
-		"two budgets":             {[]*unstructured.Unstructured{budgetOf(t, "etcd", 1), budgetOf(t, "other", 1)}, core.Unknown, "there are 2 pod disruption budgets in openshift-etcd, and the one that guards etcd is not known among them: there must be exactly one"},
+		"no budget":               {nil, core.Unknown, "there are 0 pod disruption budgets in openshift-etcd, so the budget of etcd is unknown: there must be exactly one"},
+		"two budgets":             {[]*unstructured.Unstructured{budgetOf(t, "etcd", 1), budgetOf(t, "other", 1)}, core.Unknown, "there are 2 pod disruption budgets in openshift-etcd, so the budget of etcd is unknown: there must be exactly one"},
 		"a budget that can't be read": {[]*unstructured.Unstructured{newObject(t, schema.GroupVersionKind{Group: "policy", Version: "v1", Kind: "PodDisruptionBudget"}, "openshift-etcd", "etcd", `{spec: {selector: {}}, status: {disruptionsAllowed: many}}`)},
 			core.Unknown, "reading pod disruption budget openshift-etcd/etcd: "},
 	}

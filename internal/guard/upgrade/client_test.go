@@ -55,7 +55,7 @@ func version(name, progressing string) *unstructured.Unstructured {
 	return u
 }
 
-// watched returns a client that watches, with its informers and the number of times that it woke.
+// watched returns a client with a watch, its informers, and how often it woke.
 func watched(t *testing.T) (*Client, *fakeInformers, *int) {
 	t.Helper()
 	in, woken := &fakeInformers{}, 0
@@ -66,14 +66,14 @@ func watched(t *testing.T) (*Client, *fakeInformers, *int) {
 	return c, in, &woken
 }
 
-// surveyed returns what a fleet has of upgrades.
+// surveyed returns the state of upgrades as a fact.
 func surveyed(c *Client) core.Tri {
 	var cluster core.Cluster
 	c.AddFacts(nil, &cluster)
 	return cluster.Upgrading
 }
 
-// TestUpgradesAreSeen from their beginning to their end, and each change wakes once.
+// TestUpgradesAreSeen from their beginning to their end. Each change wakes once.
 func TestUpgradesAreSeen(t *testing.T) {
 	c, in, woken := watched(t)
 	if want := VersionKind.String(); in.kind != want {
@@ -92,7 +92,7 @@ func TestUpgradesAreSeen(t *testing.T) {
 		{"it goes on", func() { in.handler.OnUpdate(version("version", "True"), version("version", "True")) }, core.Yes, 0},
 		{"another version doesn't progress", func() { in.handler.OnAdd(version("other", "False"), false) }, core.Yes, 0},
 		{"it ends", func() { in.handler.OnUpdate(version("version", "True"), version("version", "False")) }, core.No, 1},
-		{"one that progresses is added", func() { in.handler.OnAdd(version("third", "True"), false) }, core.Yes, 1},
+		{"a version that progresses is added", func() { in.handler.OnAdd(version("third", "True"), false) }, core.Yes, 1},
 		{"an object of another type", func() { in.handler.OnAdd("an object", false) }, core.Yes, 0},
 		{"the deletion of what has no name", func() { in.handler.OnDelete(7) }, core.Yes, 0},
 		{"it is deleted", func() { in.handler.OnDelete(toolscache.DeletedFinalStateUnknown{Key: "third"}) }, core.No, 1},
@@ -106,7 +106,8 @@ func TestUpgradesAreSeen(t *testing.T) {
 	}
 }
 
-// TestI01UpgradesThatAreNotKnown: before all versions have been taken in, and while it isn't known whether the cluster has any.
+// TestI01UpgradesThatAreNotKnown, before the watch has synced, and while it is unknown whether the
+// cluster serves versions.
 func TestI01UpgradesThatAreNotKnown(t *testing.T) {
 	c, in, _ := watched(t)
 	if c.HasSynced() || surveyed(c) != core.Unknown {
@@ -125,7 +126,7 @@ func TestI01UpgradesThatAreNotKnown(t *testing.T) {
 	}
 }
 
-// TestTrimLeavesOtherKinds as they are.
+// TestTrimLeavesOtherKinds unchanged.
 func TestTrimLeavesOtherKinds(t *testing.T) {
 	u := version("version", "True")
 	u.SetKind("ClusterOperator")

@@ -14,7 +14,7 @@ type status struct {
 	} `json:"conditions"`
 }
 
-// Trim removes all fields of a ClusterVersion but those that Progressing reads. The others grow
+// Trim removes the fields of a ClusterVersion that Progressing doesn't read. The others grow
 // with each available update.
 func Trim(u *unstructured.Unstructured) {
 	if u.GroupVersionKind() != VersionKind {

@@ -39,7 +39,7 @@ func TestProgressing(t *testing.T) {
 	}
 }
 
-// TestI15VersionsAreTrimmed: a cache keeps no list of updates that grows.
+// TestI15VersionsAreTrimmed: caches don't keep the growing list of updates.
 func TestI15VersionsAreTrimmed(t *testing.T) {
 	u := &unstructured.Unstructured{Object: map[string]any{
 		"spec": map[string]any{"channel": "stable"}, "status": map[string]any{"availableUpdates": make([]any, 1000), "conditions": []any{}},
