@@ -159,7 +159,7 @@ func (c *Client) ReadNode(ctx context.Context, t core.Target) (core.Node, error)
 // ReadPolicy reads the fingerprint of a health check from the API server.
 func (c *Client) ReadPolicy(ctx context.Context, id core.ID) (string, error) {
 	u, err := healthcheck.ReadLive(ctx, c.Live, checkKind, id)
-	if u == nil || err != nil {
+	if u == nil {
 		return "", err
 	}
 	return readHealthCheck(u).policy.Fingerprint, nil

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -27,6 +28,7 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 	"github.com/fettle-io/fettle/internal/informer/informertest"
 	"github.com/fettle-io/fettle/internal/slim"
+	"github.com/fettle-io/fettle/internal/writers"
 )
 
 var (
@@ -118,6 +120,9 @@ func TestWatching(t *testing.T) {
 	if err != nil || o.Observed != core.Yes || o.Kind != "Node" || len(o.Policies) != 1 || len(o.Targets) != 1 || o.Targets[0].ID != nodeID("a") {
 		t.Errorf("it observes %+v, %v", o, err)
 	}
+	wakes("a node that fails, and a pause", 2,
+		func() { nodes.OnUpdate(nil, seen("a", notReady)) },
+		func() { checks.OnUpdate(nil, posted(t, "w", "2", pausedWorkers)) })
 	wakes("what leaves, also what was seen leave late", 2,
 		func() { checks.OnDelete(toolscache.DeletedFinalStateUnknown{Key: "w"}) },
 		func() { checks.OnAdd(posted(t, "w", "3", selectsWorkers), false) })
@@ -371,6 +376,9 @@ func TestRecordPassesOverWhatItDoesNotKnow(t *testing.T) {
 	d := newFakeServer(t, (*fakeServer).put, "a")
 	reports := d.reports()
 	reports[0].Policy.ID.UID = "another-uid"
+	unknown := reports[0]
+	unknown.Policy.ID = checkID("unknown")
+	reports = append(reports, unknown)
 	if failed := d.WriteStatuses(t.Context(), reports); len(failed)+len(d.written) > 0 {
 		t.Errorf("the status of a health check that is gone was written: %v, %v", d.written, failed)
 	}
@@ -393,7 +401,9 @@ func TestAnswerToAWriteBringsNothingBack(t *testing.T) {
 				end(d)
 				return d.put(u)
 			}, "a")
-			d.WriteStatuses(t.Context(), d.reports())
+			if failed := d.WriteStatuses(t.Context(), d.reports()); len(failed) > 0 {
+				t.Errorf("it tells %v", failed)
+			}
 			policies, _ := d.store.snapshot()
 			for i := range policies {
 				if policies[i].ID.UID == "a-uid" {
@@ -437,9 +447,178 @@ func TestUnclearExclusionIsToldOnce(t *testing.T) {
 	d.store.putNode(unclear)
 	d.WriteStatuses(t.Context(), d.reports(ill))
 	tells("it is back", 1)
+	d.store.putNode(seen("a"))
+	d.WriteStatuses(t.Context(), d.reports(ill))
+	tells("it is gone again", 0)
 	d.store.putNode(seen("a", tagged(v1alpha1.ExcludeLabel, ""), renamed("other")))
 	d.WriteStatuses(t.Context(), d.reports(ill))
 	tells("it is on a namesake", 0)
+}
+
+// TestWritesAreBounded: the API server returns what other clients have written too. As much of it is kept as of what the
+// watch delivers.
+func TestWritesAreBounded(t *testing.T) {
+	d := newFakeServer(t, func(d *fakeServer, u *unstructured.Unstructured) error {
+		if err := d.put(u); err != nil {
+			return err
+		}
+		u.Object["status"] = map[string]any{"reason": strings.Repeat("x", 1<<20)}
+		return nil
+	}, "a")
+	if failed := d.WriteStatuses(t.Context(), d.reports()); len(failed) > 0 {
+		t.Fatalf("it tells %v", failed)
+	}
+	if last, known := d.store.statusOf(checkID("a")); !known || len(last.status.Reason) == 1<<20 {
+		t.Errorf("known: %t; %d bytes of a reason are kept", known, len(last.status.Reason))
+	}
+}
+
+// TestWritingStatusesCounts what the reports have.
+func TestWritingStatusesCounts(t *testing.T) {
+	d := newFakeServer(t, (*fakeServer).put, "a")
+	d.Metrics = NewMetrics()
+	d.WriteStatuses(t.Context(), d.reports(ails("n", core.Unhealthy, asks("r", time.Minute))))
+	if got := shown(t, d.Metrics); len(got) != 1 {
+		t.Errorf("the series are %v", got)
+	}
+}
+
+// signed returns a health check whose status a field manager has written, with one field or one condition.
+func signed(t *testing.T, revision, manager, field string) *unstructured.Unstructured {
+	t.Helper()
+	u := posted(t, "w", revision, selectsWorkers)
+	fields := map[string]any{"f:" + field: map[string]any{}}
+	if condition, is := strings.CutPrefix(field, "condition "); is {
+		fields = map[string]any{"f:conditions": map[string]any{`k:{"type":"` + condition + `"}`: map[string]any{".": map[string]any{}, "f:status": map[string]any{}}}}
+	}
+	entry := map[string]any{
+		"manager": manager, "operation": "Update", "subresource": "status", "time": "2026-08-03T05:59:" + revision + "Z",
+		"fieldsType": "FieldsV1", "fieldsV1": map[string]any{"f:status": fields},
+	}
+	if err := unstructured.SetNestedSlice(u.Object, []any{entry}, "metadata", "managedFields"); err != nil {
+		t.Fatalf("signing: %v", err)
+	}
+	return u
+}
+
+// TestForeignWriter: a controller that writes a field of Fettle's again and again is reported by a condition and an
+// event, once.
+func TestForeignWriter(t *testing.T) {
+	for field, foreign := range map[string]bool{
+		"observedNodes": true, "healthyNodes": true, "unhealthyNodes": true, "inFlightRemediations": true, "phase": true, "reason": true, "lastUpdateTime": true,
+		"condition Disabled": true, "condition RemediationAllowed": true, "condition StormActive": true, "condition StormCooldownActive": true,
+		"somethingElse": false, "condition Audited": false,
+	} {
+		t.Run(field, func(t *testing.T) {
+			d := newFakeServer(t, (*fakeServer).put)
+			woken := 0
+			d.Wake = func() { woken++ }
+			d.Writers = writers.NewRegistry("nodehealthchecks.remediation.medik8s.io", nil, d.Now, func(time.Duration, func()) {})
+			for i := range 5 {
+				d.putCheck(signed(t, fmt.Sprint(10+i), "manager", field))
+				d.WriteStatuses(t.Context(), d.reports())
+				u := posted(t, "w", fmt.Sprint(20+i), selectsWorkers) // as it is stored after Fettle's write
+				d.putCheck(u)
+			}
+			told, says := 0, ""
+			for _, e := range d.events {
+				if strings.HasPrefix(e, "Warning|AnotherController|HealthCheck|") && strings.Contains(e, "manager") && strings.Contains(e, "nodes") {
+					told++
+				}
+			}
+			if body := d.written["w"]; len(body) > 0 {
+				says = fmt.Sprint(body[1]["value"])
+			}
+			if (told == 1) != foreign || told > 1 || strings.Contains(says, "AnotherController") != foreign || (woken > 0) != foreign {
+				t.Errorf("told %d times, woken %d times; the status is %s", told, woken, says)
+			}
+			d.dropCheck("w")
+			d.putCheck(posted(t, "w", "30", selectsWorkers))
+			clear(d.written)
+			d.WriteStatuses(t.Context(), d.reports())
+			if says := fmt.Sprint(d.written["w"]); strings.Contains(says, "AnotherController") {
+				t.Errorf("it was deleted and made again, and its status is %s", says)
+			}
+		})
+	}
+}
+
+// TestDeletionIsNoForeignWrite: a health check that is being deleted has no more statuses to dispute.
+func TestDeletionIsNoForeignWrite(t *testing.T) {
+	d := newFakeServer(t, (*fakeServer).put)
+	woken := 0
+	d.Wake = func() { woken++ }
+	d.Writers = writers.NewRegistry("nodehealthchecks.remediation.medik8s.io", nil, d.Now, func(time.Duration, func()) {})
+	for i := range 5 {
+		d.putCheck(leavingSoon(signed(t, fmt.Sprint(10+i), "manager", "phase")))
+	}
+	if woken > 0 {
+		t.Errorf("it wakes %d passes", woken)
+	}
+}
+
+// TestOwnFieldsAreThoseOfTheStatus: every field of the type is Fettle's, but for the conditions, which are listed by type.
+func TestOwnFieldsAreThoseOfTheStatus(t *testing.T) {
+	var want []string
+	kind := reflect.TypeFor[v1alpha1.NodeHealthCheckStatus]()
+	for i := range kind.NumField() {
+		name, _, _ := strings.Cut(kind.Field(i).Tag.Get("json"), ",")
+		if name != "conditions" {
+			want = append(want, name)
+		}
+	}
+	if diff := cmp.Diff(want, ownFields().Names); diff != "" {
+		t.Errorf("fields (-want +got):\n%s", diff)
+	}
+	for _, condition := range ownFields().Conditions {
+		if !isOurs(condition) {
+			t.Errorf("the condition %s is another controller's", condition)
+		}
+	}
+}
+
+// TestObservationSuggestsRemediators to a health check that names none.
+func TestObservationSuggestsRemediators(t *testing.T) {
+	in := informertest.New()
+	c := NewClient(Config{Informers: in, Wake: func() {}, Remediators: func() []Remediator { return nil }})
+	if err := c.Watch(t.Context()); err != nil {
+		t.Fatalf("watching: %v", err)
+	}
+	in.SetSynced(true)
+	in.Of("NodeHealthCheck").Show(posted(t, "bare", "1", `{}`))
+	if o, err := c.Observe(); err != nil || len(o.Policies) != 1 || !strings.Contains(o.Policies[0].Problem, "install a remediator first") {
+		t.Errorf("it observes %+v, %v", o.Policies, err)
+	}
+}
+
+// TestActs: only a health check that may repair a node acts on it.
+func TestActs(t *testing.T) {
+	in := informertest.New()
+	c := NewClient(Config{Informers: in, Wake: func() {}})
+	a, other := map[string]string{"a": "a-uid"}, map[string]string{"a": "another-uid", "m": "m-uid", "none": ""}
+	is := func(sentence string, acts, onA, onOther, hasA, hasOther core.Tri) {
+		t.Helper()
+		got := []core.Tri{c.Acts(), c.ActsOn(a), c.ActsOn(other), c.HasAny(a), c.HasAny(other)}
+		if diff := cmp.Diff([]core.Tri{acts, onA, onOther, hasA, hasOther}, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", sentence, diff)
+		}
+	}
+	is("nothing is watched", core.Unknown, core.Unknown, core.Unknown, core.Unknown, core.Unknown)
+	if err := c.Watch(t.Context()); err != nil {
+		t.Fatalf("watching: %v", err)
+	}
+	in.Of("Node").Show(seen("a"))
+	is("it is not known which nodes there are", core.Unknown, core.Unknown, core.Unknown, core.Yes, core.Unknown)
+	in.SetSynced(true)
+	is("no health check", core.No, core.No, core.No, core.Yes, core.No)
+	in.Of("NodeHealthCheck").Show(posted(t, "m", "1", selectsMasters))
+	is("a health check that selects nothing", core.No, core.No, core.No, core.Yes, core.No)
+	in.Of("NodeHealthCheck").Show(posted(t, "w", "1", pausedWorkers))
+	is("a paused one that selects the node", core.No, core.No, core.No, core.Yes, core.No)
+	in.Of("Node").Show(seen("m", tagged("role", "master")))
+	is("another node is selected", core.Yes, core.No, core.Yes, core.Yes, core.Yes)
+	in.Of("NodeHealthCheck").Show(posted(t, "w", "2", selectsWorkers))
+	is("the node is", core.Yes, core.Yes, core.Yes, core.Yes, core.Yes)
 }
 
 func TestAnnounceEmitsEvents(t *testing.T) {

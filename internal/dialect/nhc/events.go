@@ -175,7 +175,7 @@ func (d *unclearExclusions) news(reports []core.PolicyReport, find func(name str
 		r := &reports[i]
 		for j := range r.Members {
 			t := r.Members[j].Target
-			if n, known := find(t.Name); !known || !n.Mislabelled || n.Node.UID != t.UID {
+			if n, _ := find(t.Name); !n.Mislabelled || n.Node.UID != t.UID {
 				continue
 			}
 			at := unclearExclusion{check: r.Policy.ID.UID, node: t.UID}

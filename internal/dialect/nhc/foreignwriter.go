@@ -13,7 +13,7 @@ import (
 // ownFields are the fields of a status that Fettle writes.
 func ownFields() writers.Fields {
 	return writers.Fields{
-		Names: []string{"observedNodes", "healthyNodes", "unhealthyNodes", "inFlightRemediations", "phase", "reason", "lastUpdateTime"},
+		Names: []string{"observedNodes", "healthyNodes", "inFlightRemediations", "unhealthyNodes", "phase", "reason", "lastUpdateTime"},
 		Conditions: []string{
 			v1alpha1.DisabledCondition, v1alpha1.StormActiveCondition, v1alpha1.StormCooldownCondition, v1alpha1.RemediationAllowedCondition,
 		},

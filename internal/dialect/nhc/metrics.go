@@ -94,9 +94,8 @@ func (m *Metrics) update(reports []core.PolicyReport, find func(name string) (no
 	}
 	for uid, a := range before {
 		_, stands := m.requests[uid]
-		_, exists := find(a.node)
-		// A request that ends with its node or its health check, or before the node is healthy, is no recovery.
-		if !stands && exists && well[a.policy] != nil && well[a.policy](a.node) {
+		// A request that ends with its health check, or before the node is healthy, is no recovery.
+		if !stands && well[a.policy] != nil && well[a.policy](a.node) {
 			m.durations.WithLabelValues(a.node, a.namespace, a.kind).Observe(now.Sub(a.created).Seconds())
 			m.observed[a.series] = true
 		}

@@ -20,8 +20,9 @@ func aReading(t *testing.T, checks ...*unstructured.Unstructured) *Reading {
 			t.Errorf("health check %s changes nothing", u.GetName())
 		}
 	}
-	r.PutNode(seen("a"))
-	r.PutNode(seen("other", tagged("role", "infra")))
+	if selected := r.PutNode(seen("a")); selected != (len(checks) > 0) || r.PutNode(seen("other", tagged("role", "infra"))) {
+		t.Errorf("a node that is selected changes something: %t", selected)
+	}
 	return r
 }
 
@@ -67,6 +68,34 @@ func TestOpeningIsReadFromTheStatus(t *testing.T) {
 	} {
 		if got := aReading(t, tc.check).Observe(dawn).Policies[0].Cooldown; !got.First.Equal(tc.want) || !got.Last.Equal(tc.want) {
 			t.Errorf("%s: the opening is %+v, want %s", sentence, got, tc.want)
+		}
+	}
+}
+
+// TestTemplateProblem: the controller has the rights to look for templates, and a reader reports what it found.
+func TestTemplateProblem(t *testing.T) {
+	disabled := func(status, reason string) *unstructured.Unstructured {
+		u := posted(t, "workers", "1", selectsWorkers)
+		u.Object["status"] = map[string]any{"conditions": []any{map[string]any{"type": v1alpha1.DisabledCondition, "status": status, "reason": reason, "message": "m"}}}
+		return u
+	}
+	for sentence, tc := range map[string]struct {
+		check *unstructured.Unstructured
+		of    core.ID
+		has   bool
+	}{
+		"a missing template":      {disabled("True", v1alpha1.TemplateNotFoundReason), checkID("workers"), true},
+		"an unusable template":    {disabled("True", v1alpha1.TemplateInvalidReason), checkID("workers"), true},
+		"another problem":         {disabled("True", v1alpha1.InvalidSpecReason), checkID("workers"), false},
+		"no longer":               {disabled("False", v1alpha1.TemplateNotFoundReason), checkID("workers"), false},
+		"no condition":            {posted(t, "workers", "1", selectsWorkers), checkID("workers"), false},
+		"another kind":            {disabled("True", v1alpha1.TemplateNotFoundReason), core.ID{Kind: "MachineHealthCheck", Name: "workers", UID: "workers-uid"}, false},
+		"an unknown health check": {disabled("True", v1alpha1.TemplateNotFoundReason), checkID("unknown"), false},
+		"a namesake":              {disabled("True", v1alpha1.TemplateNotFoundReason), core.ID{Kind: healthCheckKind, Name: "workers", UID: "another"}, false},
+	} {
+		c, has := aReading(t, tc.check).TemplateProblem(tc.of)
+		if has != tc.has || (has && (c.Type != v1alpha1.DisabledCondition || c.Message != "m")) {
+			t.Errorf("%s: %t, %+v", sentence, has, c)
 		}
 	}
 }

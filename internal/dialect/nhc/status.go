@@ -185,7 +185,7 @@ func phaseOf(r *core.PolicyReport) (v1alpha1.Phase, string) {
 	}
 	under, last := 0, ""
 	for i := range r.Members {
-		if c := &r.Members[i]; len(c.Requests) > 0 && (under == 0 || c.Target.Name != last) {
+		if c := &r.Members[i]; len(c.Requests) > 0 && c.Target.Name != last {
 			under, last = under+1, c.Target.Name
 		}
 	}

@@ -58,8 +58,8 @@ func readEscalation(remediations []v1alpha1.EscalatingRemediation) ([]core.Step,
 	for i := range remediations {
 		r, field := &remediations[i], fmt.Sprintf("spec.escalatingRemediations[%d]", i)
 		places[i], unsorted[i] = i, stepOf(field+".remediationTemplate", &r.RemediationTemplate)
-		limit, err := time.ParseDuration(string(r.Timeout))
-		if err != nil || limit < minTimeout {
+		limit, _ := time.ParseDuration(string(r.Timeout)) // 0 for text that is no duration
+		if limit < minTimeout {
 			problems = append(problems, fmt.Errorf("%s.timeout is %s; give a duration of at least 60s, such as 300s, 10m or 1h30m", field, lenient.Quote(string(r.Timeout))))
 		}
 		unsorted[i].Limit = limit

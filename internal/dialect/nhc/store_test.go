@@ -123,6 +123,8 @@ func TestDroppingTellsWhetherADecisionCanChange(t *testing.T) {
 func TestPutCheckTellsWhetherADecisionCanChange(t *testing.T) {
 	recreated := posted(t, "w", "9", selectsWorkers)
 	recreated.SetUID("another-uid")
+	older := posted(t, "w", "4", selectsMasters)
+	older.SetUID("another-uid")
 	counted := posted(t, "w", "6", selectsWorkers)
 	counted.Object["status"] = map[string]any{"observedNodes": int64(3)}
 	cases := map[string]struct {
@@ -139,6 +141,7 @@ func TestPutCheckTellsWhetherADecisionCanChange(t *testing.T) {
 		"a namesake":         {"it is another health check", recreated, true},
 		"its end":            {"it selects nothing any more", leavingSoon(posted(t, "w", "6", selectsWorkers)), true},
 		"the end of another": {"it was unknown", leavingSoon(posted(t, "other", "6", selectsWorkers)), false},
+		"an older namesake":  {"revisions compare within one health check", older, true},
 		"an older revision":  {"a late word does not count", posted(t, "w", "4", selectsMasters), false},
 		"something else":     {"", seen("a"), false},
 	}
@@ -195,9 +198,9 @@ func TestSnapshotsAreApart(t *testing.T) {
 	s.putNode(seen("a"))
 	s.putCheck(posted(t, "w", "1", selectsWorkers))
 	policies, targets := s.snapshot()
-	targets[0].Deleting, policies[0].Paused = true, true
+	targets[0].Deleting, targets[0].Failed, policies[0].Paused = true, true, true
 	again, nodes := s.snapshot()
-	if nodes[0].Deleting || again[0].Paused {
+	if nodes[0].Deleting || nodes[0].Failed || again[0].Paused {
 		t.Error("a change of one snapshot shows in the next")
 	}
 }

@@ -26,6 +26,7 @@ func TestHealthCheckWithoutRemedyIsTold(t *testing.T) {
 		want    []string
 		without string
 	}{
+		"two, after the problem itself": {[]Remediator{reboots}, []string{"name: NAME}; this cluster has remediators"}, "left out"},
 		"two": {[]Remediator{reboots, fences}, []string{
 			"are both missing; give one of them", "this cluster has remediators, so add one of these to the spec",
 			"remediationTemplate: {apiVersion: reboot.example/v1, kind: RebootRemediationTemplate, namespace: NAMESPACE, name: NAME}, or " +
@@ -39,8 +40,11 @@ func TestHealthCheckWithoutRemedyIsTold(t *testing.T) {
 		client := &Client{store: newStore(), Config: Config{Remediators: func() []Remediator { return c.have }}}
 		client.store.putCheck(posted(t, "bare", "1", `{}`))
 		client.store.putCheck(posted(t, "sound", "1", withReboot(``)))
+		client.store.putCheck(posted(t, "stepped", "1", `{selector: 7, escalatingRemediations: [{order: 1, timeout: 5m, remediationTemplate: {kind: X}}]}`))
+		client.store.putCheck(posted(t, "empty", "1", `{escalatingRemediations: [{order: 1, timeout: 5s, remediationTemplate: {kind: X}}]}`))
 		client.store.putCheck(posted(t, "wrong", "1", `{remediationTemplate: 7}`))
 		policies, _ := client.store.snapshot()
+		policies = append(policies, core.Policy{ID: checkID("deleted")})
 		client.suggestRemediators(policies)
 		said := map[string]*core.Policy{}
 		for i := range policies {
@@ -57,11 +61,16 @@ func TestHealthCheckWithoutRemedyIsTold(t *testing.T) {
 		if n := len(said["bare"].Problem); n > specparse.MaxProblems {
 			t.Errorf("%s: it has %d bytes", name, n)
 		}
+		if p := said["stepped"].Problem + said["empty"].Problem; strings.Contains(p, "this cluster") || said["empty"].Problem == "" {
+			t.Errorf("%s: health checks with steps say %q", name, p)
+		}
 		if said["sound"].Problem != "" || strings.Contains(said["wrong"].Problem, "this cluster") {
 			t.Errorf("%s: others say %q and %q", name, said["sound"].Problem, said["wrong"].Problem)
 		}
 	}
-	if text := suggestion(many); !strings.Contains(text, "(2 more are left out)") {
-		t.Errorf("it does not say how many are left out: %s", text)
+	for n, want := range map[int]string{5: "", 6: "(1 more are left out)", 7: "(2 more are left out)"} {
+		if text := suggestion(many[:n]); !strings.Contains(text, want) || strings.Contains(text, "left out") != (want != "") {
+			t.Errorf("of %d it does not say how many are left out: %s", n, text)
+		}
 	}
 }

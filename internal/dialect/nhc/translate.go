@@ -309,8 +309,8 @@ func readBackoff(b *v1alpha1.Backoff, annotations map[string]string) (core.Backo
 	if b.Type != exponential {
 		badType = fmt.Errorf("spec.backoff.type is %s; give %s", lenient.Quote(b.Type), exponential)
 	}
-	limit, err := time.ParseDuration(string(b.Limit))
-	if err != nil || limit <= 0 {
+	limit, _ := time.ParseDuration(string(b.Limit)) // 0 for text that is no duration
+	if limit <= 0 {
 		badLimit = fmt.Errorf("spec.backoff.limit is %s; give a duration above zero, such as 10m", lenient.Quote(string(b.Limit)))
 	}
 	if err := errors.Join(badBase, badType, badLimit, badEnd); err != nil {
