@@ -61,30 +61,32 @@ func TestHappeningBecomesEvent(t *testing.T) {
 		event core.Event
 		want  string
 	}{
-		"a suspicion":             {happened(core.EventSuspected), "Normal|DetectedUnhealthy|HealthCheck|w|a|[remediation] node a is not healthy: why"},
-		"an unreadable node":      {happened(core.EventUnreadable), "Warning|NodeUnreadable|HealthCheck|w|a|[remediation] node a is left alone: why"},
-		"a short circuit":         {restricted, "Warning|RemediationSkipped|Remediate|w||[remediation] no remediation begins: why"},
-		"a remediation":           {happened(core.EventStarted), "Normal|RemediationCreated|Remediate|w|a|[remediation] node a is to be remediated: why"},
-		"its end":                 {happened(core.EventWithdrawn), "Normal|RemediationRemoved|Remediate|w|a|[remediation] node a is not to be remediated any more, and the request for that is withdrawn: why"},
-		"an object that stays":    {happened(core.EventStuck), "Warning|RemediationStuck|Remediate|w|a|[remediation] node a is not to be remediated any more, and the object for that does not go away: why"},
-		"a step given up":         {happenedAt(2, core.EventEscalated), "Warning|RemediationGivenUp|Remediate|w|a|[remediation] node a is still unhealthy, and step 2 of its remediation is given up: why"},
-		"a refusal":               {happened(core.EventRefused), "Warning|RemediationFailed|Remediate|w|a|[remediation] node a is not remediated yet, since that was refused; it is tried again after a pause: why"},
-		"a rehearsal":             {happened(core.EventDryRun), "Normal|DryRun|Remediate|w|a|[remediation] were it not for the annotation fettle.io/dry-run, remediation would begin now: node a is unhealthy: why"},
-		"a pause":                 {heldBy(core.PolicyPaused), "Normal|RemediationSkipped" + unremediated},
-		"an upgrade":              {heldBy(core.ClusterUpgrading), "Normal|RemediationSkipped" + unremediated},
-		"an upgrade of the node":  {heldBy(core.TargetUpgrading), "Normal|RemediationSkipped" + unremediated},
-		"a back-off":              {heldBy(core.BackingOff), "Normal|RemediationSkipped" + unremediated},
-		"a node given up":         {heldBy(core.PoolGivenUp), "Warning|RemediationSkipped" + unremediated},
-		"a threshold":             {heldBy(core.TooManyUnhealthy), "Warning|RemediationSkipped" + unremediated},
-		"a storm":                 {heldBy(core.StormCooldown), "Warning|RemediationSkipped" + unremediated},
-		"an exclusion":            {heldBy(core.Excluded), "Warning|RemediationSkipped" + unremediated},
-		"a control-plane node":    {heldBy(core.ControlPlaneBusy), "Warning|RemediationSkipped" + unremediated},
-		"a quorum":                {heldBy(core.QuorumLost), "Warning|RemediationSkipped" + unremediated},
-		"an unknown quorum":       {heldBy(core.QuorumUnknown), "Warning|RemediationSkipped" + unremediated},
-		"a lease":                 {heldBy(core.LeaseHeld), "Warning|RemediationSkipped" + unremediated},
-		"the end of all steps":    {heldBy(core.StepsExhausted), "Warning|NoTemplateLeft" + unremediated},
-		"several":                 {several(core.EventStarted, "a", "b"), "Normal|RemediationCreated|Remediate|w|a|[remediation] 2 nodes (a, b) are to be remediated; of the first, why"},
-		"more than anybody reads": {several(core.EventWithdrawn, dozen...), "Normal|RemediationRemoved|Remediate|w|n0|[remediation] 12 nodes (n0, n1, n2, n3, n4, n5, n6, n7, n8, n9 and 2 more) are not to be remediated any more, and the request for that is withdrawn; of the first, why"},
+		"a suspicion":            {happened(core.EventSuspected), "Normal|DetectedUnhealthy|HealthCheck|w|a|[remediation] node a is not healthy: why"},
+		"an unreadable node":     {happened(core.EventUnreadable), "Warning|NodeUnreadable|HealthCheck|w|a|[remediation] node a is left alone: why"},
+		"a short circuit":        {restricted, "Warning|RemediationSkipped|Remediate|w||[remediation] no remediation begins: why"},
+		"a remediation":          {happened(core.EventStarted), "Normal|RemediationCreated|Remediate|w|a|[remediation] node a is to be remediated: why"},
+		"its first step":         {happenedAt(1, core.EventStarted), "Normal|RemediationCreated|Remediate|w|a|[remediation] node a is to be remediated: why"},
+		"its second step":        {happenedAt(2, core.EventStarted), "Normal|RemediationCreated|Remediate|w|a|[remediation] node a is to be remediated by step 2: why"},
+		"its end":                {happened(core.EventWithdrawn), "Normal|RemediationRemoved|Remediate|w|a|[remediation] node a is not to be remediated any more, and the request for that is withdrawn: why"},
+		"an object that stays":   {happened(core.EventStuck), "Warning|RemediationStuck|Remediate|w|a|[remediation] node a is not to be remediated any more, and the object for that does not go away: why"},
+		"a step given up":        {happenedAt(2, core.EventEscalated), "Warning|RemediationGivenUp|Remediate|w|a|[remediation] node a is still unhealthy, and step 2 of its remediation is given up: why"},
+		"a refusal":              {happened(core.EventRefused), "Warning|RemediationFailed|Remediate|w|a|[remediation] node a is not remediated yet, since that was refused; it is tried again after a pause: why"},
+		"a rehearsal":            {happened(core.EventDryRun), "Normal|DryRun|Remediate|w|a|[remediation] were it not for the annotation fettle.io/dry-run, remediation would begin now: node a is unhealthy: why"},
+		"a pause":                {heldBy(core.PolicyPaused), "Normal|RemediationSkipped" + unremediated},
+		"an upgrade":             {heldBy(core.ClusterUpgrading), "Normal|RemediationSkipped" + unremediated},
+		"an upgrade of the node": {heldBy(core.TargetUpgrading), "Normal|RemediationSkipped" + unremediated},
+		"a back-off":             {heldBy(core.BackingOff), "Normal|RemediationSkipped" + unremediated},
+		"a node given up":        {heldBy(core.PoolGivenUp), "Warning|RemediationSkipped" + unremediated},
+		"a threshold":            {heldBy(core.TooManyUnhealthy), "Warning|RemediationSkipped" + unremediated},
+		"a storm":                {heldBy(core.StormCooldown), "Warning|RemediationSkipped" + unremediated},
+		"an exclusion":           {heldBy(core.Excluded), "Warning|RemediationSkipped" + unremediated},
+		"a control-plane node":   {heldBy(core.ControlPlaneBusy), "Warning|RemediationSkipped" + unremediated},
+		"a quorum":               {heldBy(core.QuorumLost), "Warning|RemediationSkipped" + unremediated},
+		"an unknown quorum":      {heldBy(core.QuorumUnknown), "Warning|RemediationSkipped" + unremediated},
+		"a lease":                {heldBy(core.LeaseHeld), "Warning|RemediationSkipped" + unremediated},
+		"the end of all steps":   {heldBy(core.StepsExhausted), "Warning|NoTemplateLeft" + unremediated},
+		"several":                {several(core.EventStarted, "a", "b"), "Normal|RemediationCreated|Remediate|w|a|[remediation] 2 nodes (a, b) are to be remediated; of the first, why"},
+		"more than fit a note":   {several(core.EventWithdrawn, dozen...), "Normal|RemediationRemoved|Remediate|w|n0|[remediation] 12 nodes (n0, n1, n2, n3, n4, n5, n6, n7, n8, n9 and 2 more) are not to be remediated any more, and the request for that is withdrawn; of the first, why"},
 	}
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {
@@ -93,6 +95,19 @@ func TestHappeningBecomesEvent(t *testing.T) {
 				t.Errorf("told: %t; event (-want +got):\n%s", told, diff)
 			}
 		})
+	}
+}
+
+// TestEventsRelateToTheRepair, or to the first node where there is none: the recorder merges events that differ in
+// nothing else.
+func TestEventsRelateToTheRepair(t *testing.T) {
+	repaired := happened(core.EventStarted)
+	repaired.Repair = core.RepairKey{Namespace: "fettle", Name: "repair"}
+	for want, h := range map[string]core.Event{"Repair repair": repaired, "Node a": happened(core.EventStarted), "Node b": several(core.EventStarted, "b")} {
+		e, _ := eventFor(h)
+		if r, is := e.Related.(*corev1.ObjectReference); !is || r.Kind+" "+r.Name != want {
+			t.Errorf("it relates to %+v, want %s", e.Related, want)
+		}
 	}
 }
 
@@ -154,6 +169,7 @@ func TestTransitionsAreTold(t *testing.T) {
 		{"a storm", found(hasCooldown, healthy(2)), []string{started}},
 		{"it goes on", found(hasCooldown, healthy(3)), nil},
 		{"it calms down", found(hasCooldown, cooling), []string{cooldown}},
+		{"it is calm still", found(hasCooldown, cooling, healthy(8)), nil},
 		{"it is back", found(hasCooldown, healthy(3)), nil},
 		{"it calms down again", found(hasCooldown, cooling), []string{cooldown}},
 		{"it is over", found(hasCooldown), []string{ended}},
@@ -169,6 +185,26 @@ func TestTransitionsAreTold(t *testing.T) {
 			t.Errorf("%s; events (-want +got):\n%s", step.sentence, diff)
 		}
 		s = fresh
+	}
+	// Conditions of which one field differs alone.
+	with := func(status, reason, message string) v1alpha1.NodeHealthCheckStatus {
+		return v1alpha1.NodeHealthCheckStatus{Conditions: []metav1.Condition{{Type: "Disabled", Status: metav1.ConditionStatus(status), Reason: reason, Message: message}}}
+	}
+	for sentence, tc := range map[string]struct {
+		old, fresh v1alpha1.NodeHealthCheckStatus
+		want       int
+	}{
+		"the status":                {with("False", "R", "m"), with("True", "R", "m"), 1},
+		"the reason":                {with("True", "R", "m"), with("True", "S", "m"), 1},
+		"the message":               {with("True", "R", "m"), with("True", "R", "n"), 1},
+		"nothing":                   {with("True", "R", "m"), with("True", "R", "m"), 0},
+		"the message of an enabled": {with("False", "R", "m"), with("False", "R", "n"), 0},
+		"the reason of an enabled":  {with("False", "R", "m"), with("False", "S", "m"), 0},
+		"the end of a disabled":     {with("True", "R", "m"), with("False", "R", "m"), 1},
+	} {
+		if got := transitions(checkID("w"), tc.old, tc.fresh); len(got) != tc.want {
+			t.Errorf("%s differs, and the events are %+v", sentence, got)
+		}
 	}
 	broken := v1alpha1.NodeHealthCheckStatus{Conditions: []metav1.Condition{{Type: "Disabled", Status: "True", Reason: "R", Message: "m"}}}
 	if got := transitions(checkID("w"), v1alpha1.NodeHealthCheckStatus{}, broken); len(got) != 1 || got[0].Reason != "Disabled" {

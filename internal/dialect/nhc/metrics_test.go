@@ -33,6 +33,13 @@ func shown(t *testing.T, c prometheus.Collector) []string {
 				line += fmt.Sprintf(" %s=%q", l.GetName(), l.GetValue())
 			}
 			if h := m.GetHistogram(); h != nil {
+				var bounds []float64
+				for _, b := range h.GetBucket() {
+					bounds = append(bounds, b.GetUpperBound())
+				}
+				if want := []float64{30, 60, 120, 180, 240, 300, 600, 1200, 2400, 3600}; !slices.Equal(bounds, want) {
+					t.Errorf("the buckets end at %v, want %v", bounds, want)
+				}
 				lines = append(lines, fmt.Sprintf("%s: %d in %gs, %d within 60s of %d buckets", line, h.GetSampleCount(), h.GetSampleSum(),
 					h.GetBucket()[1].GetCumulativeCount(), len(h.GetBucket())))
 				continue
@@ -98,5 +105,18 @@ func TestTodaysSeries(t *testing.T) {
 	}
 	if kept := len(m.requests) + len(m.aged) + len(m.observed); kept > 0 {
 		t.Errorf("%d series of no node are kept", kept)
+	}
+}
+
+// TestSuspectNodesHaveRecovered: a request that is withdrawn while its node is suspect ends a remediation.
+func TestSuspectNodesHaveRecovered(t *testing.T) {
+	find := func(string) (node.Facts, bool) { return node.Facts{}, true }
+	for health, want := range map[core.Health]int{core.Healthy: 1, core.Suspect: 1, core.Unhealthy: 0} {
+		m := NewMetrics()
+		m.update([]core.PolicyReport{found(ails("a", core.Unhealthy, asks("r", time.Minute)))}, find, dawn)
+		m.update([]core.PolicyReport{found(ails("b", core.Unhealthy), ails("a", health))}, find, dawn)
+		if got := len(shown(t, m)); got != want {
+			t.Errorf("%s: %d remediations have ended, want %d", health, got, want)
+		}
 	}
 }

@@ -3,6 +3,7 @@ package nhc
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/fettle-io/fettle/api/medik8s/v1alpha1"
 	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/sanitize"
 )
 
 // found returns the report of a health check with ten nodes, nine of them healthy.
@@ -153,6 +155,16 @@ func TestConditionsAndPhase(t *testing.T) {
 			}, "Disabled: " + unusable + "t does not exist; u has no spec.template",
 		},
 	}
+	cases["one is given up"] = struct {
+		reason     string
+		status     v1alpha1.NodeHealthCheckStatus
+		conditions []string
+		phase      string
+	}{
+		"remediation of others is allowed", statusFor(func(r *core.PolicyReport) { r.GivenUp = []core.ID{nodeID("a")} }),
+		[]string{disabledFalse, "RemediationAllowed=True PoolGivenUp: Given up, since repairs in a row have not helped: a; find out why and mend that, then resume by " +
+			"kubectl annotate --overwrite nodehealthchecks.remediation.medik8s.io w fettle.io/resumed-at=$(date -u +%FT%TZ) ; "}, "Enabled: No node is under remediation",
+	}
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {
 			if diff := cmp.Diff(tc.conditions, told(tc.status.Conditions)); diff != "" {
@@ -189,6 +201,7 @@ func TestStorm(t *testing.T) {
 		{"it can't be followed", found(isBroken), "True/False"},
 		{"all recover", found(hasCooldown, healthy(10), cooling), "True/True"},
 		{"the cooldown is over", found(hasCooldown, healthy(10)), "False/False"},
+		{"a limit that forbids all, and one is unhealthy", found(hasCooldown, healthy(9), func(r *core.PolicyReport) { r.Tally.Permitted = false }), "True/False"},
 		{"a limit that forbids all, and all are healthy", found(hasCooldown, healthy(10), func(r *core.PolicyReport) { r.Tally.Permitted = false }), "False/False"},
 		{"a pause without a storm", found(hasCooldown, healthy(6), isPaused), "False/False"},
 		{"a storm while paused", found(hasCooldown, healthy(5), isPaused), "True/False"},
@@ -199,6 +212,12 @@ func TestStorm(t *testing.T) {
 		{"the last storm", found(hasCooldown, healthy(5)), "True/False"},
 		{"the cooldown is taken out of the specification", found(healthy(5)), "-/-"},
 	}
+	says := map[string]string{
+		"StormActiveTrue":          "Too many nodes were unhealthy at the same time, so no remediation begins until enough are healthy and spec.stormCooldownDuration is over",
+		"StormActiveFalse":         "Remediation is not held back by a storm",
+		"StormCooldownActiveTrue":  "Enough nodes are healthy again; remediation resumes when spec.stormCooldownDuration is over",
+		"StormCooldownActiveFalse": "No cooldown is under way",
+	}
 	var s v1alpha1.NodeHealthCheckStatus
 	for _, step := range steps {
 		s, _ = statusOf(s, step.report, dawn)
@@ -207,8 +226,8 @@ func TestStorm(t *testing.T) {
 			if c == nil {
 				return "-"
 			}
-			if c.Reason != "HealthyNodeThresholdChange" || c.Message == "" {
-				t.Errorf("%s: %s has the reason %q and the message %q", step.sentence, kind, c.Reason, c.Message)
+			if c.Reason != "HealthyNodeThresholdChange" || c.Message != says[kind+string(c.Status)] {
+				t.Errorf("%s: %s=%s has the reason %q and the message %q", step.sentence, kind, c.Status, c.Reason, c.Message)
 			}
 			return string(c.Status)
 		}
@@ -228,9 +247,10 @@ func TestUnhealthyNodes(t *testing.T) {
 	}
 	got := statusFor(
 		ails("b", core.Unhealthy),
-		ails("a", core.Unhealthy, asks("a-1", time.Hour), second),
+		ails("a", core.Unhealthy, second, asks("a-1", time.Hour)),
 		recovering,
 		ails("d", core.Healthy),
+		ails("e", core.Healthy, asks("e", 61*time.Second)),
 	)
 	at := func(d time.Duration) metav1.Time { return metav1.NewTime(before(d).UTC()) }
 	resource := func(name string) corev1.ObjectReference {
@@ -239,19 +259,20 @@ func TestUnhealthyNodes(t *testing.T) {
 	yes, stopped, since := true, at(0), at(time.Minute)
 	want := []v1alpha1.UnhealthyNode{
 		{Name: "a", Remediations: []v1alpha1.Remediation{
-			{Resource: resource("a-1"), Started: at(time.Hour), TemplateName: "r"},
 			{Resource: resource("a-2"), Started: at(time.Minute), TimedOut: &stopped, TemplateName: "second"},
+			{Resource: resource("a-1"), Started: at(time.Hour), TemplateName: "r"},
 		}},
 		{Name: "b"},
 		{
 			Name: "c", Remediations: []v1alpha1.Remediation{{Resource: resource("c"), Started: at(time.Hour), TemplateName: "r"}},
 			ConditionsHealthyTimestamp: &since, HealthyDelayed: &yes,
 		},
+		{Name: "e", Remediations: []v1alpha1.Remediation{{Resource: resource("e"), Started: at(61 * time.Second), TemplateName: "r"}}},
 	}
 	if diff := cmp.Diff(want, got.UnhealthyNodes); diff != "" {
 		t.Errorf("unhealthy nodes (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(map[string]metav1.Time{"a": at(time.Hour), "c": at(time.Hour)}, got.InFlightRemediations); diff != "" {
+	if diff := cmp.Diff(map[string]metav1.Time{"a": at(time.Hour), "c": at(time.Hour), "e": at(61 * time.Second)}, got.InFlightRemediations); diff != "" {
 		t.Errorf("remediations in flight (-want +got):\n%s", diff)
 	}
 }
@@ -359,8 +380,67 @@ func TestStatusFitsAnObject(t *testing.T) {
 	if err != nil || len(body) > 1<<20 {
 		t.Errorf("the status has %d bytes (%v), which must be below a mebibyte", len(body), err)
 	}
-	if c := meta.FindStatusCondition(statusFor(lacks(strings.Repeat("ü", 5000))).Conditions, "Disabled"); len(c.Message) > maxMessage {
-		t.Errorf("a message has %d bytes, which the API may not take", len(c.Message))
+	if c := meta.FindStatusCondition(statusFor(lacks(strings.Repeat("u", 5000))).Conditions, "Disabled"); len(c.Message) != maxMessage {
+		t.Errorf("a message has %d bytes, want %d", len(c.Message), maxMessage)
+	}
+}
+
+// TestNodesWithRequestsAreAlike: of too many nodes with requests the first are named, however many requests each has.
+func TestNodesWithRequestsAreAlike(t *testing.T) {
+	var many []func(*core.PolicyReport)
+	for i := range maxListed {
+		name := fmt.Sprintf("a-%05d", i)
+		many = append(many, ails(name, core.Unhealthy, asks(name, time.Hour)))
+	}
+	s := statusFor(append(many, ails("z", core.Unhealthy, asks("z-1", time.Hour), asks("z-2", time.Hour)))...)
+	if last := s.UnhealthyNodes[len(s.UnhealthyNodes)-1].Name; len(s.UnhealthyNodes) != maxListed || last != "a-00999" {
+		t.Errorf("%d nodes are named, the last %s", len(s.UnhealthyNodes), last)
+	}
+}
+
+// TestRoomOfANode: a status has room for the nodes that are counted, so no node may take more than its count.
+func TestRoomOfANode(t *testing.T) {
+	member := func(name, template string, requests int) core.MemberReport {
+		m := core.MemberReport{Target: nodeID(name), Health: core.Unhealthy, HealthySince: dawn, Delayed: true}
+		for range requests {
+			q := asks(name, time.Hour)
+			q.Template.Name, q.Stopped = template, dawn
+			m.Requests = append(m.Requests, q)
+		}
+		return m
+	}
+	const ofRequest = 200 + len("t.example/v1") + len("Reboot") + len("n")
+	for want, m := range map[int]core.MemberReport{
+		150 + 2*3:                                   member("abc", "r", 0),
+		150 + 2*3 + ofRequest + 3 + 7 + 1:           member("abc", "r", 1),
+		150 + 2*3 + 2*(ofRequest+3+7+253):           member("abc", strings.Repeat("t", 254), 2),
+		150 + 2*253 + 1*(ofRequest+253+(253+4)+253): member(strings.Repeat("n", 253), strings.Repeat("t", 253), 1),
+	} {
+		if got := sizeOf(&m); got != want {
+			t.Errorf("%d bytes are counted, want %d", got, want)
+		}
+		body, err := json.Marshal(statusFor(func(r *core.PolicyReport) { r.Members = []core.MemberReport{m} }))
+		empty, _ := json.Marshal(statusFor())
+		if took := len(body) - len(empty); err != nil || took > want {
+			t.Errorf("%d bytes are counted, and the status has %d more (%v)", want, took, err)
+		}
+	}
+	// The nodes that fit are as many as their counts allow, and not one more.
+	m := member(strings.Repeat("n", 253), strings.Repeat("t", 253), 5)
+	fits := sanitize.MaxListed / sizeOf(&m)
+	if got := fitting(slices.Repeat([]core.MemberReport{m}, 2*fits)); got != fits {
+		t.Errorf("%d nodes fit, want %d", got, fits)
+	}
+	for more, want := range map[int]int{0: 1, 1: 0} {
+		exact := core.MemberReport{Target: core.ID{Name: strings.Repeat("n", (sanitize.MaxListed-150)/2+more)}}
+		if got := fitting([]core.MemberReport{exact}); got != want {
+			t.Errorf("of %d bytes fit %d nodes, want %d", sizeOf(&exact), got, want)
+		}
+	}
+	long := asks("a", time.Hour)
+	long.Template.Name = strings.Repeat("t", 300)
+	if got := remediationOf(&long, nil).TemplateName; len(got) != 253 {
+		t.Errorf("the name of a template has %d bytes", len(got))
 	}
 }
 
@@ -412,7 +492,8 @@ func TestI15StatusFitsWhenNodesWithRequestsComeLast(t *testing.T) {
 // TestTransitionTimes: the time is that of the last change of the status.
 func TestTransitionTimes(t *testing.T) {
 	written, _ := statusOf(v1alpha1.NodeHealthCheckStatus{}, found(), before(time.Hour))
-	later := dawn.Add(999 * time.Millisecond)
+	odd := dawn.Add(time.Second)
+	later := odd.Add(999 * time.Millisecond)
 	cases := map[string]struct {
 		reason string
 		report core.PolicyReport
@@ -420,7 +501,7 @@ func TestTransitionTimes(t *testing.T) {
 	}{
 		"nothing differs": {"", found(), before(time.Hour)},
 		"another message": {"it is allowed as before", found(concerned("a", "is unwell")), before(time.Hour)},
-		"another status":  {"in whole seconds, as the API server keeps them", found(healthy(2)), dawn},
+		"another status":  {"in whole seconds, as the API server keeps them", found(healthy(2)), odd},
 	}
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {

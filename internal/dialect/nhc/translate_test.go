@@ -1,6 +1,7 @@
 package nhc
 
 import (
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -217,6 +218,22 @@ func ladderCases() map[string]rendition {
 		s.Problem = problem
 		return s
 	}
+	const wrongYAML = `{apiVersion: example.org/v1, kind: Reboot, namespace: remediators, name: soft}`
+	wrong := func(i int) string {
+		return fmt.Sprintf(`spec.escalatingRemediations[%d].remediationTemplate.kind is "Reboot"; give the kind of a template, which ends in Template, such as SelfNodeRemediationTemplate`, i)
+	}
+	lacking := func(yaml string) string { return `{remediationTemplate: ` + yaml + `}` }
+	const lacks = "spec.remediationTemplate lacks an apiVersion, a kind or a name; give all three, such as " +
+		"{apiVersion: self-node-remediation.medik8s.io/v1alpha1, kind: SelfNodeRemediationTemplate, namespace: NAMESPACE, name: NAME}"
+	var twenty [][3]string
+	var steps []core.Step
+	for i := range 20 {
+		name := fmt.Sprint("t", i)
+		twenty = append(twenty, [3]string{fmt.Sprint(i), "60s", strings.Replace(rebootYAML, "soft", name, 1)})
+		steps = append(steps, stepRecord("RebootTemplate", name, time.Minute))
+	}
+	versionless, kindless := stepRecord("RebootTemplate", "soft", 0), stepRecord("", "soft", 0)
+	versionless.Template.APIVersion = ""
 	metal := stepRecord("Metal3RemediationTemplate", "power", 0)
 	metal.Template.Namespace = "openshift-machine-api"
 	return map[string]rendition{
@@ -244,6 +261,11 @@ func ladderCases() map[string]rendition {
 			plainPolicy(climbing(bad(stepRecord("Metal3RemediationTemplate", "power", 0),
 				`spec.remediationTemplate.namespace is "remediators"; a Metal3RemediationTemplate works in openshift-machine-api only, so make one there and refer to that`))),
 		},
+		"the same wrong template twice": {
+			"what is wrong with it is more than that it is there twice", escalating([3]string{"1", "60s", wrongYAML}, [3]string{"2", "60s", wrongYAML}), nil,
+			plainPolicy(climbing(bad(stepRecord("Reboot", "soft", time.Minute), wrong(0)), bad(stepRecord("Reboot", "soft", time.Minute), wrong(1)))),
+		},
+		"as many steps as there may be": {"", escalating(twenty...), nil, plainPolicy(climbing(steps...))},
 		"no template": {
 			"the kind says so", `{remediationTemplate: {apiVersion: example.org/v1, kind: Reboot, namespace: remediators, name: soft}}`, nil,
 			plainPolicy(climbing(bad(stepRecord("Reboot", "soft", 0), `spec.remediationTemplate.kind is "Reboot"; give the kind of a template, which ends in Template, such as SelfNodeRemediationTemplate`))),
@@ -251,6 +273,12 @@ func ladderCases() map[string]rendition {
 		"a template of nothing": {
 			"what remains of the kind would be no kind", `{remediationTemplate: {apiVersion: example.org/v1, kind: Template, namespace: remediators, name: soft}}`, nil,
 			plainPolicy(climbing(bad(stepRecord("Template", "soft", 0), `spec.remediationTemplate.kind is "Template"; give the kind of a template, which ends in Template, such as SelfNodeRemediationTemplate`))),
+		},
+		"a reference that lacks its version": {"", lacking(`{kind: RebootTemplate, namespace: remediators, name: soft}`), nil, plainPolicy(climbing(bad(versionless, lacks)))},
+		"a reference that lacks its kind":    {"", lacking(`{apiVersion: example.org/v1, namespace: remediators, name: soft}`), nil, plainPolicy(climbing(bad(kindless, lacks)))},
+		"no machines deleted while at most some are unhealthy": {
+			"other steps go with maxUnhealthy", strings.Replace(escalating([3]string{"1", "60s", rebootYAML}, [3]string{"2", "60s", fenceYAML}), "{", "{maxUnhealthy: 2, ", 1), nil,
+			plainPolicy(atMost(core.Count(2)), climbing(stepRecord("RebootTemplate", "soft", time.Minute), stepRecord("FenceTemplate", "ipmi", time.Minute))),
 		},
 		"a reference that lacks its name": {
 			"it can't be found", escalating([3]string{"1", "60s", `{apiVersion: example.org/v1, kind: RebootTemplate, namespace: remediators}`}), nil,
@@ -330,6 +358,9 @@ func TestMistakeBecomesProblem(t *testing.T) {
 						t.Errorf("the problem does not say %q:\n%s", words, got.Problem)
 					}
 				}
+				if twice := strings.Count(got.Problem, "as that of"); twice > 1 {
+					t.Errorf("one order is reported %d times:\n%s", twice, got.Problem)
+				}
 				if strings.Contains(got.Problem, "\n") || len(got.Problem) > specparse.MaxProblems+len("…") {
 					t.Errorf("the problem is not one line of some length, but %d bytes:\n%.500s", len(got.Problem), got.Problem)
 				}
@@ -363,10 +394,12 @@ func mistakes() map[string]mistake {
 			"spec.maxUnhealthy can't go with a MachineDeletionRemediationTemplate"),
 		"an order twice": one(escalating([3]string{"1", "60s", rebootYAML}, [3]string{"2", "60s", moverYAML}, [3]string{"1", "60s", fenceYAML}),
 			"spec.escalatingRemediations[2].order is 1, as that of [0]; give each an order of its own"),
+		"an order three times":           one(escalating([3]string{"1", "60s", rebootYAML}, [3]string{"1", "60s", moverYAML}), "[1].order is 1, as that of [0]"),
 		"a step of less than a minute":   one(escalating([3]string{"1", "59s", rebootYAML}), `spec.escalatingRemediations[0].timeout is "59s"; give a duration of at least 60s`),
 		"a step of no time":              one(escalating([3]string{"1", `""`, rebootYAML}), `spec.escalatingRemediations[0].timeout is ""`),
 		"a step of some time":            one(escalating([3]string{"1", "later", rebootYAML}), `spec.escalatingRemediations[0].timeout is "later"`),
 		"steps without end":              one(escalating(make([][3]string, 21)...), "spec.escalatingRemediations has 21 entries; give at most 20"),
+		"a word, and machines deleted":   one(`{maxUnhealthy: many, remediationTemplate: `+moverYAML+`}`, append(amount("spec.maxUnhealthy"), `"many"`)...),
 		"a word for maxUnhealthy":        one(withReboot(`maxUnhealthy: many`), append(amount("spec.maxUnhealthy"), `"many"`)...),
 		"maxUnhealthy above 100 %":       one(withReboot(`maxUnhealthy: 101%`), amount("spec.maxUnhealthy")...),
 		"maxUnhealthy below zero":        one(withReboot(`maxUnhealthy: -1`), append(amount("spec.maxUnhealthy"), `"-1"`)...),
@@ -473,6 +506,37 @@ func TestMistypedFieldHidesNothingElse(t *testing.T) {
 	}
 }
 
+// TestFaultyFieldHidesNothingElse: what a fault leaves of a field is as safe as can be, and all else is followed.
+func TestFaultyFieldHidesNothingElse(t *testing.T) {
+	for sentence, tc := range map[string]struct {
+		spec string
+		want core.Policy
+	}{
+		"a condition without a status": {
+			`unhealthyConditions: [{type: Ready, duration: 5m}, {type: Ready, status: Unknown, duration: 5m}]`, plainPolicy(illegible, finds(readiness(5 * time.Minute)[1])),
+		},
+		"a condition without a type": {
+			`unhealthyConditions: [{status: "True", duration: 5m}, {type: Ready, status: Unknown, duration: 5m}]`, plainPolicy(illegible, finds(readiness(5 * time.Minute)[1])),
+		},
+		"a condition for some time": {
+			`unhealthyConditions: [{type: Ready, status: "False", duration: soon}, {type: Ready, status: Unknown, duration: 5m}]`, plainPolicy(illegible, finds(readiness(5 * time.Minute)[1])),
+		},
+		"a selector":        {`selector: {matchExpressions: [{key: role, operator: Near}]}`, plainPolicy(illegible)},
+		"a healthy delay":   {`healthyDelay: a while`, plainPolicy(delayed(-1))},
+		"a storm cooldown":  {`stormCooldownDuration: a while`, plainPolicy(func(p *core.Policy) { p.StormCooldown = core.DefaultStormCooldown })},
+		"an empty cooldown": {`stormCooldownDuration: ""`, plainPolicy(func(p *core.Policy) { p.StormCooldown = core.DefaultStormCooldown })},
+	} {
+		got := readHealthCheck(specified(t, withReboot(tc.spec), nil)).policy
+		if got.Problem == "" || strings.Count(got.Problem, "spec.") != 1 {
+			t.Errorf("%s: the problem is %q", sentence, got.Problem)
+		}
+		tc.want.Problem = got.Problem
+		if diff := cmp.Diff(tc.want, got, asTranslated()); diff != "" {
+			t.Errorf("%s; policy (-want +got):\n%s", sentence, diff)
+		}
+	}
+}
+
 // TestReadingChangesNothing: the object belongs to the cache.
 func TestReadingChangesNothing(t *testing.T) {
 	u := specified(t, escalating([3]string{"20", "60s", fenceYAML}, [3]string{"10", "60s", rebootYAML}), map[string]string{annotation.DryRun: "true"})
@@ -513,6 +577,7 @@ func TestHeldIsReadFromStatus(t *testing.T) {
 		"a pause":                       {`{conditions: [{type: RemediationAllowed, status: "False", reason: Paused}]}`, true},
 		"a mistake in the spec":         {`{conditions: [{type: RemediationAllowed, status: "False", reason: InvalidSpec}]}`, true},
 		"no template":                   {`{conditions: [{type: RemediationAllowed, status: "False", reason: RemediationTemplateNotFound}]}`, false},
+		"another condition of a clock":  {`{conditions: [{type: Other, status: "False", reason: ClockSkewed}]}`, false},
 		"a wrong clock":                 {`{conditions: [{type: RemediationAllowed, status: "False", reason: ClockSkewed}]}`, false},
 		"a template of no use":          {`{conditions: [{type: RemediationAllowed, status: "False", reason: RemediationTemplateInvalid}]}`, false},
 		"no status yet":                 {`{}`, false},
@@ -531,6 +596,9 @@ func TestHeldIsReadFromStatus(t *testing.T) {
 			got := readHealthCheck(u)
 			if got.policy.WasStopped != tc.want {
 				t.Errorf("held is %t, want %t", got.policy.WasStopped, tc.want)
+			}
+			if (got.policy.ClockGate != 0) != (sentence == "a wrong clock") {
+				t.Errorf("the clock held it by %s", got.policy.ClockGate)
 			}
 			if got.policy.Problem != "" {
 				t.Errorf("a status is no mistake of the spec: %s", got.policy.Problem)
