@@ -2,6 +2,7 @@ package capi
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -310,5 +311,168 @@ func TestI14DeprecatedWordOfARemediatorAsksNoOwner(t *testing.T) {
 	said := s.said("Machine clusters/a")
 	if !slices.Contains(said, failedNow) || slices.ContainsFunc(said, func(line string) bool { return strings.HasPrefix(line, "OwnerRemediated=") }) {
 		t.Errorf("the machine says %q", said)
+	}
+}
+
+// judgedAs returns machine a with these conditions, judged as a policy with or without a template has it.
+func judgedAs(t *testing.T, template bool, conditions string, changes ...func(*judgedMachine)) *judgedMachine {
+	t.Helper()
+	p := policy()
+	if template {
+		p.Steps = append([]core.Step{{Remedy: RequestMachineRemediation, Nature: core.CreateRequest}}, p.Steps...)
+	}
+	j := &judgedMachine{
+		machine: decoded(t, aMachine(t, "a", "status: {conditions: ["+conditions+"]}"), &clusterapi.Machine{}),
+		target:  &core.Target{Failed: true}, policy: &p, now: noon, passed: clusterapi.HealthCheckSucceeded(),
+	}
+	j.Verdict.Health = core.Healthy
+	for _, change := range changes {
+		change(j)
+	}
+	return j
+}
+
+func failed(j *judgedMachine) { j.Verdict.Health, j.Verdict.Reason = core.Unhealthy, core.TargetFailed }
+
+func isPremature(j *judgedMachine) { j.Verdict.Reason = core.Premature }
+
+func isPaused(j *judgedMachine) { j.policy.Paused = true }
+
+func isRequested(j *judgedMachine) { j.HasRequest = true }
+
+// changesOf returns changes of the present list as lines.
+func changesOf(changes []clusterapi.Change) []string {
+	var lines []string
+	for _, c := range changes {
+		switch {
+		case c.In != clusterapi.Current:
+		case c.Content == nil:
+			lines = append(lines, c.Type+" removed")
+		default:
+			lines = append(lines, strings.TrimSpace(c.Type+"="+c.Content.Status+" "+c.Content.Reason))
+		}
+	}
+	return lines
+}
+
+// mark is a condition of a machine, as YAML.
+func mark(kind, status, reason string) string {
+	return fmt.Sprintf(`{type: %s, status: %q, reason: %s, message: "", lastTransitionTime: "2026-08-03T11:00:00Z"}`, kind, status, reason)
+}
+
+// TestUpdates: what is written on a machine follows from its verdict and from what it has.
+func TestUpdates(t *testing.T) {
+	const passes, fails = "HealthCheckSucceeded=True HealthCheckSucceeded", "HealthCheckSucceeded=False MachineHasFailure"
+	const waits, refuses = "ExternallyRemediated=False WaitingForRemediation", "ExternallyRemediated=False RemediationRequestCreationFailed"
+	passed, failedMark := mark("HealthCheckSucceeded", "True", "HealthCheckSucceeded"), mark("HealthCheckSucceeded", "False", "UnhealthyNode")
+	waiting := mark("ExternallyRemediated", "False", "WaitingForRemediation")
+	repair := func(remedy string, attempts int) func(*judgedMachine) {
+		return func(j *judgedMachine) {
+			j.Repair = &core.Repair{Namespace: "fettle", Name: "r", Steps: []core.Step{{Remedy: remedy}}, StepState: core.StepState{Attempts: attempts}}
+		}
+	}
+	step := func(s core.Step) func(*judgedMachine) {
+		return func(j *judgedMachine) {
+			s.Remedy = RequestMachineRemediation
+			j.policy.Steps[0] = s
+		}
+	}
+	called := func(j *judgedMachine) { j.RemedyCalled = true }
+	withdrawn := func(j *judgedMachine) { j.RequestsWithdrawn = true }
+	without := func(change func(*clusterapi.Machine)) func(*judgedMachine) {
+		return func(j *judgedMachine) { change(j.machine) }
+	}
+	for sentence, tc := range map[string]struct {
+		judged *judgedMachine
+		want   []string
+	}{
+		"a first success":         {judgedAs(t, false, ""), []string{passes}},
+		"a recovery":              {judgedAs(t, false, failedMark), []string{passes}},
+		"a failure":               {judgedAs(t, false, passed, failed), []string{fails}},
+		"no machine":              {judgedAs(t, false, "", func(j *judgedMachine) { j.machine = nil }), nil},
+		"a machine being deleted": {judgedAs(t, false, "", without(leaving)), nil},
+		"an excluded machine": {judgedAs(t, false, "", func(j *judgedMachine) {
+			j.machine = decoded(t, aMachine(t, "a", `metadata: {annotations: {cluster.x-k8s.io/skip-remediation: ""}}`), &clusterapi.Machine{})
+		}), nil},
+		"criteria that can't be read":        {judgedAs(t, false, "", func(j *judgedMachine) { j.policy.Unparsable = true }), nil},
+		"a suspect machine":                  {judgedAs(t, false, passed, func(j *judgedMachine) { j.Verdict.Health = core.Suspect }), nil},
+		"premature, and never written":       {judgedAs(t, false, "", isPremature), []string{passes}},
+		"premature, and written before":      {judgedAs(t, false, failedMark, isPremature), nil},
+		"a pause, and a success":             {judgedAs(t, false, "", isPaused), nil},
+		"a pause, and a new failure":         {judgedAs(t, false, passed, failed, isPaused), nil},
+		"a pause, and a recovery":            {judgedAs(t, false, failedMark, isPaused), []string{passes}},
+		"the remedy marks the failure":       {judgedAs(t, false, passed, failed, called), nil},
+		"the remedy only creates an object":  {judgedAs(t, true, passed, failed, called), []string{fails}},
+		"the remedy marks the recovery":      {judgedAs(t, false, failedMark, withdrawn), nil},
+		"the remedy only deletes an object":  {judgedAs(t, true, failedMark, withdrawn), []string{passes}},
+		"a request to the owner":             {judgedAs(t, false, passed, failed, isRequested), []string{fails}},
+		"a request to a remediator":          {judgedAs(t, true, passed, failed, isRequested), []string{fails, waits}},
+		"a request, and a suspect machine":   {judgedAs(t, true, passed, isRequested, func(j *judgedMachine) { j.Verdict.Health = core.Suspect }), nil},
+		"a request of a former template":     {judgedAs(t, false, passed, failed, isRequested, repair(RequestMachineRemediation, 0)), []string{fails, waits}},
+		"a repair by the owner":              {judgedAs(t, false, passed, failed, isRequested, repair(MarkOwner, 0)), []string{fails}},
+		"a refused creation":                 {judgedAs(t, true, passed, failed, repair(RequestMachineRemediation, 1)), []string{fails, refuses}},
+		"a creation not yet tried":           {judgedAs(t, true, passed, failed, repair(RequestMachineRemediation, 0)), []string{fails}},
+		"a missing template":                 {judgedAs(t, true, passed, failed, step(core.Step{Problem: "gone", Missing: true})), []string{fails, "ExternallyRemediated=False RemediationTemplateNotFound"}},
+		"an unusable template":               {judgedAs(t, true, passed, failed, step(core.Step{Problem: "odd"})), []string{fails, refuses}},
+		"a template not yet read":            {judgedAs(t, true, passed, failed, step(core.Step{Problem: "later", Pending: true})), []string{fails}},
+		"an unusable template, and a pause":  {judgedAs(t, true, failedMark, failed, isPaused, step(core.Step{Problem: "odd"})), []string{"HealthCheckSucceeded=False MachineHasFailure"}},
+		"recovered from a remediator":        {judgedAs(t, true, failedMark+", "+waiting), []string{passes, "ExternallyRemediated removed"}},
+		"premature after a request":          {judgedAs(t, true, failedMark+", "+waiting, isPremature), nil},
+		"no template any more":               {judgedAs(t, false, failedMark+", "+waiting, failed), []string{"HealthCheckSucceeded=False MachineHasFailure", "ExternallyRemediated removed"}},
+		"still waiting for a remediator":     {judgedAs(t, true, passed+", "+waiting, failed, isRequested), []string{fails, waits}},
+		"a remediator that gave up":          {judgedAs(t, true, passed+", "+mark("ExternallyRemediated", "False", "GivenUp"), failed, isRequested), []string{fails}},
+		"a remediator that is done":          {judgedAs(t, true, failedMark+", "+mark("ExternallyRemediated", "True", "WaitingForRemediation")), []string{passes}},
+		"an older condition of a remediator": {judgedAs(t, false, failedMark+", "+mark("ExternallyRemediated", "True", "Done"), failed), []string{"HealthCheckSucceeded=False MachineHasFailure"}},
+	} {
+		u, differs := tc.judged.update()
+		got := changesOf(u.changes)
+		if !slices.Equal(got, tc.want) || differs != (len(tc.want) > 0) || (differs && u.machine != tc.judged.machine) {
+			t.Errorf("%s: it writes (%t) %q, want %q", sentence, differs, got, tc.want)
+		}
+	}
+	said := judgedAs(t, true, "", failed, step(core.Step{Problem: "odd"})).requestCondition().Message
+	refused := judgedAs(t, true, "", failed, repair(RequestMachineRemediation, 1)).requestCondition().Message
+	if said != "No remediator can be asked: odd" || !strings.HasSuffix(refused, "kubectl -n fettle describe repair r says why") {
+		t.Errorf("it says %q and %q", said, refused)
+	}
+}
+
+// TestUrgencies: of the present list the condition of health decides.
+func TestUrgencies(t *testing.T) {
+	const current, deprecated = clusterapi.Current, clusterapi.Deprecated
+	change := func(in clusterapi.List, kind, status string) clusterapi.Change {
+		return clusterapi.Change{In: in, Type: kind, Content: &clusterapi.ConditionContent{Status: status}}
+	}
+	for sentence, tc := range map[string]struct {
+		has     string
+		changes []clusterapi.Change
+		want    urgency
+	}{
+		"a first success":       {"", []clusterapi.Change{change(current, healthType, "True")}, neverWritten},
+		"a first failure":       {"", []clusterapi.Change{change(current, healthType, "False")}, statusChanges},
+		"a recovery":            {mark(healthType, "False", "R"), []clusterapi.Change{change(current, healthType, "True")}, statusChanges},
+		"a failure":             {mark(healthType, "True", "R"), []clusterapi.Change{change(current, healthType, "False")}, statusChanges},
+		"another message":       {mark(healthType, "False", "R"), []clusterapi.Change{change(current, healthType, "False")}, messageChanges},
+		"another condition":     {"", []clusterapi.Change{change(current, externalType, "False")}, messageChanges},
+		"another list":          {"", []clusterapi.Change{change(deprecated, healthType, "False")}, messageChanges},
+		"one after another one": {"", []clusterapi.Change{change(current, externalType, "False"), change(deprecated, healthType, "True"), change(current, healthType, "False")}, statusChanges},
+	} {
+		m := decoded(t, aMachine(t, "a", "status: {conditions: ["+tc.has+"]}"), &clusterapi.Machine{})
+		if got := urgencyOf(m, tc.changes); got != tc.want {
+			t.Errorf("%s: its urgency is %d, want %d", sentence, got, tc.want)
+		}
+	}
+}
+
+// TestManyFailedWrites are reported by the first and their number.
+func TestManyFailedWrites(t *testing.T) {
+	first, second := errors.New("first"), errors.New("second")
+	for want, errs := range map[string][]error{"first": {first}, "2 machines could not be marked, the first since: first": {first, second}} {
+		if err := joinErrors(errs); err == nil || err.Error() != want || !errors.Is(err, first) {
+			t.Errorf("it tells %v, want %s", err, want)
+		}
+	}
+	if err := joinErrors(nil); err != nil {
+		t.Errorf("without errors it tells %v", err)
 	}
 }
