@@ -130,7 +130,7 @@ func TestWatching(t *testing.T) {
 	wakes("a node that nothing selects leaves, and what no watch delivers", 0,
 		func() { nodes.OnDelete(stray) }, func() { checks.OnAdd("a word", false) },
 		func() { nodes.OnAdd("a word", false) }, func() { nodes.OnDelete("a word") })
-	if o, _ := c.Observe(); len(o.Targets) > 0 {
+	if o, _ := c.Observe(); len(o.Targets) > 0 || !c.HasSynced() {
 		t.Errorf("what has left is still there: %+v", o)
 	}
 }

@@ -73,9 +73,9 @@ func (r *Reading) Unmet(check, of core.ID) ([]string, bool) {
 // TemplateProblem returns the condition that the controller has written about templates that it can't use, and false if
 // it can use them. The answer depends on the controller's rights, which the reader does not have.
 func (r *Reading) TemplateProblem(check core.ID) (metav1.Condition, bool) {
-	last, known := r.store.statusOf(check)
+	last, _ := r.store.statusOf(check)
 	c := meta.FindStatusCondition(last.status.Conditions, v1alpha1.DisabledCondition)
-	if !known || check.Kind != healthCheckKind || c == nil || c.Status != metav1.ConditionTrue {
+	if check.Kind != healthCheckKind || c == nil || c.Status != metav1.ConditionTrue {
 		return metav1.Condition{}, false
 	}
 	return *c, c.Reason == v1alpha1.TemplateNotFoundReason || c.Reason == v1alpha1.TemplateInvalidReason

@@ -81,8 +81,8 @@ func faultyNames(spec *v1alpha1.NodeHealthCheckSpec) []specparse.Remark {
 		if problems := validation.IsDNS1123Subdomain(t.Name); t.Name != "" && len(problems) > 0 {
 			remarks = append(remarks, specparse.Fault(field+".name", "is %s, which no object can be called; give the name of a template, in small letters, digits, dashes and dots", lenient.Quote(t.Name)))
 		}
-		version, err := schema.ParseGroupVersion(t.APIVersion)
-		if t.APIVersion != "" && (err != nil || version.Group == "" || len(validation.IsDNS1035Label(version.Version)) > 0) {
+		version, _ := schema.ParseGroupVersion(t.APIVersion) // without a group for text that is no version
+		if t.APIVersion != "" && (version.Group == "" || len(validation.IsDNS1035Label(version.Version)) > 0) {
 			remarks = append(remarks, specparse.Fault(field+".apiVersion", "is %s, which no API can have; give the template's group and version, such as self-node-remediation.medik8s.io/v1alpha1", lenient.Quote(t.APIVersion)))
 		}
 	}

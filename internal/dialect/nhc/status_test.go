@@ -432,7 +432,7 @@ func TestRoomOfANode(t *testing.T) {
 		t.Errorf("%d nodes fit, want %d", got, fits)
 	}
 	for more, want := range map[int]int{0: 1, 1: 0} {
-		exact := core.MemberReport{Target: core.ID{Name: strings.Repeat("n", (sanitize.MaxListed-150)/2+more)}}
+		exact := core.MemberReport{Requests: []core.Request{{ID: core.ID{Name: strings.Repeat("r", sanitize.MaxListed-150-200+more)}}}}
 		if got := fitting([]core.MemberReport{exact}); got != want {
 			t.Errorf("of %d bytes fit %d nodes, want %d", sizeOf(&exact), got, want)
 		}

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/labels"
@@ -217,6 +218,11 @@ func TestNewestNodeIsKept(t *testing.T) {
 	}
 	if _, targets := s.snapshot(); &targets[0].Node.Conditions[0] != &newest.Conditions[0] {
 		t.Error("the conditions are those of a node that is no longer cached")
+	}
+	for name := range s.nodes {
+		if unsafe.StringData(name) != unsafe.StringData(newest.Name) {
+			t.Error("the name is that of a node that is no longer cached")
+		}
 	}
 }
 
