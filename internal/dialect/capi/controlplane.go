@@ -81,7 +81,7 @@ func readReplacement(annotations map[string]string, key string) replacement {
 	}
 	var r replacement
 	if err := json.Unmarshal([]byte(value), &r); err != nil {
-		return replacement{unreadable: lenient.Excerpt(value)}
+		return replacement{unreadable: lenient.Quote(value)}
 	}
 	return r
 }
@@ -244,7 +244,7 @@ func (k *controlPlane) retry(before replacement, now time.Time) (Wait, bool) {
 		}, true
 	}
 	anew := before.At.Add(k.minHealthyPeriod)
-	if before.At.IsZero() || !now.Before(anew) {
+	if !now.Before(anew) {
 		return Wait{}, false
 	}
 	if k.maxRetry != nil && before.Retries >= *k.maxRetry {

@@ -1,6 +1,7 @@
 package capi
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -154,6 +155,63 @@ func TestWhatControlPlanesWaitFor(t *testing.T) {
 	}
 }
 
+// TestOrderOfWaits is that in which the control plane looks.
+func TestOrderOfWaits(t *testing.T) {
+	k := controlPlane{paused: true, initialized: true, minHealthyPeriod: time.Hour, retryPeriod: 10 * time.Minute, replacing: replacement{Machine: "x", At: noon}, fields: fieldPaths{retryPeriod: "spec.remediation.retryPeriodSeconds"}}
+	before := replacement{Machine: "former", At: ago(time.Minute), Retries: 1}
+	self := member("a", time.Hour, asking)
+	want := []string{"paused is on the control plane", "it replaces x since", "machine b is being deleted", "it replaces former, whose replacement began at 2026-08-03T11:59:00Z", "machine b is yet to join"}
+	check := func(members []*clusterapi.Machine, want []string) {
+		t.Helper()
+		got := k.waits(self, members, before, noon)
+		for i, w := range got {
+			if i >= len(want) || !strings.Contains(w.Text, want[i]) {
+				t.Errorf("wait %d is %+v", i, w)
+			}
+		}
+		if len(got) != len(want) {
+			t.Errorf("it waits for %+v, want %q", got, want)
+		}
+	}
+	check([]*clusterapi.Machine{self, member("b", time.Hour, leaving, nodeless)}, want)
+	check([]*clusterapi.Machine{member("b", time.Hour, leaving, nodeless)}, slices.Insert(slices.Clone(want), 4, "it is the only machine"))
+	if wait, waits := (&controlPlane{}).busy(self, nil); waits {
+		t.Errorf("it replaces nothing, and waits for %+v", wait)
+	}
+	if wait, waits := (&controlPlane{}).others(self, []*clusterapi.Machine{member("b", time.Hour)}); waits {
+		t.Errorf("no other machine asks, and it waits for %+v", wait)
+	}
+	unreadable := replacement{unreadable: `"x"`}
+	if wait, waits := k.retry(unreadable, noon); !waits || !strings.Contains(wait.Text, replacesAnnotation+` on the machine is "x"`) {
+		t.Errorf("the annotation can't be read, and it waits (%t) for %+v", waits, wait)
+	}
+}
+
+// TestRulesOfControlPlanes: the settings, the last replacement, and what can't be read.
+func TestRulesOfControlPlanes(t *testing.T) {
+	three := int32(3)
+	k := controlPlane{
+		retryPeriod: time.Minute, minHealthyPeriod: time.Hour, last: replacement{Machine: "m", At: ago(time.Hour), Retries: 2}, wrong: []string{"status is 7 and can't be read"},
+		fields: fieldPaths{"max", "pause", "anew"},
+	}
+	want := []string{
+		"A replacement that fails is replaced again, any number of times (max is not set), 1m0s after the one before (pause); what fails 1h0m0s or later after that counts as a new fault (anew)",
+		"The last that it replaced is m, at 2026-08-03T11:00:00Z, after 2 retries", "status is 7 and can't be read",
+	}
+	if got := k.rules(); !slices.Equal(got, want) {
+		t.Errorf("the rules are %q, want %q", got, want)
+	}
+	k.maxRetry, k.last.At, k.wrong = &three, time.Time{}, nil
+	want = []string{strings.Replace(want[0], "any number of times (max is not set)", "at most 3 times (max)", 1), "The last that it replaced is m, at an unknown time, after 2 retries"}
+	if got := k.rules(); !slices.Equal(got, want) {
+		t.Errorf("the rules are %q, want %q", got, want)
+	}
+	k.last = replacement{}
+	if got := k.rules(); !slices.Equal(got, want[:1]) {
+		t.Errorf("the rules are %q, want %q", got, want[:1])
+	}
+}
+
 // TestMostBroken: each key precedes all that follow it.
 func TestMostBroken(t *testing.T) {
 	worse := map[string]func(*clusterapi.Machine){"no node": nodeless}
@@ -177,6 +235,18 @@ func TestMostBroken(t *testing.T) {
 				t.Errorf("%s goes before %s", less, graver)
 			}
 		}
+	}
+	bare, well2 := member("a", time.Minute, asking), member("b", time.Hour, asking, well(""))
+	if got := mostBroken([]*clusterapi.Machine{bare, well2}); got != bare {
+		t.Error("a machine without any of the conditions does not go before one with all")
+	}
+	onlyAsked := member("c", time.Hour, func(m *clusterapi.Machine) {
+		marked(m, clusterv1.MachineOwnerRemediatedCondition, "WaitingForRemediation")
+	})
+	recovered := member("d", time.Hour, asking)
+	recovered.Marks[0].Status = "True"
+	if got := mostBroken([]*clusterapi.Machine{onlyAsked, recovered}); got != nil {
+		t.Errorf("%s has not failed, and is picked", got.Name)
 	}
 	if got := mostBroken([]*clusterapi.Machine{member("a", time.Hour), member("b", time.Hour, sick)}); got != nil {
 		t.Errorf("%s has not asked, and is picked", got.Name)
@@ -209,6 +279,10 @@ func TestReadingControlPlanes(t *testing.T) {
 				last:   replacement{Machine: "l", At: ago(2 * time.Hour), Retries: 1},
 			},
 		},
+		"the default period": {
+			`{apiVersion: controlplane.cluster.x-k8s.io/v1beta2, kind: KubeadmControlPlane, metadata: {name: cp}, spec: {remediation: {maxRetry: 3}}}`,
+			controlPlane{name: "cp", maxRetry: &three, minHealthyPeriod: time.Hour, fields: current},
+		},
 		"nothing set": {
 			`{apiVersion: controlplane.cluster.x-k8s.io/v1beta2, kind: KubeadmControlPlane, metadata: {name: cp, annotations: {cluster.x-k8s.io/paused: ""}}}`,
 			controlPlane{name: "cp", minHealthyPeriod: time.Hour, fields: current, paused: true},
@@ -216,7 +290,7 @@ func TestReadingControlPlanes(t *testing.T) {
 		"nonsense": {
 			`{apiVersion: controlplane.cluster.x-k8s.io/v1beta2, kind: KubeadmControlPlane, metadata: {name: cp, annotations: {controlplane.cluster.x-k8s.io/remediation-in-progress: 'x'}}, spec: {remediation: {maxRetry: many}}, status: 7}`,
 			controlPlane{
-				name: "cp", minHealthyPeriod: time.Hour, fields: current, replacing: replacement{unreadable: "x"},
+				name: "cp", minHealthyPeriod: time.Hour, fields: current, replacing: replacement{unreadable: `"x"`},
 				wrong: []string{`spec.remediation.maxRetry is {"maxRetry":"many"} and can't be read`, "status is 7 and can't be read"},
 			},
 		},
@@ -283,6 +357,9 @@ func TestReplacementsAsTheyAreWritten(t *testing.T) {
 	r := readReplacement(map[string]string{replacesAnnotation: `{"machine":"cp-abc","timestamp":"2026-08-03T12:00:00Z","retryCount":1}`}, replacesAnnotation)
 	if r.Machine != "cp-abc" || !r.At.Equal(noon) || r.Retries != 1 || r.unreadable != "" {
 		t.Errorf("read as %+v", r)
+	}
+	if r := readReplacement(map[string]string{replacesAnnotation: ""}, replacesAnnotation); r.unreadable != `""` {
+		t.Errorf("an empty annotation is %+v", r)
 	}
 	if r := readReplacement(nil, replacesAnnotation); r != (replacement{}) {
 		t.Errorf("without an annotation it is %+v", r)
