@@ -168,7 +168,7 @@ func clusterOfMachine(m *clusterapi.Machine) (types.NamespacedName, bool) {
 func (c *Client) putMachine(old, fresh *clusterapi.Machine) {
 	cluster, has := clusterOfMachine(fresh)
 	if old != nil {
-		if former, had := clusterOfMachine(old); had && former != cluster {
+		if former, _ := clusterOfMachine(old); former != cluster {
 			c.dropMachine(old)
 		}
 	}

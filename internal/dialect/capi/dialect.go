@@ -81,7 +81,7 @@ func (d *Dialect) ReadNode(ctx context.Context, t core.Target) (core.Node, error
 // ReadPolicy reads the fingerprint of a health check from the API server.
 func (d *Dialect) ReadPolicy(ctx context.Context, id core.ID) (string, error) {
 	u, err := healthcheck.ReadLive(ctx, d.client.Live, checkKind, id)
-	if u == nil || err != nil {
+	if u == nil {
 		return "", err
 	}
 	if stopped, err := d.pausedOrGone(ctx); stopped || err != nil {

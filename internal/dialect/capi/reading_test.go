@@ -1,10 +1,12 @@
 package capi
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/fettle-io/fettle/internal/clusterapi"
 	"github.com/fettle-io/fettle/internal/core"
@@ -138,6 +140,145 @@ func TestUnmetRequirements(t *testing.T) {
 	if unmet, possible := r.Unmet(check, id("far")); possible {
 		t.Errorf("of another cluster's: %v", unmet)
 	}
+	for sentence, tc := range map[string][2]core.ID{
+		"an unknown health check": {{Kind: healthCheckKind, Namespace: "clusters", Name: "unknown", UID: "check-uid"}, id("infra")},
+		"a former health check":   {{Kind: healthCheckKind, Namespace: "clusters", Name: "check", UID: "former"}, id("infra")},
+		"an unknown machine":      {check, id("unknown")},
+		"a former machine":        {check, {Kind: machineKind, Namespace: "clusters", Name: "infra", UID: "former"}},
+		"another namespace":       {check, {Kind: machineKind, Namespace: "others", Name: "infra", UID: "infra-uid"}},
+	} {
+		if unmet, possible := r.Unmet(tc[0], tc[1]); possible || unmet != nil {
+			t.Errorf("%s: %v, %t", sentence, unmet, possible)
+		}
+	}
+}
+
+// TestExcludedMachines: the annotation by which a user has excluded a machine.
+func TestExcludedMachines(t *testing.T) {
+	r := NewReading()
+	for name, annotations := range map[string]string{"in": "{}", "skipped": `{cluster.x-k8s.io/skip-remediation: ""}`, "paused": `{cluster.x-k8s.io/paused: ""}`} {
+		r.PutMachine(decoded(t, aMachine(t, name, "metadata: {annotations: "+annotations+"}"), &clusterapi.Machine{}))
+	}
+	for id, want := range map[core.ID]string{
+		{Namespace: "clusters", Name: "in", UID: "in-uid"}:           "",
+		{Namespace: "clusters", Name: "skipped", UID: "skipped-uid"}: "annotation cluster.x-k8s.io/skip-remediation",
+		{Namespace: "clusters", Name: "paused", UID: "paused-uid"}:   "annotation cluster.x-k8s.io/paused",
+		{Namespace: "clusters", Name: "paused", UID: "another"}:      "",
+		{Namespace: "clusters", Name: "unknown", UID: "u"}:           "",
+	} {
+		if got, is := r.Skipped(id); got != want || is != (want != "") {
+			t.Errorf("%s is skipped: %t, by %q, want %q", id.Name, is, got, want)
+		}
+	}
+}
+
+// TestWhatWasWritten: a reader is told the status of a health check and the condition of a machine as last written.
+func TestWhatWasWritten(t *testing.T) {
+	id := core.ID{Kind: healthCheckKind, Namespace: "clusters", Name: "check", UID: "check-uid"}
+	for status, want := range map[string]core.Tri{"True": core.Yes, "False": core.No, "Unknown": core.Unknown} {
+		r := NewReading()
+		r.PutCheck(aCheck(t, "check", `status: {expectedMachines: 3, currentHealthy: 2, conditions: [`+mark("Paused", "False", "NotPaused")+`, {type: RemediationAllowed, status: "`+status+`", reason: R, message: why}, `+mark("SoleController", "False", "S")+`]}`))
+		w := r.Written(id)
+		if w.Allowed != want || w.Reason != "R" || w.Message != "why" || w.Total == nil || *w.Total != 3 || *w.Healthy != 2 {
+			t.Errorf("%s: %+v", status, w)
+		}
+		if w := r.Written(core.ID{Kind: healthCheckKind, Namespace: "clusters", Name: "check", UID: "another"}); w != (Written{}) {
+			t.Errorf("of a namesake: %+v", w)
+		}
+	}
+	r := readingOfBlue(t)
+	if w := r.Written(id); w != (Written{}) {
+		t.Errorf("nothing was written: %+v", w)
+	}
+	r.PutMachine(decoded(t, aMachine(t, "a", `metadata: {resourceVersion: "9"}`, "status: {conditions: ["+mark("HealthCheckSucceeded", "False", "UnhealthyNode")+"]}"), &clusterapi.Machine{}))
+	machine := core.ID{Kind: machineKind, Namespace: "clusters", Name: "a", UID: "a-uid"}
+	if m := r.Says(machine); m == nil || m.Reason != "UnhealthyNode" {
+		t.Errorf("the machine says %+v", m)
+	}
+	for _, id := range []core.ID{{Namespace: "clusters", Name: "a", UID: "another"}, {Namespace: "clusters", Name: "unknown"}, {Namespace: "clusters", Name: "b", UID: "b-uid"}} {
+		if m := r.Says(id); m != nil {
+			t.Errorf("%s says %+v", id.Name, m)
+		}
+	}
+}
+
+// TestReadingIgnoresOtherObjects.
+func TestReadingIgnoresOtherObjects(t *testing.T) {
+	r := readingOfBlue(t)
+	if r.PutCheck("a word") || r.PutMachine("a word") || r.PutCluster("a word") {
+		t.Error("a word changes something")
+	}
+	if r.PutMachine(decoded(t, aMachine(t, "a"), &clusterapi.Machine{})) {
+		t.Error("the same machine again changes something")
+	}
+}
+
+// TestClustersOfAReading: each has a Cluster, a health check or a machine. They are sorted.
+func TestClustersOfAReading(t *testing.T) {
+	r := NewReading()
+	var want []types.NamespacedName
+	for i := range 12 {
+		name := fmt.Sprintf("c-%02d", i)
+		want = append(want, types.NamespacedName{Namespace: "clusters", Name: name})
+		switch i % 3 {
+		case 0:
+			r.PutCluster(decoded(t, theCluster(t, "metadata: {name: "+name+"}"), &clusterapi.Cluster{}))
+		case 1:
+			r.PutMachine(decoded(t, aMachine(t, "m"+name, "metadata: {labels: {cluster.x-k8s.io/cluster-name: "+name+"}}"), &clusterapi.Machine{}))
+		case 2:
+			r.PutCheck(aCheck(t, "h"+name, "spec: {clusterName: "+name+"}"))
+		}
+	}
+	if got := r.Clusters(); !cmp.Equal(got, want) {
+		t.Errorf("the clusters are %v", got)
+	}
+}
+
+// TestClustersThatNeedNoNodes: without a control plane, or a Cluster, nodes decide nothing.
+func TestClustersThatNeedNoNodes(t *testing.T) {
+	r := NewReading()
+	if r.HasNodes(blue) {
+		t.Error("an unknown cluster needs nodes")
+	}
+	r.PutCluster(decoded(t, theCluster(t, `status: {conditions: [{type: InfrastructureReady, status: "True", lastTransitionTime: "2026-08-01T00:00:00Z"}]}`), &clusterapi.Cluster{}))
+	r.PutMachine(decoded(t, aMachine(t, "a", "metadata: {labels: {cluster.x-k8s.io/control-plane: \"\"}}"), &clusterapi.Machine{}))
+	o := r.Observe(blue, noon)
+	if r.HasNodes(blue) || o.Observed != core.Yes || len(o.Targets) != 1 || o.Targets[0].Node.State != core.NodeAwaited {
+		t.Errorf("it needs nodes: %t, and is observed: %s, with %+v", r.HasNodes(blue), o.Observed, o.Targets)
+	}
+}
+
+// TestBlockedStartsAsWritten: a reader can't tell whether other health checks judge the nodes, and takes the controller's
+// word.
+func TestBlockedStartsAsWritten(t *testing.T) {
+	for condition, want := range map[string]string{
+		`{type: RemediationAllowed, status: Unknown, reason: NodesJudgedElsewhere, message: "Nothing new is repaired, since others do it"}`:      "others do it",
+		`{type: RemediationAllowed, status: Unknown, reason: NodesJudgedElsewhereUnknown, message: "Nothing new is repaired, since others may"}`: "others may",
+		`{type: RemediationAllowed, status: "True", reason: NodesJudgedElsewhere, message: "Nothing new is repaired, since others do it"}`:       "",
+		`{type: RemediationAllowed, status: Unknown, reason: ConnectionDown, message: "Nothing is judged"}`:                                      "",
+		`{type: Other, status: Unknown, reason: NodesJudgedElsewhere, message: "Nothing new is repaired, since others do it"}`:                   "",
+	} {
+		r := readingOfBlue(t)
+		r.PutCheck(aCheck(t, "check", `metadata: {resourceVersion: "9"}`, "status: {conditions: ["+condition+"]}"))
+		if p := r.Observe(blue, noon).Policies[0]; p.PauseReason != want || p.Paused != (want != "") {
+			t.Errorf("%s: paused: %t, since %q", condition, p.Paused, p.PauseReason)
+		}
+	}
+}
+
+// TestNoCooldownAsWritten: only the condition of a cooldown records a storm.
+func TestNoCooldownAsWritten(t *testing.T) {
+	const at = `message: "", lastTransitionTime: "2026-08-03T11:59:58Z"}`
+	for _, condition := range []string{
+		`{type: Other, status: "False", reason: StormCooldown, ` + at, `{type: RemediationAllowed, status: "True", reason: StormCooldown, ` + at,
+		`{type: RemediationAllowed, status: "False", reason: TooManyUnhealthy, ` + at,
+	} {
+		r := readingOfBlue(t)
+		r.PutCheck(aCheck(t, "check", `metadata: {resourceVersion: "9"}`, "status: {conditions: ["+condition+"]}"))
+		if got := r.Observe(blue, noon).Policies[0].Cooldown; !got.First.IsZero() {
+			t.Errorf("%s: the storm is %+v", condition, got)
+		}
+	}
 }
 
 // TestCurrentVersion: a manifest is converted as the API server would convert it.
@@ -173,6 +314,14 @@ spec:
 	}
 	if Current(current) != current {
 		t.Error("one of the current version is not left as it is")
+	}
+	if got := Current(old); !IsHealthCheck(got) || IsHealthCheck(old) || got.Object["status"] != nil || old.Object["status"] == nil {
+		t.Errorf("the older version is %v, and the converted one is a health check of this dialect: %t", old.GroupVersionKind(), IsHealthCheck(got))
+	}
+	for field, want := range map[string]string{"spec.remediationTemplate": "spec.remediation.templateRef", "spec.selector": "spec.selector"} {
+		if got := FieldOf(current, field); got != want || FieldOf(old, field) != field {
+			t.Errorf("%s goes by the name %s", field, got)
+		}
 	}
 	if FieldOf(old, "spec.maxUnhealthy") != "spec.maxUnhealthy" || FieldOf(current, "spec.maxUnhealthy") != "spec.remediation.triggerIf.unhealthyLessThanOrEqualTo" {
 		t.Error("a field goes by the wrong name")

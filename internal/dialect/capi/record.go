@@ -68,7 +68,7 @@ func (d *Dialect) recordOne(ctx context.Context, s *store, report core.PolicyRep
 // Cluster API expect both (docs/reference/cluster-api.md#the-pass).
 func (d *Dialect) adopt(ctx context.Context, s *store, check *healthCheck) error {
 	cluster := s.clusterNow()
-	if cluster == nil || check.cluster == "" || (check.labelled && ownedBy(check.owners, cluster)) {
+	if cluster == nil || (check.labelled && ownedBy(check.owners, cluster)) {
 		return nil
 	}
 	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
@@ -117,10 +117,7 @@ func (d *Dialect) writeStatus(ctx context.Context, check *healthCheck, status cl
 // patchStatus requires the revision from which the status was made, since a merge patch replaces a list of conditions
 // as a whole, including the conditions of others.
 func (d *Dialect) patchStatus(ctx context.Context, check *healthCheck, status clusterv1.MachineHealthCheckStatus) error {
-	fields := map[string]any{"conditions": status.Conditions, "targets": status.Targets}
-	if len(status.Targets) == 0 {
-		fields["targets"] = nil // a merge patch would keep the former ones
-	}
+	fields := map[string]any{"conditions": status.Conditions, "targets": status.Targets} // null removes the former targets
 	set(fields, "expectedMachines", status.ExpectedMachines)
 	set(fields, "currentHealthy", status.CurrentHealthy)
 	set(fields, "remediationsAllowed", status.RemediationsAllowed)
