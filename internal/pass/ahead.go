@@ -63,6 +63,6 @@ func (p *Pass) wakeUp() time.Time {
 // dueAt reports whether the time of a suspect target with a node is up at an instant.
 func (p *Pass) dueAt(at time.Time) bool {
 	return slices.ContainsFunc(p.decision.Verdicts, func(v core.Verdict) bool {
-		return v.Health == core.Suspect && v.Until.Equal(at) && p.cluster.Targets[v.Target].Node.State == core.NodePresent
+		return v.Until.Equal(at) && p.cluster.Targets[v.Target].Node.State == core.NodePresent
 	})
 }

@@ -77,7 +77,6 @@ func (p *Pass) targetRead(t *task, c *Call, r *Result) {
 	a := &p.reading.answers[c.Task]
 	switch {
 	case c.Kind == ReadQuorum && r.Err != nil:
-		a.survives = core.Unknown
 		err := fmt.Errorf("reading whether quorum survives the loss of %s: %w", c.Target.ID, r.Err)
 		if !r.Skipped {
 			p.report(Event{Kind: QuorumNotKnown, Target: c.Target.ID, Err: err})

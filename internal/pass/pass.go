@@ -177,9 +177,6 @@ func (p *Pass) Done(c Call, r Result) {
 	if take := p.stages[call.Stage].steps[t.step-1].take; take != nil {
 		take(p, t, &call, &r)
 	}
-	if t.waiting > 0 {
-		return
-	}
 	p.proceed(call.Stage, call.Task)
 	p.advance()
 }

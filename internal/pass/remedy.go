@@ -185,7 +185,7 @@ func (p *Pass) finishStarts() bool {
 	var events []core.Event
 	for i := range p.starts {
 		s := &p.starts[i]
-		failed := s.failed || (!p.starting.unread && len(p.progress[StartingRemedies].tasks[i].errs) > 0)
+		failed := s.failed || len(p.progress[StartingRemedies].tasks[i].errs) > 0
 		h, soon := p.finishStart(s)
 		// A pass that fails is repeated after pauses that grow, which looking again would cut short.
 		p.starting.repeat = p.starting.repeat || (soon && !failed && !p.starting.unread)

@@ -196,14 +196,10 @@ func (p *Pass) finishWithdrawals() []core.Event {
 }
 
 func (p *Pass) escalationEvent(c *repairChange) core.Event {
-	h := core.Event{
-		Kind: core.EventEscalated, Policy: c.updated.Policy, Target: c.updated.Target, Node: c.updated.Node, Text: c.advance.Text + afterStep(&c.updated),
-		Repair: keyOf(&c.updated), Step: len(c.updated.Tried),
+	return core.Event{
+		Kind: core.EventEscalated, Policy: c.updated.Policy, Target: c.updated.Target, Node: p.cluster.Targets[c.advance.Target].Node.Name,
+		Text: c.advance.Text + afterStep(&c.updated), Repair: keyOf(&c.updated), Step: len(c.updated.Tried),
 	}
-	if t := c.advance.Target; t >= 0 {
-		h.Node = p.cluster.Targets[t].Node.Name
-	}
-	return h
 }
 
 // afterStep returns what follows the step of a repair that was given up last.
@@ -238,7 +234,7 @@ func (p *Pass) newlyUsedConfirmations() []core.ID {
 	}
 	var settled []core.ID
 	for i, x := range p.decision.Withdrawals {
-		if !x.TargetHealthy || x.Target < 0 || !p.cluster.Targets[x.Target].ConfirmedHealthy {
+		if !x.TargetHealthy || !p.cluster.Targets[x.Target].ConfirmedHealthy {
 			continue
 		}
 		id := p.cluster.Targets[x.Target].ID

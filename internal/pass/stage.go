@@ -140,7 +140,7 @@ func (t *task) end(err error) {
 func (p *Pass) advance() {
 	for s := ReportingBlocked; s <= lastStage; s++ {
 		for at := &p.progress[s]; !at.over; {
-			if !at.open && !p.mayOpen(s) {
+			if !p.mayOpen(s) {
 				break
 			}
 			if !at.open {
@@ -162,9 +162,6 @@ func (p *Pass) open(s Stage) {
 	n := p.stages[s].enter(p)
 	at := &p.progress[s]
 	at.open, at.tasks, at.left = true, make([]task, n), n
-	for i := range at.tasks {
-		at.tasks[i].clock = p.clock
-	}
 	for i := range n {
 		if i == 0 || !p.stages[s].oneByOne {
 			p.proceed(s, i)
@@ -190,11 +187,7 @@ func (p *Pass) proceed(s Stage, i int) {
 	at, steps := &p.progress[s], p.stages[s].steps
 	for ; i < len(at.tasks); i++ {
 		t := &at.tasks[i]
-		for !t.over && t.waiting == 0 {
-			if t.step == len(steps) {
-				t.over = true
-				break
-			}
+		for !t.over && t.waiting == 0 && t.step < len(steps) {
 			calls := steps[t.step].calls(p, t, i)
 			t.step++
 			if !t.over {

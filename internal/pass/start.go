@@ -133,7 +133,7 @@ func (p *Pass) repairCreated(t *task, c *Call, r *Result) {
 		s.repair, s.recorded, s.expected = r.Repair, true, true
 		s.repair.CreatedSameSecond = s.contemporaries
 	}
-	s.failed = s.failed || r.Err != nil
+	s.failed = r.Err != nil
 }
 
 // unanswered notes that a repair of the target may have been created.
@@ -201,9 +201,6 @@ func (p *Pass) withoutGone(running []core.Repair) []core.Repair {
 
 // admittedStarts returns how many repairs may start. Where no limit is contested, each is recorded first.
 func (p *Pass) admittedStarts() int {
-	if p.starting.unread {
-		return 0
-	}
 	return len(p.starts)
 }
 

@@ -25,9 +25,6 @@ type statusWriting struct {
 }
 
 func (p *Pass) unknownDialects() int {
-	if p.cluster.Observed == core.Yes {
-		return 0
-	}
 	return len(p.unknown)
 }
 
