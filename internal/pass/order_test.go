@@ -155,8 +155,8 @@ func (w *checker) wantStart(o *core.RemedyCall, clock pass.ClockReading) {
 		w.t.Fatalf("the remedy of %s is called by a clock that is wrong", name)
 	}
 	lead := w.policies[slices.IndexFunc(w.policies, func(p core.Policy) bool { return p.ID == o.Policy })]
-	if lead.Holder != "" && w.leases[t.Node.Name] != lead.Holder {
-		w.t.Fatalf("the remedy of %s is called, and the lease of its node is held by %q", name, w.leases[t.Node.Name])
+	if lead.Holder != "" && w.leases[t.Node.Name].holder != lead.Holder {
+		w.t.Fatalf("the remedy of %s is called, and the lease of its node is held by %q", name, w.leases[t.Node.Name].holder)
 	}
 	if !lead.MaxInFlight.Unlimited && w.listed < w.created {
 		w.t.Fatalf("the remedy of %s is called, and what runs was read when %d of %d repairs were recorded", name, w.listed, w.created)
@@ -210,8 +210,8 @@ func (w *checker) befalls(c pass.Call) {
 			w.agrees = rapid.SampledFrom([]core.Tri{core.Yes, core.No, core.Unknown}).Draw(w.t, "clocks agree")
 		}
 	case 57:
-		if w.leases[target.Node.Name] == "" {
-			w.leases[target.Node.Name] = "another"
+		if w.leases[target.Node.Name].holder == "" {
+			w.leases[target.Node.Name] = lease{"another", w.now, w.now.Add(time.Hour)}
 		}
 	case 58:
 		w.changed[w.policies[len(w.policies)-1].ID.Name] = true

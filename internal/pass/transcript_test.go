@@ -1,7 +1,6 @@
 package pass_test
 
 import (
-	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -77,13 +76,16 @@ func (w *world) do(out *strings.Builder, words []string) error {
 		}[rest[1]]
 	case "quorum": // quorum NAME lost|unknown|survives
 		w.quorum[rest[0]] = map[string]core.Tri{"lost": core.No, "unknown": core.Unknown, "survives": core.Yes}[rest[1]]
-	case "lease": // lease NAME HOLDER: who holds the lease of the node
-		w.leases[rest[0]+"-node"] = rest[1]
-	case "change": // change POLICY: no watch shows it
+	case "lease": // lease NAME HOLDER: who holds the lease of the node, and renewed it a minute ago
+		w.leases[rest[0]+"-node"] = lease{rest[1], w.now.Add(-time.Minute), w.now.Add(time.Hour)}
+	case "change": // change POLICY [CALL]: no watch shows it; before the answer to a call if one is given
+		if len(rest) > 1 {
+			w.changes[strings.Join(rest[1:], " ")] = rest[0]
+			return nil
+		}
 		w.changed[rest[0]] = true
-	case "fail", "lose", "mend": // fail CALL: from now on it fails; lose CALL: it is granted and fails; mend CALL
-		line := strings.Join(rest, " ")
-		w.fail[line], w.lose[line] = words[0] == "fail", words[0] == "lose"
+	case "fail", "lose", "refuse", "mend": // fail CALL: from now on it fails; lose CALL: it is granted and fails; refuse CALL: it answers no; mend CALL
+		w.fates[strings.Join(rest, " ")] = map[string]ending{"fail": {name: "fails"}, "lose": {granted: true}, "refuse": {no: true}}[words[0]]
 	case "slow": // slow DURATION CALL: it takes so long
 		d, err := time.ParseDuration(rest[0])
 		w.slow[strings.Join(rest[1:], " ")] = d
@@ -112,9 +114,15 @@ func (w *world) do(out *strings.Builder, words []string) error {
 	case "restart":
 		w.state = &pass.State{}
 	case "pass":
-		w.passes(out)
+		for _, line := range w.runs(-1, ending{}).lines {
+			fmt.Fprintln(out, line)
+		}
+	case "outcomes": // outcomes [NAME...]: all ways in which the calls of the next pass may end that are about them, or about no target
+		for _, line := range w.outcomes(rest) {
+			fmt.Fprintln(out, line)
+		}
 	default:
-		return errors.New("no such command")
+		return w.arrange(words[0], rest)
 	}
 	return nil
 }
@@ -138,12 +146,25 @@ func (w *world) addPolicy(name, remedy string, settings []string) error {
 				return err
 			}
 			p.Steps[0].Limit = d
+		case "max-unhealthy":
+			n, err := strconv.Atoi(value)
+			if err != nil {
+				return err
+			}
+			p.ShortCircuit.MaxUnhealthy, p.StormCooldown = core.Count(n), time.Minute
+		case "missing": // a condition of nodes that must not be missing for so long
+			d, err := time.ParseDuration(value)
+			if err != nil {
+				return err
+			}
+			p.Criteria.Groups = []core.ConditionGroup{{Tests: []core.ConditionTest{{Type: "Agent", Missing: true}}, For: d}}
 		case "then":
 			p.Steps = append(p.Steps, policy(name, value).Steps...)
 		default:
 			return fmt.Errorf("no such setting: %s", key)
 		}
 	}
+	w.dialectOf[p.ID] = w.dialect
 	w.policies = append(w.policies, p)
 	return nil
 }
@@ -171,34 +192,6 @@ func (w *world) addMachine(name string, settings []string) error {
 	for i := range w.policies {
 		w.policies[i].Members = append(w.policies[i].Members, len(w.targets))
 	}
-	w.targets = append(w.targets, m)
+	w.targets, w.targetDialects = append(w.targets, m), append(w.targetDialects, w.dialect)
 	return nil
-}
-
-// passes makes the calls of one pass in the order in which they are returned, and prints them with their stages.
-func (w *world) passes(out *strings.Builder) {
-	p := w.begins()
-	var calls []pass.Call
-	for calls = p.Calls(); len(calls) > 0; calls = append(calls[1:], p.Calls()...) {
-		c := calls[0]
-		r := w.answers(c)
-		fmt.Fprintf(out, "%s: %s: %s\n", c.Stage, callName(c), answerText(&r, c.Kind))
-		p.Done(c, r)
-	}
-	for _, errs := range p.Failures() {
-		for _, err := range errs {
-			fmt.Fprintf(out, "failed: %s\n", err)
-		}
-	}
-	for _, r := range p.Decision().Refusals {
-		fmt.Fprintf(out, "%s held by %s\n", p.Cluster().Targets[r.Target].ID.Name, r.Gate)
-	}
-	next := "never"
-	if at := p.Next(); !at.IsZero() {
-		next = "in " + at.Sub(w.now).String()
-	}
-	fmt.Fprintf(out, "next pass: %s\n", next)
-	if !p.Over() {
-		out.WriteString("the pass is not over\n")
-	}
 }

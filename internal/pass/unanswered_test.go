@@ -29,7 +29,7 @@ func TestRepairsOfAnUnansweredCreationAreKept(t *testing.T) {
 	}
 	w.targets[0].Node = node("a", "False", noon.Add(-time.Hour))
 	w.catchUp()
-	w.lose["CreateRepair a"] = true
+	w.fates["CreateRepair a"] = ending{granted: true}
 
 	var created, deleted []string
 	for range 3 {

@@ -1,9 +1,7 @@
 package pass_test
 
 import (
-	"cmp"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -34,14 +32,27 @@ type world struct {
 	// stored are the repairs, cached those in the cache, and requests what remediators were asked for, which caches show at once.
 	stored, cached []core.Repair
 	requests       []core.Request
-	leases         map[string]string
-	deleted        map[string]bool
-	// fail names the calls that fail, and lose the calls that are granted and fail all the same, as in told.
-	fail, lose map[string]bool
+	// unseen are the requests that no cache shows until it catches up, while requests lag.
+	unseen      []core.Request
+	requestsLag bool
+	leases      map[string]lease
+	deleted     map[string]bool
+	// fates has how calls end, and changes the policies that are changed before a call is answered; see of.
+	fates   map[string]ending
+	changes map[string]string
 	// slow has how long calls take.
 	slow map[string]time.Duration
 	// turns has whether the clock agrees once a call is answered.
 	turns map[string]core.Tri
+	// unwritten are the policies whose status can't be written, and siblings whether a cache shows the siblings of targets.
+	unwritten map[string]bool
+	siblings  bool
+	// observed is whether the caches are in sync.
+	observed core.Tri
+	// dialect is the dialect of policies and machines that are added.
+	dialect        int
+	dialectOf      map[core.ID]int
+	targetDialects []int
 	// grant is called with each call that is granted.
 	grant func(c pass.Call)
 }
@@ -49,11 +60,11 @@ type world struct {
 func newWorld() *world {
 	return &world{
 		now: noon, agrees: core.Yes, state: &pass.State{}, live: map[string]core.Node{}, quorum: map[string]core.Tri{}, changed: map[string]bool{},
-		leases: map[string]string{}, deleted: map[string]bool{}, fail: map[string]bool{}, lose: map[string]bool{}, slow: map[string]time.Duration{},
-		turns: map[string]core.Tri{},
+		leases: map[string]lease{}, deleted: map[string]bool{}, fates: map[string]ending{}, changes: map[string]string{}, slow: map[string]time.Duration{},
+		turns: map[string]core.Tri{}, unwritten: map[string]bool{}, siblings: true, observed: core.Yes, dialectOf: map[core.ID]int{},
 		config: pass.Config{
 			Dialects: []pass.Dialect{{WritesConditions: true, WithdrawsConfirmations: true, ReportsBlocked: true}}, Leases: true, Quorum: true,
-			Remedies: map[string]bool{"delete": false, "ask": true, "hand-over": false}, Retention: core.Retention{For: 24 * time.Hour, Max: 1000}, Decide: core.Decide,
+			Remedies: map[string]bool{"delete": false, "ask": true, "hand-over": false, "owner": true}, Retention: core.Retention{For: 24 * time.Hour, Max: 1000}, Decide: core.Decide,
 		},
 	}
 }
@@ -77,7 +88,7 @@ func machine(name string) core.Target {
 }
 
 func policy(name, remedy string) core.Policy {
-	natures := map[string]core.Nature{"delete": core.Delete, "ask": core.CreateRequest, "hand-over": core.Annotate}
+	natures := map[string]core.Nature{"delete": core.Delete, "ask": core.CreateRequest, "hand-over": core.Annotate, "owner": core.AskOwner}
 	return core.Policy{
 		ID: id("HealthCheck", name), Created: noon.Add(-24 * time.Hour), Fingerprint: "as it was",
 		Criteria:     core.Criteria{Conditions: []core.ConditionCriterion{{Type: "Ready", Status: "False", For: 5 * time.Minute}}},
@@ -86,23 +97,37 @@ func policy(name, remedy string) core.Policy {
 	}
 }
 
+// lease is the lease of a node.
+type lease struct {
+	holder         string
+	renewed, until time.Time
+}
+
 // begins returns a pass on what the caches show.
 func (w *world) begins() *pass.Pass {
 	s := pass.Snapshot{
 		Clock: w.clock(), Policies: slices.Clone(w.policies), PolicyDialect: map[core.ID]int{}, TargetDialect: make([]int, len(w.targets)),
-		Kinds: map[string]bool{"Machine": true},
+		Kinds: map[string]bool{"Machine": true, "Node": true},
 		Cluster: core.Cluster{
-			Observed: core.Yes, ClockAgrees: w.agrees, Targets: slices.Clone(w.targets), Repairs: slices.Clone(w.cached), Requests: slices.Clone(w.requests),
+			Observed: w.observed, ClockAgrees: w.agrees, Targets: slices.Clone(w.targets), Repairs: slices.Clone(w.cached), Requests: slices.Clone(w.requests),
 		},
 	}
+	copy(s.TargetDialect, w.targetDialects)
 	for i := range s.Policies {
-		s.PolicyDialect[s.Policies[i].ID] = 0
+		s.PolicyDialect[s.Policies[i].ID] = w.dialectOf[s.Policies[i].ID]
+	}
+	for d := range w.config.Dialects {
+		if w.observed != core.Yes {
+			s.Unknown = append(s.Unknown, d)
+		}
 	}
 	for i := range s.Cluster.Targets {
 		t := &s.Cluster.Targets[i]
-		if holder := w.leases[t.Node.Name]; holder != "" {
-			t.Lease = core.Lease{Holder: holder, Until: w.now.Add(time.Hour)}
-		}
+		held := w.leases[t.Node.Name]
+		t.Lease = core.Lease{Holder: held.holder, Until: held.until}
+	}
+	for node, held := range w.leases {
+		s.Cluster.Leases = append(s.Cluster.Leases, core.NodeLease{Node: node, Holder: held.holder, Renewed: held.renewed})
 	}
 	return pass.New(w.config, w.state, s)
 }
@@ -113,7 +138,7 @@ func (w *world) clock() pass.ClockReading {
 
 // catchUp has the caches show what is stored.
 func (w *world) catchUp() {
-	w.cached = slices.Clone(w.stored)
+	w.cached, w.requests, w.unseen = slices.Clone(w.stored), append(w.requests, w.unseen...), nil
 	for i := range w.targets {
 		w.targets[i].Deleting = w.deleted[w.targets[i].ID.Name]
 		if n, differs := w.live[w.targets[i].ID.Name]; differs {
@@ -122,20 +147,27 @@ func (w *world) catchUp() {
 	}
 }
 
+// of returns what a map has for a call, by its name or by its stage and its name.
+func of[V any](all map[string]V, c pass.Call) (V, bool) {
+	v, known := all[c.Stage.String()+": "+callName(c)]
+	if !known {
+		v, known = all[callName(c)]
+	}
+	return v, known
+}
+
 // answers returns the result of a call.
 func (w *world) answers(c pass.Call) pass.Result {
-	w.now = w.now.Add(w.slow[callName(c)])
-	if agrees, turns := w.turns[callName(c)]; turns {
+	slow, _ := of(w.slow, c)
+	w.now = w.now.Add(slow)
+	if agrees, turns := of(w.turns, c); turns {
 		w.agrees = agrees
 	}
-	if w.fail[callName(c)] {
-		return pass.Result{Clock: w.clock(), Began: w.now, Err: errDown}
+	if policy, changes := of(w.changes, c); changes {
+		w.changed[policy] = true
 	}
-	r := w.does(c)
-	if r.Clock, r.Began = w.clock(), w.now; w.lose[callName(c)] {
-		r = pass.Result{Clock: r.Clock, Began: r.Began, Err: errLost}
-	}
-	return r
+	fate, _ := of(w.fates, c)
+	return w.ends(c, fate)
 }
 
 // does grants a call.
@@ -158,6 +190,14 @@ func (w *world) does(c pass.Call) (r pass.Result) {
 		if r.Fingerprint = "as it was"; w.changed[c.Policy.Name] {
 			r.Fingerprint = "another"
 		}
+	case pass.WriteStatuses:
+		r.Unwritten = w.unwrittenOf(c.Reports)
+	case pass.FindSibling:
+		r.ID, r.OK = id("Machine", c.Target.ID.Name+"-machine"), w.siblings
+	case pass.StopRequest:
+		w.stop(c)
+	case pass.WithdrawConfirmation:
+		w.target(c.Target.ID.Name).ConfirmedHealthy = false
 	case pass.CreateRepair:
 		r.Repair, r.OK = w.create(c.NewRepair)
 	case pass.UpdateRepair:
@@ -165,12 +205,12 @@ func (w *world) does(c pass.Call) (r pass.Result) {
 	case pass.ListRunning:
 		r.Repairs = slices.DeleteFunc(slices.Clone(w.stored), func(r core.Repair) bool { return !r.Running() })
 	case pass.AcquireLease:
-		holder := w.leases[c.Target.Node.Name]
+		holder := w.leases[c.Target.Node.Name].holder
 		if r.OK = holder == "" || holder == c.Holder; r.OK {
-			w.leases[c.Target.Node.Name] = c.Holder
+			w.leases[c.Target.Node.Name] = lease{c.Holder, w.now, w.now.Add(c.For)}
 		}
 	case pass.ReleaseLease:
-		if w.leases[c.Node] == c.Holder {
+		if w.leases[c.Node].holder == c.Holder {
 			delete(w.leases, c.Node)
 		}
 	case pass.StartRemedy:
@@ -190,7 +230,7 @@ func (w *world) create(e *core.NewRepair) (core.Repair, bool) {
 	}
 	r := core.Repair{
 		Namespace: e.Target.ID.Namespace, Name: e.Name, Target: e.Target.ID, Node: e.Target.Node.Name, Policy: e.Policy.ID, Owner: e.Target.Owner,
-		Holder: e.Policy.Holder, Steps: e.Steps, Retry: e.Retry, Started: e.Started, Sequence: uint64(len(w.stored) + 1), Revision: 1,
+		Holder: e.Policy.Holder, Steps: e.Steps, Retry: e.Retry, Started: e.Started.Truncate(time.Second), Sequence: uint64(len(w.stored) + 1), Revision: 1,
 	}
 	w.stored = append(w.stored, r)
 	return r, true
@@ -211,60 +251,40 @@ func (w *world) start(o *core.RemedyCall) core.RemedyResult {
 	case core.Delete:
 		w.deleted[o.Target.ID.Name] = true
 	case core.CreateRequest:
-		if !slices.ContainsFunc(w.requests, func(q core.Request) bool { return q.Target == o.Target.ID }) {
+		if !slices.ContainsFunc(slices.Concat(w.requests, w.unseen), func(q core.Request) bool { return q.Target == o.Target.ID }) {
 			q := core.Request{ID: id("Request", o.Target.ID.Name), Remedy: o.Step.Remedy, Target: o.Target.ID, Policy: o.Policy, Created: w.now, Own: true}
-			w.requests = append(w.requests, q)
+			if w.requestsLag {
+				w.unseen = append(w.unseen, q)
+			} else {
+				w.requests = append(w.requests, q)
+			}
 		}
 	}
 	return core.Accepted
 }
 
-// callName says in words what a call is about.
-func callName(c pass.Call) string {
-	about := ""
-	switch c.Kind { //nolint:exhaustive // the others are about nothing
-	case pass.ReadNode, pass.ReadQuorum, pass.FindSibling, pass.AcquireLease, pass.WithdrawConfirmation:
-		about = c.Target.ID.Name
-	case pass.ReadPolicy:
-		about = c.Policy.Name
-	case pass.CreateRepair:
-		about = c.NewRepair.Target.ID.Name
-	case pass.UpdateRepair, pass.DeleteRepair:
-		about = c.Repair.Target.Name
-	case pass.StartRemedy:
-		about = c.RemedyCall.Target.ID.Name
-	case pass.StopRequest, pass.WithdrawRequest:
-		about = c.Request.Target.Name
-	case pass.ReleaseLease:
-		about = c.Node
+// unwrittenOf returns the policies among those of reports whose status can't be written.
+func (w *world) unwrittenOf(reports []core.PolicyReport) map[core.ID]error {
+	unwritten := map[core.ID]error{}
+	for i := range reports {
+		if id := reports[i].Policy.ID; w.unwritten[id.Name] {
+			unwritten[id] = errDown
+		}
 	}
-	if about == "" {
-		return c.Kind.String()
-	}
-	return c.Kind.String() + " " + about
+	return unwritten
 }
 
-// answerText says in words how a call was answered.
-func answerText(r *pass.Result, k pass.Kind) string {
-	switch {
-	case r.Err != nil:
-		return r.Err.Error()
-	case k == pass.ReadNode:
-		ready := "no Ready condition"
-		if len(r.Node.Conditions) > 0 {
-			ready = "Ready=" + r.Node.Conditions[0].Status
+// stop tells the remediator of a request that its time is over.
+func (w *world) stop(c pass.Call) {
+	for i := range w.requests {
+		if w.requests[i].ID.UID == c.Request.ID.UID {
+			w.requests[i].Stopped = c.At
 		}
-		return cmp.Or(map[core.NodeState]string{core.NodePresent: ready}[r.Node.State], r.Node.State.String())
-	case k == pass.ReadQuorum:
-		return "survives: " + r.Survives.String()
-	case k == pass.ReadPolicy:
-		return r.Fingerprint
-	case k == pass.ListRunning:
-		return fmt.Sprintf("%d run", len(r.Repairs))
-	case k == pass.StartRemedy:
-		return r.RemedyResult.String()
-	case k == pass.CreateRepair, k == pass.UpdateRepair, k == pass.AcquireLease, k == pass.DeleteRepair:
-		return map[bool]string{true: "done", false: "not done"}[r.OK]
 	}
-	return "done"
+}
+
+// target returns a target by its name.
+func (w *world) target(name string) *core.Target {
+	i := slices.IndexFunc(w.targets, func(t core.Target) bool { return t.ID.Name == name })
+	return &w.targets[i]
 }
