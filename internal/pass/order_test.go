@@ -71,7 +71,7 @@ func (w *checker) heard(c pass.Call, r *pass.Result) {
 			w.stands[c.Policy.Name] = w.now
 		}
 		if c.Stage == pass.StartingRemedies {
-			w.clocks[c.Task] = pass.ClockReading{Now: r.Clock.Now, Agrees: w.clocks[c.Task].Agrees}
+			w.clocks[c.Task] = r.Clock
 		}
 	case pass.ReadClock:
 		w.clocks[c.Task] = r.Clock

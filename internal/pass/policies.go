@@ -120,7 +120,7 @@ func (p *Pass) policyRechecked(t *task, c *Call, r *Result) {
 	if t.waiting > 0 {
 		return
 	}
-	if groups, blocked := p.blockedGroups(&s.check); s.check.failed || blocked[groups[s.target]] {
+	if groups, blocked := p.blockedGroups(&s.check); t.clock.Agrees != core.Yes || s.check.failed || blocked[groups[s.target]] {
 		t.end(nil)
 		return
 	}
