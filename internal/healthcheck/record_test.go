@@ -6,7 +6,9 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -64,29 +66,30 @@ func TestRecord(t *testing.T) {
 
 // TestRecordIsBounded: health checks are written in parallel, but only so many at a time.
 func TestRecordIsBounded(t *testing.T) {
-	reports := make([]core.PolicyReport, 3*parallelWrites)
-	begun, goOn := make(chan struct{}, len(reports)), make(chan struct{})
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		Record(reports, func(*core.PolicyReport) func() error {
-			return func() error {
-				begun <- struct{}{}
-				<-goOn
-				return nil
-			}
-		})
-	}()
-	for range parallelWrites {
-		<-begun
-	}
-	select {
-	case <-begun:
-		t.Errorf("more than %d are written at a time", parallelWrites)
-	case <-time.After(20 * time.Millisecond):
-	}
-	close(goOn)
-	<-done
+	synctest.Test(t, func(t *testing.T) {
+		reports := make([]core.PolicyReport, 3*parallelWrites)
+		var begun atomic.Int32
+		goOn, done := make(chan struct{}), make(chan struct{})
+		go func() {
+			defer close(done)
+			Record(reports, func(*core.PolicyReport) func() error {
+				return func() error {
+					begun.Add(1)
+					<-goOn
+					return nil
+				}
+			})
+		}()
+		synctest.Wait()
+		if n := begun.Load(); n != parallelWrites {
+			t.Errorf("%d are written at a time, want %d", n, parallelWrites)
+		}
+		close(goOn)
+		<-done
+		if n := begun.Load(); int(n) != len(reports) {
+			t.Errorf("%d are written, want %d", n, len(reports))
+		}
+	})
 }
 
 // TestWrite: a status that is refused as too large is written briefly.
