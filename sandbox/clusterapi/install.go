@@ -39,8 +39,8 @@ func (e endpoint) admission(path string) admissionv1.WebhookClientConfig {
 
 // installKinds installs the definitions of Cluster API and of the providers. The endpoint converts kinds with two
 // versions.
-func installKinds(ctx context.Context, config *rest.Config, served endpoint) error {
-	if err := crd.Install(ctx, config, crd.Provider); err != nil {
+func installKinds(config *rest.Config, served endpoint) error {
+	if err := crd.Install(config, crd.Provider); err != nil {
 		return err
 	}
 	definitions, err := crd.Definitions(crd.ClusterAPI)
@@ -50,7 +50,7 @@ func installKinds(ctx context.Context, config *rest.Config, served endpoint) err
 	for _, definition := range definitions {
 		complete(definition, served)
 	}
-	return crd.Apply(ctx, config, definitions)
+	return crd.Apply(config, definitions)
 }
 
 // complete adds to the definitions what Cluster API adds to them after they are generated.

@@ -86,7 +86,7 @@ func setFeatures(cfg Config) error {
 
 func startOn(ctx context.Context, listener net.Listener, cfg Config) (*simulation.Simulation, error) {
 	served := endpoint{url: "https://" + listener.Addr().String(), ca: cfg.Client.CAData}
-	if err := installKinds(ctx, cfg.Client, served); err != nil {
+	if err := installKinds(cfg.Client, served); err != nil {
 		return nil, err
 	}
 	hooks, err := newWebhookServer(listener, cfg.Certificate)

@@ -34,7 +34,7 @@ type Config struct {
 
 // Start installs the kinds, runs the cloud and the controllers, and returns when their caches have synced.
 func Start(ctx context.Context, cfg Config) (*simulation.Simulation, error) {
-	if err := crd.Install(ctx, cfg.Client, crd.MachineAPI); err != nil {
+	if err := crd.Install(cfg.Client, crd.MachineAPI); err != nil {
 		return nil, err
 	}
 	ctrl.SetLogger(cfg.Log)

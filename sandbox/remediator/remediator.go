@@ -24,7 +24,7 @@ var clusterRole []byte
 
 // Install defines the kinds, and the role that health checkers need for them. It starts no remediator.
 func Install(ctx context.Context, config *rest.Config) error {
-	if err := crd.Install(ctx, config, crd.Remediators); err != nil {
+	if err := crd.Install(config, crd.Remediators); err != nil {
 		return err
 	}
 	role := &rbacv1.ClusterRole{}

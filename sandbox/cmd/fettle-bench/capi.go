@@ -98,7 +98,7 @@ func installClusterAPI(ctx context.Context, s *stage.Stage) error {
 	for _, d := range definitions {
 		d.Spec.Versions = slices.DeleteFunc(d.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return !v.Storage })
 	}
-	if err := crd.Apply(ctx, s.Admin, definitions); err != nil {
+	if err := crd.Apply(s.Admin, definitions); err != nil {
 		return err
 	}
 	return s.InstallPart(ctx, "cluster_api")

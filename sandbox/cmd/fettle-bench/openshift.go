@@ -40,8 +40,8 @@ func openShift() dialect {
 		limits: limits{processor: "≤ 1.00 ×", memory: "≤ 1.00 ×", writes: "≤ 4", passes: "0"},
 		checks: "machinehealthchecks/status",
 		check:  openShiftCheck,
-		install: func(ctx context.Context, s *stage.Stage) error {
-			return crd.Install(ctx, s.Admin, crd.MachineAPI)
+		install: func(_ context.Context, s *stage.Stage) error {
+			return crd.Install(s.Admin, crd.MachineAPI)
 		},
 		populate: populateOpenShift,
 		healthy:  healthyMachines,
