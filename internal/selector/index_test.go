@@ -185,6 +185,64 @@ func TestI15SelectionsThatAreOverAreSwept(t *testing.T) {
 	}
 }
 
+// TestI15SweepsArePaidByEnds: ended selections are removed from all objects only once more have ended than remain. So the cost
+// of a sweep is shared by as many ends.
+func TestI15SweepsArePaidByEnds(t *testing.T) {
+	x := &Index[*thing]{}
+	o := &thing{name: "m"}
+	x.Put(o)
+	var selections []*Selection
+	add := func(n int) {
+		for range n {
+			selections = append(selections, x.Select("", labels.Everything()))
+		}
+	}
+	ends := func(sentence string, kept ...int) {
+		t.Helper()
+		for _, want := range kept {
+			x.End(selections[0])
+			selections = selections[1:]
+			if got := len(o.in); got != want {
+				t.Errorf("%s: after an end with %d selections left, the object refers to %d, want %d", sentence, len(selections), got, want)
+			}
+		}
+	}
+	add(4)
+	ends("the third end of four", 4, 4, 1)
+	add(3)
+	ends("the same again", 4, 4, 1)
+}
+
+// TestNoSelection: nil is a selection that no object is in, and a selection ends once.
+func TestNoSelection(t *testing.T) {
+	x := &Index[*thing]{}
+	o := &thing{name: "m"}
+	x.Put(o)
+	s, other := x.Select("", labels.Everything()), x.Select("", labels.Everything())
+	x.End(nil)
+	if o.In(nil) || !o.In(s) || x.Selections() != 2 {
+		t.Errorf("the object is in no selection: %t, in one: %t, and there are %d", o.In(nil), o.In(s), x.Selections())
+	}
+	x.End(s)
+	x.End(s)
+	if len(o.in) != 2 || !o.In(other) || x.Selections() != 1 {
+		t.Errorf("after one end the object refers to %d selections, of %d", len(o.in), x.Selections())
+	}
+}
+
+// TestReplaceKeepsChangesDue: a newer version of an object does not hide that positions are outdated.
+func TestReplaceKeepsChangesDue(t *testing.T) {
+	x := &Index[*thing]{}
+	s := x.Select("", labels.Everything())
+	x.Put(&thing{name: "b"})
+	x.Members(s)
+	x.Put(&thing{name: "a"})
+	x.Replace(&thing{name: "a"})
+	if got := x.Members(s); !slices.Equal(got, []int{0, 1}) {
+		t.Errorf("members are %v, want 0 and 1", got)
+	}
+}
+
 // TestI15SelectorsThatSelectTheSame: a copied list of selections for each selector would take
 // gigabytes.
 func TestI15SelectorsThatSelectTheSame(t *testing.T) {
