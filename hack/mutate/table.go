@@ -55,6 +55,6 @@ func table() []target {
 		{dir: "internal/selector"},
 		{dir: "internal/dialect/openshift", unmeasured: true},
 		{dir: "internal/dialect/capi", unmeasured: true},
-		{dir: "internal/dialect/nhc", unmeasured: true},
+		{dir: "internal/dialect/nhc"},
 	}
 }
