@@ -206,7 +206,8 @@ type harness struct {
 
 	mu      sync.Mutex
 	objects map[string]*unstructured.Unstructured
-	// refuse has errors for writes by the name of the object. A write to the object in panics panics.
+	// refuse has errors for writes by the name of the object, or by the write as in writes. A write to the object in panics
+	// panics.
 	refuse map[string]error
 	panics string
 	// unread has errors for reads by the key of the object.
@@ -460,6 +461,8 @@ func (s *harness) patch(subresource, manager string, obj client.Object, patch cl
 		panic("the sky falls")
 	case s.refuse[obj.GetName()] != nil:
 		return s.refuse[obj.GetName()]
+	case s.refuse[kindOf(obj)+subresource+" "+obj.GetName()] != nil:
+		return s.refuse[kindOf(obj)+subresource+" "+obj.GetName()]
 	case have == nil:
 		return apierrors.NewNotFound(schema.GroupResource{}, obj.GetName())
 	}
