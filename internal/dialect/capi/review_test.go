@@ -1,6 +1,7 @@
 package capi
 
 import (
+	"math"
 	"os"
 	"strings"
 	"testing"
@@ -26,6 +27,86 @@ func TestSeedsAreSound(t *testing.T) {
 				t.Errorf("%s: %+v does not say %q", name, remarks[i], words)
 			}
 		}
+	}
+}
+
+// TestAllRemarks: each remark is that of a fault ("!") or a warning ("?"), with its field and words of its text.
+func TestAllRemarks(t *testing.T) {
+	const (
+		limited = "spec: {remediation: {triggerIf: {unhealthyLessThanOrEqualTo: 40%}}}"
+		limit   = "spec.remediation.triggerIf.unhealthyLessThanOrEqualTo"
+		machine = "spec.checks.unhealthyMachineConditions"
+		node    = "spec.checks.unhealthyNodeConditions"
+		silent  = "{type: Ready, status: Unknown, timeoutSeconds: 300}"
+		startup = "spec.checks.nodeStartupTimeoutSeconds"
+	)
+	atMost := func(n string) string {
+		return "spec: {remediation: {triggerIf: {unhealthyLessThanOrEqualTo: " + n + "}}}"
+	}
+	conditions := func(kind, list string) string { return "spec: {checks: {" + kind + ": [" + list + "]}}" }
+	noted := func(key, value string) string { return "metadata: {annotations: {" + key + ": " + value + "}}" }
+	for sentence, tc := range map[string]struct {
+		changes []string
+		want    []string
+	}{
+		"30s of startup":           {[]string{limited, "spec: {checks: {nodeStartupTimeoutSeconds: 30}}"}, nil},
+		"29s of startup":           {[]string{limited, "spec: {checks: {nodeStartupTimeoutSeconds: 29}}"}, []string{"!|" + startup + "|is 29s, and Cluster API refuses less than 30s"}},
+		"1s of startup":            {[]string{limited, "spec: {checks: {nodeStartupTimeoutSeconds: 1}}"}, []string{"!|" + startup + "|is 1s, and"}},
+		"startup below zero":       {[]string{limited, "spec: {checks: {nodeStartupTimeoutSeconds: -1}}"}, []string{"!|" + startup + "|is -1"}},
+		"a number":                 {[]string{atMost("2")}, nil},
+		"a number in quotes":       {[]string{atMost(`"2"`)}, []string{"!|" + limit + `|is "2", and Cluster API refuses a number in quotes; give 2`}},
+		"all":                      {[]string{atMost("100%")}, []string{"?|" + limit + "|is 100% and never stops repairs"}},
+		"none":                     {[]string{atMost("0")}, []string{"?|" + limit + "|is 0, so nothing is ever repaired"}},
+		"none of all":              {[]string{atMost("0%")}, []string{"?|" + limit + "|is 0%, so nothing is ever repaired"}},
+		"less than none":           {[]string{atMost("-1")}, []string{"?|" + limit + "|is -1, so nothing is ever repaired"}},
+		"one":                      {[]string{atMost("1")}, nil},
+		"a range alone":            {[]string{`spec: {remediation: {triggerIf: {unhealthyInRange: "[1-3]"}}}`}, nil},
+		"the own cluster":          {[]string{limited, "spec: {selector: {matchLabels: {cluster.x-k8s.io/cluster-name: blue}}}"}, nil},
+		"all statuses of machines": {[]string{limited, conditions("unhealthyMachineConditions", `{type: A, status: "True", timeoutSeconds: 5}, {type: B, status: "False", timeoutSeconds: 5}, {type: C, status: Unknown, timeoutSeconds: 5}`)}, nil},
+		"half a machine's":         {[]string{limited, conditions("unhealthyMachineConditions", `{timeoutSeconds: 5}`)}, []string{"!|" + machine + "[0]|lacks a type, a status or timeoutSeconds"}},
+		"a template that is none":  {[]string{limited, "spec: {remediation: {templateRef: {apiVersion: a/b/c, kind: XTemplate, name: t}}}"}, []string{`!|spec.remediation.templateRef.apiVersion|is "a/b/c"`}},
+		"a sound template":         {[]string{limited, "spec: {remediation: {templateRef: {apiVersion: x.example/v1, kind: XTemplate, name: t}}}"}, nil},
+		"none in flight":           {[]string{limited, noted("fettle.io/max-in-flight", `"0"`)}, []string{"?|metadata.annotations.fettle.io/max-in-flight|is 0, so nothing is ever repaired"}},
+		"no share in flight":       {[]string{limited, noted("fettle.io/max-in-flight", "0%")}, []string{"?|metadata.annotations.fettle.io/max-in-flight|is 0%, so nothing is ever repaired"}},
+		"one in flight":            {[]string{limited, noted("fettle.io/max-in-flight", `"1"`)}, nil},
+		"the other's pause":        {[]string{limited, noted("cluster.x-k8s.io/paused", `"", fettle.io/takes-over: "true"`)}, nil},
+		"Fettle's pause":           {[]string{limited, noted("fettle.io/paused", `"", fettle.io/takes-over: "true"`)}, []string{"?|metadata.annotations.fettle.io/paused|with whatever value"}},
+		"both pauses":              {[]string{limited, noted("fettle.io/paused", `"", cluster.x-k8s.io/paused: ""`)}, []string{"?|metadata.annotations.cluster.x-k8s.io/paused|with whatever value", "?|metadata.annotations.fettle.io/paused|with whatever value"}},
+		"a condition twice":        {[]string{limited, conditions("unhealthyNodeConditions", `{type: Ready, status: "False", timeoutSeconds: 300}, `+silent+`, {type: Ready, status: "False", timeoutSeconds: 400}`)}, []string{"?|" + node + "[2]|names condition Ready with status False once more, after [0]; the shorter timeout decides"}},
+		"conditions and a group":   {[]string{limited, conditions("unhealthyNodeConditions", `{type: Ready, status: "False", timeoutSeconds: 300}`), noted("fettle.io/unhealthy-conditions", `"[{all: [{type: AgentReady, missing: true}], for: 10m}]"`)}, []string{"?|" + node + "[0]|not with Unknown"}},
+		"misspelt, and no limit":   {[]string{"spec: {check: {}}"}, []string{"!|spec.check|is not a field of a MachineHealthCheck"}},
+	} {
+		remarks, _ := Review(aCheck(t, "check", tc.changes...))
+		var other []string
+		for i, r := range remarks {
+			line := "?|" + r.Field + "|"
+			if r.Fault {
+				line = "!|" + r.Field + "|"
+			}
+			if i >= len(tc.want) || !strings.HasPrefix(tc.want[i], line) || !strings.Contains(r.Text, strings.TrimPrefix(tc.want[i], line)) {
+				other = append(other, line+r.Text)
+			}
+		}
+		if len(other) > 0 || len(remarks) != len(tc.want) {
+			t.Errorf("%s: %d remarks, want %q; not wanted:\n%s", sentence, len(remarks), tc.want, strings.Join(other, "\n"))
+		}
+	}
+}
+
+// TestDeprecatedReview: a template of the health check's own namespace is no mistake, and neither is a long duration.
+func TestDeprecatedReview(t *testing.T) {
+	for template, want := range map[string]int{
+		"{apiVersion: x.example/v1, kind: XTemplate, name: t}": 0, "{apiVersion: x.example/v1, kind: XTemplate, name: t, namespace: clusters}": 0,
+		"{apiVersion: x.example/v1, kind: XTemplate, name: t, namespace: others}": 1,
+	} {
+		remarks, _ := Review(object(t, "apiVersion: cluster.x-k8s.io/v1beta1\nkind: MachineHealthCheck\nmetadata: {name: c, namespace: clusters}\nspec: {clusterName: blue, selector: {matchLabels: {role: worker}}, maxUnhealthy: 40%, "+
+			"unhealthyConditions: [{type: Ready, status: Unknown, timeout: 5m}], remediationTemplate: "+template+"}"))
+		if len(remarks) != want {
+			t.Errorf("%s: the remarks are %+v", template, remarks)
+		}
+	}
+	if got := (&conversion{}).seconds("field", "2562047h47m16s"); *got != math.MaxInt32 {
+		t.Errorf("a long duration is %d s", *got)
 	}
 }
 
@@ -103,6 +184,11 @@ func TestReview(t *testing.T) {
 				t.Errorf("it says of %s (fault: %t): %s", r.Field, r.Fault, r.Text)
 			}
 		})
+	}
+	for _, other := range []string{"Machine", "Cluster"} {
+		if _, ours := Review(object(t, "apiVersion: cluster.x-k8s.io/v1beta2\nkind: "+other+"\nmetadata: {name: c}")); ours {
+			t.Errorf("a %s is taken for a health check", other)
+		}
 	}
 	if _, ours := Review(object(t, "apiVersion: machine.openshift.io/v1beta1\nkind: MachineHealthCheck\nmetadata: {name: c}")); ours {
 		t.Error("another API's is taken for ours")

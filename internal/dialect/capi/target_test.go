@@ -74,6 +74,14 @@ func TestMachineBecomesTarget(t *testing.T) {
 			}},
 		},
 		"a cluster that came up late": {"its times are the last", lateCluster, of(withoutNode), []func(*core.Target){at("2026-08-03T10:00:00Z")}},
+		"a cluster whose infrastructure came late": {
+			"its times are the last, in any order",
+			`status: {conditions: [{type: InfrastructureReady, status: "True", lastTransitionTime: "2026-08-03T10:30:00Z"}, {type: ControlPlaneInitialized, status: "True", lastTransitionTime: "2026-08-03T10:00:00Z"}]}`,
+			of(withoutNode), []func(*core.Target){at("2026-08-03T10:30:00Z")},
+		},
+		"a machine of the control plane that runs": {
+			"its label says so, though its node doesn't", "{}", of(controlPlane), []func(*core.Target){func(t *core.Target) { t.Node, t.ControlPlane = seen.Node, true }},
+		},
 		"infrastructure that came late": {
 			"the machine's time is the last", lateCluster, of(withoutNode, infraReady("True", "2026-08-03T11:00:00Z")),
 			[]func(*core.Target){at("2026-08-03T11:00:00Z"), func(t *core.Target) { t.Conditions[0].Since = noon.Add(-time.Hour) }},

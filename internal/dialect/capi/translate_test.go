@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/fettle-io/fettle/internal/core"
 	"github.com/fettle-io/fettle/internal/messages"
@@ -148,6 +149,17 @@ func unfollowable() map[string]nonsense {
 			"spec: {remediation: {templateRef: {apiVersion: a/b/c, kind: X, name: x/y}}}",
 			[]string{`apiVersion is "a/b/c"`, `kind is "X"`, `name is "x/y"`}, false,
 		},
+		"an odd word for a dry run":  {`metadata: {annotations: {fettle.io/dry-run: "yes"}}`, []string{`annotation fettle.io/dry-run is "yes"`}, false},
+		"an odd word for a takeover": {`metadata: {annotations: {fettle.io/takes-over: "yes"}}`, []string{`annotation fettle.io/takes-over is "yes"`}, false},
+		"a base of back-off":         {`metadata: {annotations: {fettle.io/backoff-base: soon}}`, []string{`annotation fettle.io/backoff-base is "soon"`}, false},
+		"a cooldown that is none":    {`metadata: {annotations: {fettle.io/storm-cooldown: soon}}`, []string{`annotation fettle.io/storm-cooldown is "soon"`}, false},
+		"a condition of no status":   {"spec: {checks: {unhealthyNodeConditions: [{type: Ready, timeoutSeconds: 5}]}}", []string{"unhealthyNodeConditions[0] lacks a type, a status or timeoutSeconds"}, true},
+		"a condition of no type":     {"spec: {checks: {unhealthyNodeConditions: [{status: Unknown, timeoutSeconds: 5}]}}", []string{"unhealthyNodeConditions[0] lacks a type, a status or timeoutSeconds"}, true},
+		"conditions without end":     {"spec: {checks: {unhealthyNodeConditions: [" + strings.Repeat("{type: Ready, status: Unknown, timeoutSeconds: 5},", 101) + "]}}", []string{"spec.checks.unhealthyNodeConditions has 101 entries; give at most 100"}, true},
+		"a range that begins beyond": {`spec: {remediation: {triggerIf: {unhealthyInRange: "[4294967296-4294967295]"}}}`, []string{"with a number above 4294967295"}, false},
+		"a template of no kind":      {"spec: {remediation: {templateRef: {apiVersion: x.example/v1, kind: Template, name: t}}}", []string{`kind is "Template"; give a kind that ends in Template`}, false},
+		"a template of no version":   {"spec: {remediation: {templateRef: {apiVersion: x.example/, kind: XTemplate, name: t}}}", []string{`apiVersion is "x.example/"; give a group and a version`}, false},
+		"a template that lacks one":  {"spec: {remediation: {templateRef: {apiVersion: x.example/v1, kind: XTemplate}}}", []string{"spec.remediation.templateRef lacks name; give all"}, false},
 		"an annotation that is none": {"metadata: {annotations: {fettle.io/max-in-flight: all}}", []string{"annotation fettle.io/max-in-flight"}, false},
 		"a wait that is none":        {`metadata: {annotations: {fettle.io/wait-for-upgrades: "yes"}}`, []string{`annotation fettle.io/wait-for-upgrades is "yes"; give "true" or "false"`}, false},
 		"a criterion that is none": {
@@ -185,6 +197,88 @@ func TestWhatCannotBeFollowedIsTold(t *testing.T) {
 				t.Error("something is repaired")
 			}
 		})
+	}
+}
+
+// TestFieldsOfTheWrongType: such a field has neither its intended effect nor the default, and all other fields are read.
+func TestFieldsOfTheWrongType(t *testing.T) {
+	const whole = `spec: {checks: {nodeStartupTimeoutSeconds: 90}, remediation: {triggerIf: {unhealthyLessThanOrEqualTo: 2}}}`
+	startup := func(p *core.Policy) {
+		p.Criteria.NodeStartup, p.ShortCircuit.MaxUnhealthy = 90*time.Second, core.Count(2)
+	}
+	unparsable := func(p *core.Policy) { p.Unparsable = true }
+	unchecked := func(p *core.Policy) { p.Unparsable, p.Criteria = true, core.Criteria{} }
+	unlimited := func(p *core.Policy) { p.Steps, p.ShortCircuit = nil, core.ShortCircuit{} }
+	for change, tc := range map[string]struct {
+		want    core.Policy
+		selects bool
+	}{
+		"spec: {selector: 7}":                 {policy(startup, unparsable), false},
+		"spec: {checks: 7}":                   {policy(startup, unchecked), true},
+		"spec: {remediation: 7}":              {policy(startup, unlimited), true},
+		"spec: {clusterName: [7]}":            {policy(startup), true},
+		"spec: 7":                             {policy(unchecked, unlimited), false},
+		"spec: {other: 7}":                    {policy(startup), true},
+		"status: {conditions: 7}":             {policy(startup, func(p *core.Policy) { p.WasStopped = true }), true},
+		"spec: {remediation: {triggerIf: 7}}": {policy(startup, unlimited), true},
+	} {
+		h := readHealthCheck(aCheck(t, "check", whole, change))
+		if wrong := change != "spec: {other: 7}" && change != "status: {conditions: 7}"; wrong != (h.policy.Problem != "") {
+			t.Errorf("%s: the problem is %q", change, h.policy.Problem)
+		}
+		tc.want.Problem = h.policy.Problem
+		if diff := cmp.Diff(tc.want, h.policy, asTranslated()); diff != "" {
+			t.Errorf("%s: policy (-want +got):\n%s", change, diff)
+		}
+		if got := h.selector.Matches(labels.Set{"role": "worker"}); got != tc.selects || h.cluster != "blue" {
+			t.Errorf("%s: it selects a machine of %q: %t", change, h.cluster, got)
+		}
+	}
+}
+
+// TestFaultyConditionsHideNoOthers: those that can be read are judged.
+func TestFaultyConditionsHideNoOthers(t *testing.T) {
+	h := readHealthCheck(aCheck(t, "check", `spec: {checks: {unhealthyNodeConditions: [{type: Ready, timeoutSeconds: 5}, {type: Ready, status: Unknown, timeoutSeconds: 5}]}}`))
+	if got := h.policy.Criteria.Conditions; len(got) != 1 || got[0].Status != "Unknown" || !h.policy.Unparsable {
+		t.Errorf("conditions are %+v", got)
+	}
+	many := make([]writtenCondition, 100)
+	for i := range many {
+		five := int32(5)
+		many[i] = writtenCondition{"T", "S", &five}
+	}
+	if got, err := readConditions("field", many, nil); len(got) != 100 || err != nil {
+		t.Errorf("%d conditions are read: %v", len(got), err)
+	}
+}
+
+// TestRanges: both ends belong to it.
+func TestRanges(t *testing.T) {
+	for text, want := range map[string]core.Range{"[0-0]": {}, "[3-3]": {From: 3, To: 3}, "[08-010]": {From: 8, To: 10}, "[2147483648-4294967295]": {From: 1 << 31, To: math.MaxUint32}} {
+		if got, err := readRange(text); got != want || err != nil {
+			t.Errorf("%s is %+v: %v", text, got, err)
+		}
+	}
+	if _, err := readRange("[4294967296-4294967296]"); err == nil || !strings.Contains(err.Error(), "with a number above") {
+		t.Errorf("it tells %v", err)
+	}
+}
+
+// TestClocksThatHeld: only the condition of repairs tells that a clock held them.
+func TestClocksThatHeld(t *testing.T) {
+	for condition, want := range map[string]bool{mark("RemediationAllowed", "False", "ClockSkewed"): true, mark("Other", "False", "ClockSkewed"): false, mark("RemediationAllowed", "True", "ClockSkewed"): false} {
+		if got := readHealthCheck(aCheck(t, "check", "status: {conditions: ["+condition+"]}")).policy.ClockGate; (got != 0) != want {
+			t.Errorf("%s: held by %s", condition, got)
+		}
+	}
+}
+
+// TestStatusesThatCannotBeRead are written anew, whatever they have.
+func TestStatusesThatCannotBeRead(t *testing.T) {
+	for status, anew := range map[string]bool{"status: {expectedMachines: 3}": false, "status: {expectedMachines: 3, conditions: 7}": true} {
+		if h := readHealthCheck(aCheck(t, "check", status)); (h.status.ExpectedMachines == nil) != anew || h.policy.WasStopped != anew {
+			t.Errorf("%s: it has %v, and repairs were stopped: %t", status, h.status.ExpectedMachines, h.policy.WasStopped)
+		}
 	}
 }
 
