@@ -39,12 +39,12 @@ func (d *planner) releaseIdleLeases() {
 	if d.cluster.Observed != Yes || len(d.cluster.Leases) == 0 || len(d.cluster.UnlistedTemplates) > 0 {
 		return
 	}
-	holders, busy := d.holders(), d.busyNodes()
+	holders, busy, unanswered := d.holders(), d.busyNodes(), d.unansweredNodes()
 	for _, l := range d.cluster.Leases {
 		if !holders[l.Holder] || busy[l.Node] {
 			continue
 		}
-		if idle := l.Renewed.Add(leaseIdleTime); d.now.Before(idle) {
+		if idle := latest(l.Renewed.Add(leaseIdleTime), unanswered[l.Node]); d.now.Before(idle) {
 			d.wakeAt(idle)
 			continue
 		}
@@ -97,4 +97,15 @@ func (d *planner) busyNodes() map[string]bool {
 		busy[d.cluster.Targets[target].Node.Name] = true
 	}
 	return busy
+}
+
+// unansweredNodes returns until when the remedies of ended repairs may have done something that no
+// cache shows, by node.
+func (d *planner) unansweredNodes() map[string]time.Time {
+	until := map[string]time.Time{}
+	for i := range d.cluster.Repairs {
+		r := &d.cluster.Repairs[i]
+		until[r.Node] = latest(until[r.Node], r.UnansweredUntil())
+	}
+	return until
 }

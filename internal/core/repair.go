@@ -165,6 +165,15 @@ func (r *Repair) EndAt(told time.Time) time.Time {
 	return latest(told, known.Truncate(time.Second))
 }
 
+// UnansweredUntil returns until when the remedy may have done something that no cache shows: its last call has failed, and the API
+// server may have granted it all the same. It is zero when no call of the step has failed.
+func (r *Repair) UnansweredUntil() time.Time {
+	if r.Attempts == 0 {
+		return time.Time{}
+	}
+	return r.LastAttempt.Add(expectationLimit)
+}
+
 // Running reports whether the repair has not ended.
 func (r *Repair) Running() bool { return r.Ended.IsZero() }
 

@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/fettle-io/fettle/internal/core"
 )
@@ -39,5 +40,37 @@ func TestRepairName(t *testing.T) {
 				t.Errorf("%s: %q, then %q", sentence, name, again)
 			}
 		}
+	}
+}
+
+// TestLeaseOfAnUnansweredCall: the API server may have granted a call of a remedy that failed. So the lease of the node stays for a minute,
+// though the repair has ended.
+func TestLeaseOfAnUnansweredCall(t *testing.T) {
+	p := check("p", []int{0}, classic, func(p *core.Policy) { p.Holder = "p" })
+	m := machine("m")
+	m.Node.Name = "n"
+	for name, c := range map[string]struct {
+		attempts, releases int
+		at, next           time.Duration
+	}{
+		"no call has failed":            {attempts: 0, at: time.Second, releases: 1},
+		"a call has just failed":        {attempts: 1, at: time.Second, next: time.Minute},
+		"a call failed within a minute": {attempts: 2, at: time.Minute - 1, next: time.Minute},
+		"a call failed a minute ago":    {attempts: 1, at: time.Minute, releases: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := core.Repair{Name: "r", Target: m.ID, Node: "n", Policy: p.ID, Started: ago(time.Hour), Ended: noon, Outcome: core.Recovered}
+			r.Attempts, r.LastAttempt = c.attempts, noon
+			f := with([]core.Target{m}, []core.Repair{r})
+			f.Observed, f.ClockAgrees, f.Upgrading = core.Yes, core.Yes, core.No
+			f.Leases = []core.NodeLease{{Node: "n", Holder: "p", Renewed: ago(time.Hour)}}
+			d := core.Decide([]core.Policy{p}, f, noon.Add(c.at))
+			if len(d.LeaseReleases) != c.releases {
+				t.Errorf("it releases %v, want %d", d.LeaseReleases, c.releases)
+			}
+			if c.next > 0 && !d.NextAt.Equal(noon.Add(c.next)) {
+				t.Errorf("the next pass is at %s, want %s", d.NextAt, noon.Add(c.next))
+			}
+		})
 	}
 }

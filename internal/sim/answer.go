@@ -53,6 +53,7 @@ func (u *Universe) answer(p *passRun, c *pass.Call, refused bool) (r pass.Result
 	case pass.AcquireLease:
 		r.OK = u.truth.hold(c.Target.Node.Name, c.Holder, c.For)
 	case pass.ReleaseLease:
+		u.checkRelease(c.Node, c.Holder)
 		u.truth.release(c.Node, c.Holder)
 	case pass.StopRequest:
 		r.Err = u.stop(c.Request)

@@ -109,6 +109,23 @@ func (u *Universe) checkRequest(p *passRun, before *apiServer, b remedyStart) {
 	}
 }
 
+// checkRelease checks that a lease is released only when no request about its node stands, and its machine is not being deleted.
+func (u *Universe) checkRelease(node, holder string) {
+	if u.truth.leases[node].holder != holder {
+		return
+	}
+	for _, r := range u.truth.requests {
+		if r.Target.Name == node && !r.Leaving {
+			u.complain("I3: the lease of %s was released while %s stands", node, r.ID.UID)
+		}
+	}
+	for _, m := range u.truth.machines {
+		if m.nodeID().Name == node && m.deleting && m.byFettle {
+			u.complain("I3: the lease of %s was released while %s is being deleted", node, m.id().UID)
+		}
+	}
+}
+
 func (m machine) nodeUnhealthy(now int) bool {
 	return m.node.exists && !m.node.ready && time.Duration(now-m.node.since)*tick >= patience
 }

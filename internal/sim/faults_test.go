@@ -90,6 +90,8 @@ func faultWorlds() map[string]world {
 		"machines that start":            {sim.Setup{Policies: []core.Policy{onePolicy(2, startup)}, Machines: 2, Starting: 2, Ticks: 3, Vanishings: 2, Crashes: 1}, 8},
 		"handed over":                    {sim.Setup{Policies: handedOver, Machines: 2, NotReady: 2, Now: 2, Ticks: 2, Heals: 2, Flaps: 1, Crashes: 1}, 7},
 		"leases of machines":             {sim.Setup{Policies: leases, Machines: 2, NotReady: 2, Now: 2, Leases: true, Thefts: 2, Crashes: 1}, 8},
+		"lost answers, and leases":       {sim.Setup{Policies: nodeLeases, Nodes: 2, NotReady: 2, Now: 2, Leases: true, Losses: 1, Flaps: 2, Ticks: 1}, 7},
+		"lost answers, machine leases":   {sim.Setup{Policies: leases, Machines: 2, NotReady: 2, Now: 2, Leases: true, Losses: 1, Flaps: 1, Ticks: 1}, 7},
 		"leases of nodes":                {sim.Setup{Policies: nodeLeases, Nodes: 2, NotReady: 2, Now: 2, Leases: true, Thefts: 2, Flaps: 1, Crashes: 1}, 7},
 		"a dry run beside":               {sim.Setup{Policies: rehearsals, Machines: 2, Nodes: 2, NotReady: 2, Now: 2, Leases: true, Flaps: 1, Crashes: 1}, 7},
 		"clocks that jump":               {sim.Setup{Policies: two, Machines: 2, NotReady: 2, Now: 2, Ticks: 2, Flaps: 1, Jumps: 3, Skew: sim.Ticks(60)}, 8},

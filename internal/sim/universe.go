@@ -102,7 +102,8 @@ func New(s Setup) *Universe {
 	}
 	u := &Universe{setup: &s, delegates: s.delegates(), truth: c}
 	for i := range max(1, s.Leaders) {
-		u.engines = append(u.engines, newEngine(leaderName(i), c))
+		e := newEngine(leaderName(i), c)
+		u.engines = append(u.engines, e)
 	}
 	u.left = [kinds]int{
 		Tick: s.Ticks, Flap: s.Flaps, Vanish: s.Vanishings, Fail: s.Failures, Restart: s.Crashes, CrashingPass: s.Crashes,
