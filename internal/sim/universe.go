@@ -51,6 +51,8 @@ type Setup struct {
 	// an engine jumps by Skew, and back.
 	Turns, Thefts, Jumps int
 	Skew                 time.Duration
+	// Apart has each leader begin without having seen that the node of its own number is not Ready.
+	Apart bool
 	// StaleLists are how often a restarted engine lists what was so before.
 	StaleLists int
 	// Heals are how often outside remediators repair what was handed over.
@@ -103,6 +105,9 @@ func New(s Setup) *Universe {
 	u := &Universe{setup: &s, delegates: s.delegates(), truth: c}
 	for i := range max(1, s.Leaders) {
 		e := newEngine(leaderName(i), c)
+		if s.Apart {
+			e.nodes[i].ready, e.nodes[i].since = true, -1000
+		}
 		u.engines = append(u.engines, e)
 	}
 	u.left = [kinds]int{
