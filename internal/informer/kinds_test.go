@@ -1,7 +1,6 @@
 package informer_test
 
 import (
-	"context"
 	"errors"
 	"testing"
 
@@ -9,78 +8,36 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	toolscache "k8s.io/client-go/tools/cache"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fettle-io/fettle/internal/informer"
+	"github.com/fettle-io/fettle/internal/informer/informertest"
 )
-
-// fakeInformers serve nodes, and pods once those are served.
-type fakeInformers struct {
-	cache.Informers
-
-	nodes, pods fakeInformer
-	noPods      error
-}
-
-func (i *fakeInformers) GetInformer(_ context.Context, obj client.Object, _ ...cache.InformerGetOption) (cache.Informer, error) {
-	if _, ok := obj.(*corev1.Node); ok {
-		return &i.nodes, nil
-	}
-	return &i.pods, i.noPods
-}
-
-// fakeInformer counts who has subscribed.
-type fakeInformer struct {
-	cache.Informer
-
-	handlers int
-	handler  toolscache.ResourceEventHandler
-	synced   bool
-	refuse   error
-}
-
-type registration struct {
-	toolscache.ResourceEventHandlerRegistration
-
-	of *fakeInformer
-}
-
-func (r registration) HasSynced() bool { return r.of.synced }
-
-func (i *fakeInformer) AddEventHandler(handler toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
-	if i.refuse != nil {
-		return nil, i.refuse
-	}
-	i.handlers++
-	i.handler = handler
-	return registration{of: i}, nil
-}
 
 // TestAllKindsOrNone: a kind that is served is not watched twice because another was not served at first.
 func TestAllKindsOrNone(t *testing.T) {
 	var k informer.Kinds
-	in := &fakeInformers{noPods: &meta.NoKindMatchError{}}
+	in := informertest.New()
+	in.Refuse["Pod"] = &meta.NoKindMatchError{}
 	begin := func() error {
 		return k.Watch(t.Context(), in, informer.Kind{Plural: "nodes", Object: &corev1.Node{}}, informer.Kind{Plural: "pods", Object: &corev1.Pod{}})
 	}
-	if err := begin(); !meta.IsNoMatchError(err) || in.nodes.handlers != 0 || k.HasSynced() {
-		t.Fatalf("while pods are not served it gives %v, nodes are watched %d times, in step: %t", err, in.nodes.handlers, k.HasSynced())
+	if err := begin(); !meta.IsNoMatchError(err) || in.Of("Node").Handlers != 0 || k.HasSynced() {
+		t.Fatalf("while pods are not served it gives %v, nodes are watched %d times, in step: %t", err, in.Of("Node").Handlers, k.HasSynced())
 	}
-	in.noPods = nil
+	delete(in.Refuse, "Pod")
 	for range 2 {
-		if err := begin(); err != nil || in.nodes.handlers != 1 || in.pods.handlers != 1 {
-			t.Fatalf("it gives %v; nodes are watched %d times and pods %d times", err, in.nodes.handlers, in.pods.handlers)
+		if err := begin(); err != nil || in.Of("Node").Handlers != 1 || in.Of("Pod").Handlers != 1 {
+			t.Fatalf("it gives %v; nodes are watched %d times and pods %d times", err, in.Of("Node").Handlers, in.Of("Pod").Handlers)
 		}
 	}
-	for _, one := range []*fakeInformer{&in.nodes, &in.pods} {
+	for _, one := range []*informertest.Informer{in.Of("Node"), in.Of("Pod")} {
 		if k.HasSynced() {
 			t.Error("it is in step before everything has been taken in")
 		}
-		if k.KindHasSynced("nodes") != in.nodes.synced || k.KindHasSynced("pods") != in.pods.synced || k.KindHasSynced("others") {
+		if k.KindHasSynced("nodes") != in.Of("Node").Synced || k.KindHasSynced("pods") != in.Of("Pod").Synced || k.KindHasSynced("others") {
 			t.Errorf("nodes are taken in: %t, pods: %t, others: %t", k.KindHasSynced("nodes"), k.KindHasSynced("pods"), k.KindHasSynced("others"))
 		}
-		one.synced = true
+		one.Synced = true
 	}
 	if !k.HasSynced() {
 		t.Error("everything has been taken in, and it is not in step")
@@ -91,7 +48,8 @@ func TestAllKindsOrNone(t *testing.T) {
 func TestRefusedSubscriptions(t *testing.T) {
 	var k informer.Kinds
 	stopped := errors.New("the informer has stopped")
-	in := &fakeInformers{nodes: fakeInformer{refuse: stopped}}
+	in := informertest.New()
+	in.Of("Node").Refuse = stopped
 	err := k.Watch(t.Context(), in, informer.Kind{Plural: "nodes", Object: &corev1.Node{}})
 	if !errors.Is(err, stopped) || err.Error() != "subscribing to nodes: the informer has stopped" || k.HasSynced() {
 		t.Errorf("it gives %v, in step: %t", err, k.HasSynced())
@@ -108,7 +66,8 @@ func TestPanickingHandlers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var k, others informer.Kinds
-			in := &fakeInformers{nodes: fakeInformer{synced: true}, pods: fakeInformer{synced: true}}
+			in := informertest.New()
+			in.SetSynced(true)
 			handled := 0
 			handle := func(obj any) {
 				if obj == nil {
@@ -126,12 +85,12 @@ func TestPanickingHandlers(t *testing.T) {
 			if got := counted(t, name); got != 0 {
 				t.Errorf("at first %v panics are counted", got)
 			}
-			event(in.nodes.handler, &corev1.Node{})
+			event(in.Of("Node").Handler, &corev1.Node{})
 			if !k.HasSynced() || !k.KindHasSynced(name) || handled != 1 {
 				t.Fatalf("before the panic it is in step: %t, taken in: %t, and has handled %d", k.HasSynced(), k.KindHasSynced(name), handled)
 			}
-			event(in.nodes.handler, nil)
-			event(in.nodes.handler, &corev1.Node{})
+			event(in.Of("Node").Handler, nil)
+			event(in.Of("Node").Handler, &corev1.Node{})
 			if k.HasSynced() || k.KindHasSynced(name) || handled != 2 {
 				t.Errorf("after the panic it is in step: %t, taken in: %t, and has handled %d", k.HasSynced(), k.KindHasSynced(name), handled)
 			}

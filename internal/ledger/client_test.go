@@ -17,11 +17,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	toolscache "k8s.io/client-go/tools/cache"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
 	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/informer/informertest"
 )
 
 var (
@@ -30,39 +30,6 @@ var (
 	errGone   = apierrors.NewNotFound(repairs, "r")
 	errExists = apierrors.NewAlreadyExists(repairs, "r")
 )
-
-// fakeInformers are one cache that is filled by hand.
-type fakeInformers struct {
-	cache.Informers
-
-	informer *fakeInformer
-	refuse   error
-}
-
-func (i fakeInformers) GetInformer(context.Context, client.Object, ...cache.InformerGetOption) (cache.Informer, error) {
-	return i.informer, i.refuse
-}
-
-type fakeInformer struct {
-	cache.Informer
-
-	refuse  error
-	synced  bool
-	handler toolscache.ResourceEventHandler
-}
-
-func (i *fakeInformer) AddEventHandler(h toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
-	i.handler = h
-	return registration{of: i}, i.refuse
-}
-
-type registration struct {
-	toolscache.ResourceEventHandlerRegistration
-
-	of *fakeInformer
-}
-
-func (r registration) HasSynced() bool { return r.of.synced }
 
 // writer answers every write of an object the same, and keeps what was written as lines.
 type writer struct {
@@ -121,8 +88,8 @@ func (s statusWriter) Patch(_ context.Context, obj client.Object, patch client.P
 
 func TestWatching(t *testing.T) {
 	woken := 0
-	in := &fakeInformer{}
-	c := NewClient(Config{Informers: fakeInformers{informer: in}, Wake: func(ClusterKey) { woken++ }, Log: logr.Discard()}).Store(ClusterKey{})
+	in := informertest.New()
+	c := NewClient(Config{Informers: in, Wake: func(ClusterKey) { woken++ }, Log: logr.Discard()}).Store(ClusterKey{})
 	if _, inStep := c.Repairs(); inStep != core.Unknown || c.HasSynced() {
 		t.Errorf("nothing is watched, yet it is in step: %s", inStep)
 	}
@@ -132,7 +99,7 @@ func TestWatching(t *testing.T) {
 	if entries, inStep := c.Repairs(); inStep != core.Unknown || c.HasSynced() || len(entries) > 0 {
 		t.Errorf("the cache is not filled, yet it is in step: %s", inStep)
 	}
-	in.synced = true
+	in.SetSynced(true)
 	wakes := func(sentence string, want int, event func()) {
 		t.Helper()
 		woken = 0
@@ -142,24 +109,24 @@ func TestWatching(t *testing.T) {
 		}
 	}
 	r := render(anEntry(), "")
-	wakes("a repair that Fettle has just recorded", 0, func() { in.handler.OnAdd(stored(t, r), false) })
+	wakes("a repair that Fettle has just recorded", 0, func() { in.Of("Repair").Handler.OnAdd(stored(t, r), false) })
 	tried := r.DeepCopy()
 	tried.Status.Attempts = 1
-	wakes("how far it has come", 1, func() { in.handler.OnUpdate(stored(t, r), stored(t, tried)) })
+	wakes("how far it has come", 1, func() { in.Of("Repair").Handler.OnUpdate(stored(t, r), stored(t, tried)) })
 	recovered := r.DeepCopy()
 	recovered.Status.RecoveredAt = &metav1.MicroTime{Time: noon.Add(time.Minute)}
-	wakes("that its target has recovered", 1, func() { in.handler.OnUpdate(stored(t, tried), stored(t, recovered)) })
-	wakes("the same once more", 0, func() { in.handler.OnUpdate(stored(t, recovered), stored(t, recovered)) })
-	wakes("that it has not", 1, func() { in.handler.OnUpdate(stored(t, recovered), stored(t, r)) })
-	in.handler.OnUpdate(stored(t, r), stored(t, tried))
+	wakes("that its target has recovered", 1, func() { in.Of("Repair").Handler.OnUpdate(stored(t, tried), stored(t, recovered)) })
+	wakes("the same once more", 0, func() { in.Of("Repair").Handler.OnUpdate(stored(t, recovered), stored(t, recovered)) })
+	wakes("that it has not", 1, func() { in.Of("Repair").Handler.OnUpdate(stored(t, recovered), stored(t, r)) })
+	in.Of("Repair").Handler.OnUpdate(stored(t, r), stored(t, tried))
 	entries, inStep := c.Repairs()
 	if diff := cmp.Diff([]core.Repair{read(sent(t, tried))}, entries); diff != "" || inStep != core.Yes {
 		t.Errorf("in step: %s; entries (-want +got):\n%s", inStep, diff)
 	}
 	wakes("a deletion that was seen late", 1, func() {
-		in.handler.OnDelete(toolscache.DeletedFinalStateUnknown{Key: r.Namespace + "/" + r.Name, Obj: stored(t, r)})
+		in.Of("Repair").Handler.OnDelete(toolscache.DeletedFinalStateUnknown{Key: r.Namespace + "/" + r.Name, Obj: stored(t, r)})
 	})
-	wakes("what no watch delivers", 0, func() { in.handler.OnAdd("a word", false); in.handler.OnDelete("a word") })
+	wakes("what no watch delivers", 0, func() { in.Of("Repair").Handler.OnAdd("a word", false); in.Of("Repair").Handler.OnDelete("a word") })
 	if entries, _ := c.Repairs(); len(entries) > 0 {
 		t.Errorf("what was deleted is still there: %+v", entries)
 	}
@@ -167,12 +134,13 @@ func TestWatching(t *testing.T) {
 
 // TestEntriesAreTheTakers: a pass writes over them.
 func TestEntriesAreTheTakers(t *testing.T) {
-	in := &fakeInformer{synced: true}
-	c := NewClient(Config{Informers: fakeInformers{informer: in}, Wake: func(ClusterKey) {}}).Store(ClusterKey{})
+	in := informertest.New()
+	in.SetSynced(true)
+	c := NewClient(Config{Informers: in, Wake: func(ClusterKey) {}}).Store(ClusterKey{})
 	if err := c.Watch(t.Context()); err != nil {
 		t.Fatalf("watching: %v", err)
 	}
-	in.handler.OnAdd(stored(t, render(anEntry(), "")), true)
+	in.Of("Repair").Handler.OnAdd(stored(t, render(anEntry(), "")), true)
 	first, _ := c.Repairs()
 	first[0].Attempts = 9
 	if second, _ := c.Repairs(); second[0].Attempts != 0 {
@@ -181,22 +149,24 @@ func TestEntriesAreTheTakers(t *testing.T) {
 }
 
 func TestWatchingIsTriedAgain(t *testing.T) {
-	in := &fakeInformer{}
-	c := NewClient(Config{Informers: fakeInformers{informer: in, refuse: errDown}, Wake: func(ClusterKey) {}})
+	in := informertest.New()
+	in.Refuse["Repair"] = errDown
+	c := NewClient(Config{Informers: in, Wake: func(ClusterKey) {}})
 	if err := c.Watch(t.Context()); !errors.Is(err, errDown) || c.HasSynced() {
 		t.Fatalf("a watch that fails gives %v", err)
 	}
-	c.Informers = fakeInformers{informer: in}
-	in.refuse = errDown
+	delete(in.Refuse, "Repair")
+	in.Of("Repair").Refuse = errDown
 	if err := c.Watch(t.Context()); !errors.Is(err, errDown) || c.HasSynced() {
 		t.Fatalf("a subscription that fails gives %v", err)
 	}
-	in.refuse, in.synced = nil, true
+	in.Of("Repair").Refuse = nil
+	in.SetSynced(true)
 	if err := c.Watch(t.Context()); err != nil || !c.HasSynced() {
 		t.Fatalf("watching gives %v", err)
 	}
-	in.handler = nil
-	if err := c.Watch(t.Context()); err != nil || in.handler != nil {
+	in.Of("Repair").Handler = nil
+	if err := c.Watch(t.Context()); err != nil || in.Of("Repair").Handler != nil {
 		t.Errorf("watching once more begins anew: %v", err)
 	}
 }

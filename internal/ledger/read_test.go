@@ -17,6 +17,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/informer/informertest"
 )
 
 // written is a Repair from the text of its spec and status, as the API server delivers it.
@@ -188,10 +189,11 @@ func (r recorder) Eventf(regarding, _ runtime.Object, kind, reason, _, note stri
 // TestIllegibleRepairIsTold, once, and stands in the way of nothing, its own name included.
 func TestIllegibleRepairIsTold(t *testing.T) {
 	var told []string
-	in := &fakeInformer{synced: true}
+	in := informertest.New()
+	in.SetSynced(true)
 	w := &writer{}
 	c := NewClient(Config{
-		Informers: fakeInformers{informer: in}, Writer: w, Wake: func(ClusterKey) {}, Log: logr.Discard(),
+		Informers: in, Writer: w, Wake: func(ClusterKey) {}, Log: logr.Discard(),
 		Events: recorder(func(line string) { told = append(told, line) }),
 	}).Store(ClusterKey{})
 	if err := c.Watch(t.Context()); err != nil {
@@ -200,8 +202,8 @@ func TestIllegibleRepairIsTold(t *testing.T) {
 	aimless, late := written(t, `"m"`, `{}`), written(t, aSpec(`"startedAt": 5`), `{}`)
 	aimless.Name = anEntry().Name
 	for range 2 {
-		in.handler.OnAdd(aimless, true)
-		in.handler.OnAdd(late, true)
+		in.Of("Repair").Handler.OnAdd(aimless, true)
+		in.Of("Repair").Handler.OnAdd(late, true)
 	}
 	want := []string{
 		`Warning|RepairIgnored|Repair machines/` + aimless.Name + `|r-uid|spec is "m" and can't be read; spec.target does not say what is repaired: ` +

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/informer/informertest"
 )
 
 // TestI14OnlyRepairsBesideTheirTargetCount: a Repair that contradicts itself, or is where Fettle would not have put it, is
@@ -85,12 +86,13 @@ func TestI14WhatFettleRecordsCounts(t *testing.T) {
 }
 
 // ledgerOf is a ledger with the Repairs that it is given by hand.
-func ledgerOf(t *testing.T) (*Client, *fakeInformer, *[]string) {
+func ledgerOf(t *testing.T) (*Client, *informertest.Informers, *[]string) {
 	t.Helper()
 	var told []string
-	in := &fakeInformer{synced: true}
+	in := informertest.New()
+	in.SetSynced(true)
 	c := NewClient(Config{
-		Namespace: "repairs", Informers: fakeInformers{informer: in}, Writer: &writer{}, Wake: func(ClusterKey) { told = append(told, "woken") }, Log: logr.Discard(),
+		Namespace: "repairs", Informers: in, Writer: &writer{}, Wake: func(ClusterKey) { told = append(told, "woken") }, Log: logr.Discard(),
 		Events: recorder(func(line string) { told = append(told, line) }),
 	})
 	if err := c.Watch(t.Context()); err != nil {
@@ -100,14 +102,14 @@ func ledgerOf(t *testing.T) (*Client, *fakeInformer, *[]string) {
 }
 
 // flood adds Repairs that count to the ledger, of machines of a namespace.
-func flood(in *fakeInformer, cluster ClusterKey, namespace string, n int, created time.Time) []*record {
+func flood(in *informertest.Informers, cluster ClusterKey, namespace string, n int, created time.Time) []*record {
 	pages := make([]*record, n)
 	for i := range pages {
 		pages[i] = &record{
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("m-%s-%d", cluster.Name, i), CreationTimestamp: metav1.NewTime(created)},
 			repair:     core.Repair{Namespace: namespace, Target: core.ID{Kind: "Machine", Namespace: namespace, Name: "m", UID: fmt.Sprint(i)}, Ended: created}, cluster: cluster,
 		}
-		in.handler.OnAdd(pages[i], true)
+		in.Of("Repair").Handler.OnAdd(pages[i], true)
 	}
 	return pages
 }
@@ -129,7 +131,7 @@ func TestI15FloodOfRepairs(t *testing.T) {
 		t.Errorf("a repair is recorded in a namespace that is flooded: %v", err)
 	}
 	for _, p := range flooded[:5] {
-		in.handler.OnDelete(p)
+		in.Of("Repair").Handler.OnDelete(p)
 	}
 	if entries, _ := home.Repairs(); len(entries) != maxInNamespace+3 || ignoredOf(t, c)[tooMany] != 0 {
 		t.Errorf("%d repairs count after room was made, and %v are ignored", len(entries), ignoredOf(t, c))
@@ -138,7 +140,7 @@ func TestI15FloodOfRepairs(t *testing.T) {
 		t.Errorf("a repair can't be recorded after that: %v", err)
 	}
 	for _, p := range flooded[5:] {
-		in.handler.OnDelete(p)
+		in.Of("Repair").Handler.OnDelete(p)
 	}
 	flood(in, ClusterKey{}, "machines", 7, noon)
 	if entries, _ := home.Repairs(); len(entries) != 7+3 || ignoredOf(t, c)[tooMany] != 0 {
@@ -211,8 +213,8 @@ func TestI15IgnoredRepairsAreToldInBounds(t *testing.T) {
 	var last *record
 	for i := range 200 {
 		last = writtenAs(t, "tenant", fmt.Sprintf("r-%d", i), aSpec(), `{"steps": [{"outcome": "Failed"}]}`)
-		in.handler.OnAdd(last, true)
-		in.handler.OnUpdate(last, last)
+		in.Of("Repair").Handler.OnAdd(last, true)
+		in.Of("Repair").Handler.OnUpdate(last, last)
 	}
 	if len(*told) != warningBurst {
 		t.Errorf("%d events, want %d: %q", len(*told), warningBurst, *told)
@@ -223,16 +225,16 @@ func TestI15IgnoredRepairsAreToldInBounds(t *testing.T) {
 	if n := ignoredOf(t, c)[wrongNamespace]; n != 200 {
 		t.Errorf("%v are counted", n)
 	}
-	in.handler.OnAdd(writtenAs(t, "others", "r", aSpec(), `{}`), true)
+	in.Of("Repair").Handler.OnAdd(writtenAs(t, "others", "r", aSpec(), `{}`), true)
 	if len(*told) != warningBurst+1 {
 		t.Error("no event is in another namespace")
 	}
-	in.handler.OnAdd(writtenAs(t, "tenant", core.RepairName(core.ID{Kind: "Machine", Namespace: "tenant", Name: "m", UID: "m-uid"}, 1),
+	in.Of("Repair").Handler.OnAdd(writtenAs(t, "tenant", core.RepairName(core.ID{Kind: "Machine", Namespace: "tenant", Name: "m", UID: "m-uid"}, 1),
 		strings.ReplaceAll(aSpec(`"retry": "often"`), `"machines"`, `"tenant"`), `{}`), true)
 	if events := *told; len(events) != warningBurst+2 || !strings.Contains(events[len(events)-1], "RepairUnreadable") {
 		t.Error("the flood hides a Repair that counts and can't be read")
 	}
-	in.handler.OnDelete(last)
+	in.Of("Repair").Handler.OnDelete(last)
 	if n := ignoredOf(t, c)[wrongNamespace]; n != 200 || len(*told) != warningBurst+2 {
 		t.Errorf("after one was deleted %v are counted: %q", n, *told)
 	}

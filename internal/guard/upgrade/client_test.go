@@ -1,49 +1,14 @@
 package upgrade
 
 import (
-	"context"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	toolscache "k8s.io/client-go/tools/cache"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/informer/informertest"
 )
-
-// fakeInformers serve ClusterVersions to one handler.
-type fakeInformers struct {
-	cache.Informers
-
-	kind    string
-	handler toolscache.ResourceEventHandler
-	synced  bool
-}
-
-func (i *fakeInformers) GetInformer(_ context.Context, o client.Object, _ ...cache.InformerGetOption) (cache.Informer, error) {
-	i.kind = o.GetObjectKind().GroupVersionKind().String()
-	return fakeInformer{of: i}, nil
-}
-
-type fakeInformer struct {
-	cache.Informer
-
-	of *fakeInformers
-}
-
-func (i fakeInformer) AddEventHandler(h toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
-	i.of.handler = h
-	return registration{of: i.of}, nil
-}
-
-type registration struct {
-	toolscache.ResourceEventHandlerRegistration
-
-	of *fakeInformers
-}
-
-func (r registration) HasSynced() bool { return r.of.synced }
 
 // version returns a ClusterVersion that progresses or doesn't.
 func version(name, progressing string) *unstructured.Unstructured {
@@ -56,9 +21,9 @@ func version(name, progressing string) *unstructured.Unstructured {
 }
 
 // watched returns a client with a watch, its informers, and how often it woke.
-func watched(t *testing.T) (*Client, *fakeInformers, *int) {
+func watched(t *testing.T) (*Client, *informertest.Informers, *int) {
 	t.Helper()
-	in, woken := &fakeInformers{}, 0
+	in, woken := informertest.New(), 0
 	c := NewClient(Config{Informers: in, Served: func() core.Tri { return core.Yes }, Wake: func() { woken++ }})
 	if err := c.Watch(t.Context()); err != nil {
 		t.Fatal(err)
@@ -76,10 +41,10 @@ func surveyed(c *Client) core.Tri {
 // TestUpgradesAreSeen from their beginning to their end. Each change wakes once.
 func TestUpgradesAreSeen(t *testing.T) {
 	c, in, woken := watched(t)
-	if want := VersionKind.String(); in.kind != want {
-		t.Errorf("it watches %s, want %s", in.kind, want)
+	if got := in.Of(VersionKind.Kind).Kind; got != VersionKind {
+		t.Errorf("it watches %s, want %s", got, VersionKind)
 	}
-	in.synced = true
+	in.SetSynced(true)
 	steps := []struct {
 		sentence string
 		do       func()
@@ -87,15 +52,21 @@ func TestUpgradesAreSeen(t *testing.T) {
 		wakes    int
 	}{
 		{"nothing is there", func() {}, core.No, 0},
-		{"a version that doesn't progress", func() { in.handler.OnAdd(version("version", "False"), true) }, core.No, 0},
-		{"an upgrade begins", func() { in.handler.OnUpdate(version("version", "False"), version("version", "True")) }, core.Yes, 1},
-		{"it goes on", func() { in.handler.OnUpdate(version("version", "True"), version("version", "True")) }, core.Yes, 0},
-		{"another version doesn't progress", func() { in.handler.OnAdd(version("other", "False"), false) }, core.Yes, 0},
-		{"it ends", func() { in.handler.OnUpdate(version("version", "True"), version("version", "False")) }, core.No, 1},
-		{"a version that progresses is added", func() { in.handler.OnAdd(version("third", "True"), false) }, core.Yes, 1},
-		{"an object of another type", func() { in.handler.OnAdd("an object", false) }, core.Yes, 0},
-		{"the deletion of what has no name", func() { in.handler.OnDelete(7) }, core.Yes, 0},
-		{"it is deleted", func() { in.handler.OnDelete(toolscache.DeletedFinalStateUnknown{Key: "third"}) }, core.No, 1},
+		{"a version that doesn't progress", func() { in.Of(VersionKind.Kind).Handler.OnAdd(version("version", "False"), true) }, core.No, 0},
+		{"an upgrade begins", func() {
+			in.Of(VersionKind.Kind).Handler.OnUpdate(version("version", "False"), version("version", "True"))
+		}, core.Yes, 1},
+		{"it goes on", func() {
+			in.Of(VersionKind.Kind).Handler.OnUpdate(version("version", "True"), version("version", "True"))
+		}, core.Yes, 0},
+		{"another version doesn't progress", func() { in.Of(VersionKind.Kind).Handler.OnAdd(version("other", "False"), false) }, core.Yes, 0},
+		{"it ends", func() {
+			in.Of(VersionKind.Kind).Handler.OnUpdate(version("version", "True"), version("version", "False"))
+		}, core.No, 1},
+		{"a version that progresses is added", func() { in.Of(VersionKind.Kind).Handler.OnAdd(version("third", "True"), false) }, core.Yes, 1},
+		{"an object of another type", func() { in.Of(VersionKind.Kind).Handler.OnAdd("an object", false) }, core.Yes, 0},
+		{"the deletion of what has no name", func() { in.Of(VersionKind.Kind).Handler.OnDelete(7) }, core.Yes, 0},
+		{"it is deleted", func() { in.Of(VersionKind.Kind).Handler.OnDelete(toolscache.DeletedFinalStateUnknown{Key: "third"}) }, core.No, 1},
 	}
 	for _, step := range steps {
 		before := *woken
@@ -113,11 +84,11 @@ func TestI01UpgradesThatAreNotKnown(t *testing.T) {
 	if c.HasSynced() || surveyed(c) != core.Unknown {
 		t.Errorf("before its versions have been taken in: upgrading %s", surveyed(c))
 	}
-	in.synced = true
+	in.SetSynced(true)
 	if !c.HasSynced() || surveyed(c) != core.No {
 		t.Errorf("once they have been taken in: upgrading %s", surveyed(c))
 	}
-	in.handler.OnAdd(version("version", "True"), false)
+	in.Of(VersionKind.Kind).Handler.OnAdd(version("version", "True"), false)
 	for _, served := range []core.Tri{core.Unknown, core.No} {
 		c.Served = func() core.Tri { return served }
 		if got := surveyed(c); got != served {

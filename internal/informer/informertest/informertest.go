@@ -5,6 +5,7 @@ import (
 	"context"
 	"reflect"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -50,6 +51,7 @@ func (i *Informers) GetInformer(_ context.Context, obj client.Object, _ ...cache
 	}
 	informer := i.Of(kind)
 	informer.Gets++
+	informer.Kind = obj.GetObjectKind().GroupVersionKind()
 	if err := i.Refuse[kind]; err != nil {
 		return nil, err
 	}
@@ -62,6 +64,8 @@ type Informer struct {
 
 	// Handler is the handler that was added last, or nil.
 	Handler toolscache.ResourceEventHandler
+	// Kind is the kind of the object that was passed to GetInformer last.
+	Kind schema.GroupVersionKind
 	// Synced is what the registration of the handler reports.
 	Synced bool
 	// Refuse is the error of AddEventHandler.
