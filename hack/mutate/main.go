@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// options are what the command line asks for.
+// options are the flags of the command line.
 type options struct {
 	packages  string
 	part      string

@@ -295,7 +295,7 @@ func TestExplained(t *testing.T) {
 	}
 }
 
-// A run fails on a survivor that nothing explains, on one too many of an open package, and on an explanation of a mutant
+// A run fails on an unexplained survivor, on one too many of an open package, and on an explanation of a mutant
 // that a test catches.
 func TestTally(t *testing.T) {
 	m := &mutant{file: "pkg/a.go", function: "F", operator: "negate", text: "a"}

@@ -163,7 +163,7 @@ func (m *mutator) flat(e ast.Expr) string {
 }
 
 // dropOperands puts the neutral value in the place of each operand. Of a && b && c each of the three is an operand of one
-// node, and a && b together is none that is worth a mutant.
+// node, and a && b together deserves no mutant.
 func (m *mutator) dropOperands(b *ast.BinaryExpr, before, after string) {
 	for _, side := range []ast.Expr{b.X, b.Y} {
 		if inner, ok := side.(*ast.BinaryExpr); ok && inner.Op == b.Op {

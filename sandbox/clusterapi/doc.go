@@ -1,6 +1,6 @@
-// Package clusterapi makes the sandbox a management cluster of Cluster API. The reconcilers, the admission webhooks and the
-// conversion between v1beta1 and v1beta2 are Cluster API's own, from its module; what it calls providers is simulated by
-// package provider. Health checks are left to the users of the sandbox, unless they ask for Cluster API's reconciler. So are
+// Package clusterapi makes the sandbox a management cluster of Cluster API. The reconcilers, the admission webhooks and
+// the conversion between v1beta1 and v1beta2 are Cluster API's own, from its module. Package provider simulates its
+// providers. Health checks are left to the users of the sandbox, unless they ask for Cluster API's reconciler. So are
 // KubeadmControlPlanes; their reconciler finds the etcd members of package etcdmembers.
 //
 //	running, err := clusterapi.Start(ctx, clusterapi.Config{Client: admin, Certificate: pair, Log: log})

@@ -56,7 +56,7 @@ func controllerManagerArgs(cfg Config, f files) []string {
 	}
 }
 
-// makesServiceAccounts reports whether the controllers include the one that gives each namespace its default account.
+// makesServiceAccounts reports whether one of the controllers creates the default account of each namespace.
 func makesServiceAccounts(controllers []string) bool {
 	disabled := sets.NewString(app.ControllersDisabledByDefault()...)
 	return controllermanager.IsControllerEnabled(names.ServiceAccountController, disabled, controllers)

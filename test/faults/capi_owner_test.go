@@ -401,7 +401,7 @@ func (s *machineOwner) verify(limit int) {
 	t.Logf("%s: %d requests, at most %d in a second; %d machines marked", s.fixture.name, len(requests), peak(requests), len(s.dues))
 }
 
-// counted compares the marks that were due with those that the watch has shown, and with those in the audit log.
+// counted compares the marks that were due with the marks of the watch and of the audit log.
 func (s *machineOwner) counted(requests []cluster.Request) []error {
 	logged, cutOff, seen, repairs := map[string]int{}, map[string]int{}, map[string]int{}, map[string]int{}
 	for _, r := range requests {

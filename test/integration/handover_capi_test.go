@@ -52,7 +52,7 @@ func provisioned(t *testing.T, management, workload *cluster.Cluster, name strin
 	return h
 }
 
-// clusterAPIMarks waits until Cluster API's own controller has marked a machine, and sets the health check to dry run
+// clusterAPIMarks waits until Cluster API's own controller has marked a machine. It sets the health check to dry run
 // for Fettle, which does not run yet.
 func clusterAPIMarks(h *clusterFixture) {
 	h.running("a", "b", "c")

@@ -43,7 +43,7 @@ func TestHandoverMedik8s(t *testing.T) {
 	}
 }
 
-// medik8sRemediates waits until medik8s' operator remediates a node, and sets the health check to dry run for Fettle,
+// medik8sRemediates waits until medik8s' operator remediates a node. It sets the health check to dry run for Fettle,
 // which does not run yet.
 func medik8sRemediates(p *pool) *operator {
 	p.nodes("a", "b", "c", "d", "e")

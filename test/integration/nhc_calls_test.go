@@ -11,9 +11,9 @@ import (
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
-// TestPassesMakeNoCalls counts requests at the API server. A pass over a pool in which nothing has changed makes none,
-// however many nodes are healthy, however many are unhealthy and under remediation, and however many templates there
-// are. Today's operator lists each remediation kind once for each node (reference of medik8s 5.2).
+// TestPassesMakeNoCalls counts requests at the API server. A pass over an unchanged pool makes none, however many nodes
+// are healthy or under remediation, and however many templates there are. Today's operator lists each remediation kind
+// once for each node (reference of medik8s 5.2).
 func TestPassesMakeNoCalls(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Args: []string{noNodeController}})

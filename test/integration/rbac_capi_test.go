@@ -19,8 +19,8 @@ const (
 	providersRemediation = "XRemediation"
 )
 
-// TestRightsOnClusterAPI: Fettle has the rights that it uses for Cluster API and no others, beside the roles of Cluster
-// API and its providers, and with the Secrets of one namespace.
+// TestRightsOnClusterAPI: Fettle has the rights that it uses for Cluster API and no others. It runs beside the roles of
+// Cluster API and its providers, and with the Secrets of one namespace.
 func TestRightsOnClusterAPI(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, clusterAPIOnly())

@@ -104,7 +104,7 @@ func (f *machineFixture) makeNodesOfManyShapes() {
 	})
 }
 
-// nodeReading is what Fettle reads of a node.
+// nodeReading has the facts that Fettle reads of a node.
 type nodeReading struct {
 	Meta       map[string]any
 	Conditions []core.Condition

@@ -15,8 +15,8 @@ import (
 	cdx "github.com/CycloneDX/cyclonedx-go"
 )
 
-// writeBill writes the bill of materials of a binary in CycloneDX's JSON. The Go linker records in each binary the modules
-// that it is made of, so the bill lists what runs and not what a go.mod file allows.
+// writeBill writes the bill of materials of a binary in CycloneDX's JSON. The Go linker records the modules of each
+// binary in it, so the bill lists these modules and not the contents of a go.mod file.
 func (r *release) writeBill(architecture string) error {
 	name := binary(architecture)
 	program, err := os.ReadFile(filepath.Join(r.out, name))

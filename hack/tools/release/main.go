@@ -14,7 +14,7 @@ func main() {
 	}
 }
 
-// release is what is to be released, and where it is written.
+// release has the parts of a release, and the folder for it.
 type release struct {
 	// version is the tag of the release.
 	version string

@@ -62,7 +62,7 @@ func newEndpoint(ctx context.Context, admin *rest.Config) (*endpoint, error) {
 	if err != nil {
 		return nil, fmt.Errorf("finding a free port: %w", err)
 	}
-	//nolint:gosec // the certificate is one that Fettle has just made for itself, on loopback
+	//nolint:gosec // Fettle has just made the certificate for itself, on loopback
 	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
 	return &endpoint{
 		address: listener.Addr().String(), token: token.Status.Token,

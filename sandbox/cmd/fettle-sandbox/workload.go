@@ -21,7 +21,7 @@ func newWorkloadClusterCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "workload-cluster --dir DIR --name NAME --workload-dir DIR",
 		Short: "Make a running sandbox a workload cluster of another one, which runs with --cluster-api",
-		Long: `Make the sandbox that runs on --workload-dir a workload cluster of the one that runs on --dir with --cluster-api: a
+		Long: `Make the sandbox on --workload-dir a workload cluster of the sandbox on --dir, which runs with --cluster-api: a
 Cluster with its kubeconfig, infrastructure and control plane, and machines if asked for. Their nodes are ready only if the
 workload cluster runs with --kubelets. Doing it again after a restart tells the management cluster the new address.`,
 		Args: cobra.NoArgs,

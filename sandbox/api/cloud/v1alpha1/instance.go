@@ -9,7 +9,7 @@ import (
 // InstanceFinalizer lets the cloud stop an instance's kubelet before the instance is gone.
 const InstanceFinalizer = "sandbox.fettle.io/instance"
 
-// Fault is what is wrong with an instance.
+// Fault is a fault of an instance.
 type Fault string
 
 // Faults. An empty one means none, and setting that again repairs Unresponsive.
@@ -46,7 +46,7 @@ type MachineReference struct {
 	UID       types.UID `json:"uid"`
 }
 
-// InstanceSpec is what was asked for at launch, and the fault a person injects.
+// InstanceSpec is the request at launch, and the fault that a user injects.
 type InstanceSpec struct {
 	Machine MachineReference `json:"machine"`
 	Zone    string           `json:"zone"`
@@ -73,7 +73,7 @@ type InstanceSpec struct {
 	Fault Fault `json:"fault,omitempty"`
 }
 
-// InstanceStatus is what the cloud says of it.
+// InstanceStatus is the state of the instance.
 type InstanceStatus struct {
 	// +optional
 	// +kubebuilder:validation:Enum=Pending;Running;Terminated

@@ -5,14 +5,14 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // ProviderSpecKind is the kind of a SimulatedProviderSpec.
 const ProviderSpecKind = "SimulatedProviderSpec"
 
-// Launch is how the cloud answers when it is asked for an instance.
+// Launch is the answer of the cloud to a request for an instance.
 type Launch string
 
 // Answers of the cloud. Empty means that it launches the instance.
 const (
-	// LaunchInvalidConfiguration: it refuses for ever, and the machine fails.
+	// LaunchInvalidConfiguration: the cloud refuses for ever, and the machine fails.
 	LaunchInvalidConfiguration Launch = "InvalidConfiguration"
-	// LaunchError: it can't do it now, and is asked again.
+	// LaunchError: the cloud can't launch it now, and the machine controller retries.
 	LaunchError Launch = "Error"
 )
 

@@ -53,7 +53,7 @@ type ObjectMeta struct {
 	Annotations map[string]string `json:"annotations,omitempty"`
 }
 
-// ProviderSpec is what the cloud's own code reads.
+// ProviderSpec is for the cloud's own code.
 type ProviderSpec struct {
 	// Value in the cloud's own format.
 	// +optional
@@ -85,7 +85,7 @@ type LifecycleHook struct {
 	Owner string `json:"owner"`
 }
 
-// MachineSpec is what a machine should be.
+// MachineSpec is the desired state of a machine.
 type MachineSpec struct {
 	// ObjectMeta has labels and annotations that the machine's node shall get.
 	// +optional
@@ -102,7 +102,7 @@ type MachineSpec struct {
 	ProviderID *string `json:"providerID,omitempty"`
 }
 
-// MachineStatus is what is known of a machine.
+// MachineStatus is the observed state of a machine.
 type MachineStatus struct {
 	// +optional
 	NodeRef *corev1.ObjectReference `json:"nodeRef,omitempty"`

@@ -9,7 +9,7 @@ const (
 	DeleteOldest = "Oldest"
 )
 
-// MachineTemplateSpec is what a set makes machines from.
+// MachineTemplateSpec is the template of a set's machines.
 type MachineTemplateSpec struct {
 	// +optional
 	ObjectMeta `json:"metadata,omitempty"`
@@ -17,7 +17,7 @@ type MachineTemplateSpec struct {
 	Spec MachineSpec `json:"spec,omitempty"`
 }
 
-// MachineSetSpec is what a set should be.
+// MachineSetSpec is the desired state of a set.
 type MachineSetSpec struct {
 	// +optional
 	// +kubebuilder:default=1
@@ -35,7 +35,7 @@ type MachineSetSpec struct {
 	Template MachineTemplateSpec `json:"template,omitempty"`
 }
 
-// MachineSetStatus is what is known of a set. Machines that are being deleted aren't counted.
+// MachineSetStatus is the observed state of a set. Machines in deletion aren't counted.
 type MachineSetStatus struct {
 	// +optional
 	Replicas int32 `json:"replicas"`

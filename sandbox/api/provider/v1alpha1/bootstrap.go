@@ -7,7 +7,7 @@ import (
 // SandboxBootstrapConfigSpec is empty: a simulated machine needs nothing to boot.
 type SandboxBootstrapConfigSpec struct{}
 
-// BootstrapInitialization is what the contract wants to know of bootstrap data.
+// BootstrapInitialization is the part of the contract about bootstrap data.
 type BootstrapInitialization struct {
 	// +optional
 	DataSecretCreated *bool `json:"dataSecretCreated,omitempty"`

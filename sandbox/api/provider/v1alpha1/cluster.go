@@ -12,7 +12,7 @@ type Endpoint struct {
 	Port int32 `json:"port,omitempty"`
 }
 
-// Initialization is what the contract wants to know of infrastructure.
+// Initialization is the part of the contract about infrastructure.
 type Initialization struct {
 	// Provisioned, once true, stays true.
 	// +optional

@@ -15,7 +15,7 @@ const EtcdAnnotation = "sandbox.fettle.io/etcd"
 // EtcdRemoved, as EtcdAnnotation's value, says that the control plane has removed the member.
 const EtcdRemoved = "Removed"
 
-// SandboxMachineSpec is what was asked for at launch, and the fault a person injects. Every field may be left out.
+// SandboxMachineSpec is the request at launch, and the fault that a user injects. Every field may be left out.
 type SandboxMachineSpec struct {
 	// ProviderID is written by the provider.
 	// +optional
@@ -52,7 +52,7 @@ type SandboxMachineSpec struct {
 	Fault cloudv1.Fault `json:"fault,omitempty"`
 }
 
-// SandboxMachineStatus is what the contract asks for, and how the instance is.
+// SandboxMachineStatus has the fields of the contract, and the state of the instance.
 type SandboxMachineStatus struct {
 	// +optional
 	Initialization Initialization `json:"initialization,omitempty,omitzero"`

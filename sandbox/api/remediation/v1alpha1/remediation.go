@@ -40,7 +40,7 @@ const (
 	OutcomeIgnore Outcome = "Ignore"
 )
 
-// RemediationSpec says what the simulated remediator makes of a remediation.
+// RemediationSpec says what the simulated remediator does for a remediation.
 type RemediationSpec struct {
 	// outcome is how it ends. A reboot of a node that is annotated sandbox.fettle.io/reboot=fails fails, whatever is said here.
 	// +optional
