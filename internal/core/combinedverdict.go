@@ -1,7 +1,7 @@
 package core
 
-// CombinedVerdict combines the verdicts of all acting policies on one target. Dialects that write
-// conditions on targets read it.
+// CombinedVerdict combines the verdicts of all acting policies on one target, for APIs with
+// conditions on targets.
 type CombinedVerdict struct {
 	// Target is the index in Cluster.Targets.
 	Target int
