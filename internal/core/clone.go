@@ -7,15 +7,15 @@ import (
 
 // Clone returns Expectations with the same content. They share nothing that changes.
 func (m *Expectations) Clone() Expectations {
-	twin := *m
-	twin.deleting, twin.goneNodes, twin.nodeReads = maps.Clone(m.deleting), maps.Clone(m.goneNodes), maps.Clone(m.nodeReads)
-	twin.lookups, twin.cooldowns = clonePointers(m.lookups), maps.Clone(m.cooldowns)
-	twin.tests, twin.futureTimes = cloneSlices(m.tests), cloneSlices(m.futureTimes)
-	twin.coverage = testCoverage{tests: maps.Clone(m.coverage.tests), nodes: maps.Clone(m.coverage.nodes)}
-	twin.workers, twin.healthy, twin.removedHealthy = maps.Clone(m.workers), maps.Clone(m.healthy), maps.Clone(m.removedHealthy)
-	twin.repairs, twin.deleted = clonePointers(m.repairs), maps.Clone(m.deleted)
-	twin.requested, twin.withdrawn = maps.Clone(m.requested), maps.Clone(m.withdrawn)
-	return twin
+	clone := *m
+	clone.deleting, clone.goneNodes, clone.nodeReads = maps.Clone(m.deleting), maps.Clone(m.goneNodes), maps.Clone(m.nodeReads)
+	clone.lookups, clone.cooldowns = clonePointers(m.lookups), maps.Clone(m.cooldowns)
+	clone.tests, clone.futureTimes = cloneSlices(m.tests), cloneSlices(m.futureTimes)
+	clone.coverage = testCoverage{tests: maps.Clone(m.coverage.tests), nodes: maps.Clone(m.coverage.nodes)}
+	clone.workers, clone.healthy, clone.removedHealthy = maps.Clone(m.workers), maps.Clone(m.healthy), maps.Clone(m.removedHealthy)
+	clone.repairs, clone.deleted = clonePointers(m.repairs), maps.Clone(m.deleted)
+	clone.requested, clone.withdrawn = maps.Clone(m.requested), maps.Clone(m.withdrawn)
+	return clone
 }
 
 // Clone returns a Deduplicator that knows the same states.
@@ -23,11 +23,11 @@ func (j *Deduplicator) Clone() Deduplicator { return Deduplicator{emitted: maps.
 
 // Clone returns an Aggregator with the same buckets and batches.
 func (d *Aggregator) Clone() Aggregator {
-	twin := Aggregator{buckets: maps.Clone(d.buckets), batches: clonePointers(d.batches)}
-	for _, b := range twin.batches {
+	clone := Aggregator{buckets: maps.Clone(d.buckets), batches: clonePointers(d.batches)}
+	for _, b := range clone.batches {
 		b.names = slices.Clip(b.names)
 	}
-	return twin
+	return clone
 }
 
 // Clone returns a LatencyRecorder with the same timings.
@@ -36,18 +36,18 @@ func (s *LatencyRecorder) Clone() LatencyRecorder {
 }
 
 func clonePointers[K comparable, V any](m map[K]*V) map[K]*V {
-	twin := maps.Clone(m)
-	for k, v := range twin {
+	clone := maps.Clone(m)
+	for k, v := range clone {
 		value := *v
-		twin[k] = &value
+		clone[k] = &value
 	}
-	return twin
+	return clone
 }
 
 func cloneSlices[M ~map[K]S, K comparable, S ~[]V, V any](m M) M {
-	twin := maps.Clone(m)
-	for k, v := range twin {
-		twin[k] = slices.Clone(v)
+	clone := maps.Clone(m)
+	for k, v := range clone {
+		clone[k] = slices.Clone(v)
 	}
-	return twin
+	return clone
 }

@@ -83,10 +83,10 @@ func (d *Decision) relateTo(cluster *Cluster, judgementOn func(target int) *Comb
 			running[r.Target] = r
 		}
 	}
-	asked := map[string][]*Request{}
+	about := map[string][]*Request{}
 	for i := range cluster.Requests {
 		if q := &cluster.Requests[i]; !q.Leaving {
-			asked[q.Target.Name] = append(asked[q.Target.Name], q)
+			about[q.Target.Name] = append(about[q.Target.Name], q)
 		}
 	}
 	for i := range cluster.Targets {
@@ -94,7 +94,7 @@ func (d *Decision) relateTo(cluster *Cluster, judgementOn func(target int) *Comb
 		if r := running[*id]; r != nil {
 			judgementOn(i).Repair = r
 		}
-		for _, q := range asked[id.Name] {
+		for _, q := range about[id.Name] {
 			if q.about(id) {
 				judgementOn(i).HasRequest = true
 			}

@@ -76,8 +76,8 @@ func (d *planner) unreadable(repair, target int, exists bool) bool {
 	if lead == none || !d.policies[lead].Unparsable || (exists && d.repairOf[d.groupOf(target)] != repair) {
 		return false
 	}
-	overlooked := exists && d.policies[lead].Unjudged
-	if !overlooked && !r.needsWithdrawal() {
+	unjudged := exists && d.policies[lead].Unjudged
+	if !unjudged && !r.needsWithdrawal() {
 		return false
 	}
 	if !exists {
@@ -199,11 +199,11 @@ func (d *planner) handleRecovery(repair, target, lead int) {
 	recovered := r.Recovered
 	if recovered.IsZero() {
 		recovered = d.now
-		asked := d.servesRequest(repair)
-		if asked || d.policies[lead].HealthyDelay != 0 { // otherwise the requests are withdrawn at once
+		requested := d.servesRequest(repair)
+		if requested || d.policies[lead].HealthyDelay != 0 { // otherwise the requests are withdrawn at once
 			d.noteRecovery(repair, recovered)
 		}
-		if asked { // until the recovery is recorded, a restart would make the request again
+		if requested { // until the recovery is recorded, a restart would make the request again
 			d.wakeAt(d.now.Add(time.Second))
 			d.renewLease(repair, target, lead)
 			return

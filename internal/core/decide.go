@@ -247,16 +247,16 @@ func (d *planner) indexRepair(index int, r *Repair) {
 }
 
 func (d *planner) indexVerdicts() {
-	troubled := make([]bool, len(d.cluster.Targets))
+	affected := make([]bool, len(d.cluster.Targets))
 	for i := range d.decision.Verdicts {
 		v := &d.decision.Verdicts[i]
-		if b := d.groupOf(v.Target); !troubled[b] && (v.Health == Unhealthy || d.repairOf[b] != none) {
-			troubled[b] = true
+		if b := d.groupOf(v.Target); !affected[b] && (v.Health == Unhealthy || d.repairOf[b] != none) {
+			affected[b] = true
 			d.affected = append(d.affected, b)
 		}
 	}
 	if len(d.affected) > 0 {
-		d.verdicts = d.verdictsByGroup(troubled)
+		d.verdicts = d.verdictsByGroup(affected)
 	}
 	if len(d.pools) > 0 {
 		d.findHealthy()

@@ -155,13 +155,13 @@ func (m *Expectations) ExpectRepairDeletion(r Repair, now time.Time) {
 
 // KeepCooldowns records the cooldowns that are not over.
 func (m *Expectations) KeepCooldowns(policies []Policy, tallies []Tally) {
-	openings := map[string]CooldownState{}
+	cooldowns := map[string]CooldownState{}
 	for i := range policies {
 		if o := tallies[i].Cooldown; o != (CooldownState{}) {
-			openings[policies[i].ID.UID] = o
+			cooldowns[policies[i].ID.UID] = o
 		}
 	}
-	m.cooldowns = openings
+	m.cooldowns = cooldowns
 }
 
 // OverlayPolicies sets the cooldowns of policies as just observed.

@@ -15,19 +15,19 @@ import "slices"
 // NeedsFencing reports whether repairs of another leader might leave no room for these targets.
 // They can't where no policy limits their number, and each target has a node of its own.
 func NeedsFencing(policies []Policy, cluster *Cluster, d Decision, targets []int) bool {
-	asked := make([]bool, len(cluster.Targets))
+	marked := make([]bool, len(cluster.Targets))
 	for _, t := range targets {
 		if cluster.Targets[t].MaybeControlPlane() {
 			return true
 		}
-		asked[t] = true
+		marked[t] = true
 	}
-	if sharesGroup(cluster.Targets, asked) {
+	if sharesGroup(cluster.Targets, marked) {
 		return true
 	}
 	for i := range d.Verdicts {
 		p := &policies[d.Verdicts[i].Policy]
-		if asked[d.Verdicts[i].Target] && !p.DryRun && !p.MaxInFlight.Unlimited {
+		if marked[d.Verdicts[i].Target] && !p.DryRun && !p.MaxInFlight.Unlimited {
 			return true
 		}
 	}

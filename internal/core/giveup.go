@@ -31,11 +31,11 @@ func (d *planner) givenUp(policy int, p *proposal) (failed int, relapsed bool) {
 	if of == nil || of.youngestUnhealthy == none {
 		return 0, false
 	}
-	heir := &d.cluster.Targets[of.youngestUnhealthy]
+	youngest := &d.cluster.Targets[of.youngestUnhealthy]
 	for _, i := range of.repairs {
 		r := &d.cluster.Repairs[i]
 		counts := b.givesUp(r) && !b.forgives(r) && !t.templateChanged(r)
-		if counts && r.precedes(heir) && r.Started.After(of.healthyCreated) && r.Started.After(of.ranCreated) {
+		if counts && r.precedes(youngest) && r.Started.After(of.healthyCreated) && r.Started.After(of.ranCreated) {
 			failed = max(failed, r.Retry+1)
 		}
 	}
@@ -77,10 +77,10 @@ func (d *planner) resumedBy(policy int) time.Time {
 // findUnhealthy finds the youngest unhealthy target of each pool, which the last repair may have
 // brought about. It also finds the youngest target that ran for a while before it failed: the pool
 // can create such targets.
-func (d *planner) findUnhealthy(sound []Tri) {
+func (d *planner) findUnhealthy(healthy []Tri) {
 	for i := range d.cluster.Targets {
 		t := &d.cluster.Targets[i]
-		if p := d.pools[t.Owner]; p != nil && sound[i] == No && (p.youngestUnhealthy == none || d.younger(t, &d.cluster.Targets[p.youngestUnhealthy])) {
+		if p := d.pools[t.Owner]; p != nil && healthy[i] == No && (p.youngestUnhealthy == none || d.younger(t, &d.cluster.Targets[p.youngestUnhealthy])) {
 			p.youngestUnhealthy = i
 		}
 	}

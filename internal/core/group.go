@@ -49,13 +49,13 @@ func Groups(targets []Target) []int {
 // PoliciesSelecting returns the indices of the policies that select one of these targets, or
 // another target of its group.
 func PoliciesSelecting(policies []Policy, cluster *Cluster, targets []int) []int {
-	groups, asked := Groups(cluster.Targets), make([]bool, len(cluster.Targets))
+	groups, marked := Groups(cluster.Targets), make([]bool, len(cluster.Targets))
 	for _, t := range targets {
-		asked[groups[t]] = true
+		marked[groups[t]] = true
 	}
 	var selecting []int
 	for i := range policies {
-		if slices.ContainsFunc(policies[i].Members, func(m int) bool { return asked[groups[m]] }) {
+		if slices.ContainsFunc(policies[i].Members, func(m int) bool { return marked[groups[m]] }) {
 			selecting = append(selecting, i)
 		}
 	}
@@ -72,14 +72,14 @@ func mixedKinds(targets []Target) bool {
 }
 
 // sharesGroup reports whether one of the marked targets shares its group with another target.
-func sharesGroup(targets []Target, asked []bool) bool {
+func sharesGroup(targets []Target, marked []bool) bool {
 	groups := groupsOf(targets)
 	members := make([]int, len(groups))
 	for _, b := range groups {
 		members[b]++
 	}
 	for i, b := range groups {
-		if asked[i] && members[b] > 1 {
+		if marked[i] && members[b] > 1 {
 			return true
 		}
 	}

@@ -5,9 +5,9 @@ func (d *planner) findHealthy() {
 	well := d.healthyTargets(deletedHealthy)
 	d.findUnhealthy(well)
 	youngest := map[ID]HealthyTarget{}
-	for i, sound := range well {
+	for i, healthy := range well {
 		t := &d.cluster.Targets[i]
-		if _, has := d.pools[t.Owner]; !has || sound != Yes {
+		if _, has := d.pools[t.Owner]; !has || healthy != Yes {
 			continue
 		}
 		p := HealthyTarget{Target: t.ID, Created: t.Created}
