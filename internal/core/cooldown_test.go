@@ -103,3 +103,14 @@ func TestLiveReadsAreAsManyAsMayBeRepaired(t *testing.T) {
 		t.Errorf("want both that can be read, have %v", d.Confirm)
 	}
 }
+
+// TestCooldownFromStatus: once one cooldown is over and it still lasts, members recovered since.
+func TestCooldownFromStatus(t *testing.T) {
+	first := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for after, last := range map[time.Duration]time.Duration{0: 0, time.Minute - 1: 0, time.Minute: time.Minute, time.Hour: time.Hour} {
+		want := CooldownState{First: first, Last: first.Add(last)}
+		if got := CooldownFromStatus(first, time.Minute, first.Add(after)); got != want {
+			t.Errorf("after %s it is %+v, want %+v", after, got, want)
+		}
+	}
+}

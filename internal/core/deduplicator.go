@@ -23,7 +23,7 @@ func (j *Deduplicator) NewEvents(policies []Policy, cluster *Cluster, d Decision
 	}
 	for i := range d.Verdicts {
 		switch v := &d.Verdicts[i]; {
-		case v.Health == Suspect && !v.Until.IsZero() && v.Reason != NodeStartupTimeout:
+		case !v.Until.IsZero() && v.Reason != NodeStartupTimeout:
 			page.target(EventSuspected, v.Policy, v.Target, v.Text())
 		case v.Health == Unhealthy && policies[v.Policy].EmitsUnhealthyEvents:
 			page.unhealthy(v)

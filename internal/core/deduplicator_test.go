@@ -35,30 +35,34 @@ func TestDeduplicator(t *testing.T) {
 		after    []core.Policy
 		want     []core.EventKind
 	}{
-		"suspected":        {"a grace period begins", plain, with(machine("m", ready("False", noon))), plain, []core.EventKind{core.EventSuspected}},
-		"a first start":    {"a machine that boots has its time", plain, with(machine("m", awaited(noon))), plain, nil},
-		"no startup limit": {"time won't make it unhealthy", policies(anyStartup), with(machine("m", awaited(noon))), plain, nil},
-		"claimed":          {"its remediator is at work, and its node is well", plain, with(machine("m", externallyRemediated)), plain, nil},
-		"claimed and sick": {"a grace period begins", plain, with(machine("m", externallyRemediated, ready("False", noon))), plain, []core.EventKind{core.EventSuspected}},
-		"unhealthy":        {"it is repaired, and that is told", plain, with(machine("m", dead)), plain, nil},
-		"unhealthy, aloud": {"no grace period has told it", policies(emitsUnhealthyEvents), with(machine("m", dead)), plain, []core.EventKind{core.EventSuspected}},
-		"unreadable":       {"a user must act", plain, with(machine("m", dead, unreadable("phase"))), plain, []core.EventKind{core.EventUnreadable}},
-		"restricted":       {"a short circuit begins", policies(maxUnhealthy(core.Count(0))), with(machine("m", dead)), plain, []core.EventKind{core.EventShortCircuited}},
-		"tight":            {"each member that is not healthy counts", policies(maxUnhealthy(core.Count(0))), with(machine("m", awaited(noon))), plain, []core.EventKind{core.EventShortCircuited}},
-		"none failed":      {"a machine is being made", policies(maxUnhealthy(core.Count(0)), quiet), with(machine("m", awaited(noon))), plain, nil},
-		"quiet, and none":  {"a machine is leaving", policies(maxUnhealthy(core.Count(0)), quiet), with(machine("m", dead, deleting)), plain, nil},
-		"one has failed":   {"it would be repaired", policies(maxUnhealthy(core.Count(0)), quiet), with(machine("m", dead)), plain, []core.EventKind{core.EventShortCircuited}},
-		"none to repair":   {"a range without a member holds nothing back", policies(inRange(1, 3)), well, plain, nil},
-		"misconfigured":    {"a policy breaks", policies(problem("broken")), well, plain, []core.EventKind{core.EventMisconfigured}},
-		"no owner":         {"a user must act", plain, orphan, plain, []core.EventKind{core.EventHeldBack}},
-		"no remedy":        {"a user must act", policies(noSteps), with(machine("m", dead)), plain, []core.EventKind{core.EventHeldBack}},
-		"quorum unknown":   {"a user must act", plain, with(machine("m", dead, controlPlane)), plain, []core.EventKind{core.EventHeldBack}},
-		"template gone":    {"a user must act", policies(unusable), with(machine("m", dead)), plain, []core.EventKind{core.EventHeldBack}},
-		"template unread":  {"it may be there", policies(unusable, unread), with(machine("m", dead)), plain, nil},
-		"a dry run":        {"what would be done", policies(dryRun), with(machine("m", dead)), plain, []core.EventKind{core.EventDryRun}},
-		"paused":           {"its user knows", policies(paused), with(machine("m", dead)), plain, nil},
-		"paused and tight": {"its user knows", policies(paused, maxUnhealthy(core.Count(0))), with(machine("m", dead)), plain, nil},
-		"waiting its turn": {"it will come", policies(maxInFlight(core.Count(0))), with(machine("m", dead)), plain, nil},
+		"suspected":          {"a grace period begins", plain, with(machine("m", ready("False", noon))), plain, []core.EventKind{core.EventSuspected}},
+		"a first start":      {"a machine that boots has its time", plain, with(machine("m", awaited(noon))), plain, nil},
+		"no startup limit":   {"time won't make it unhealthy", policies(anyStartup), with(machine("m", awaited(noon))), plain, nil},
+		"claimed":            {"its remediator is at work, and its node is well", plain, with(machine("m", externallyRemediated)), plain, nil},
+		"claimed and sick":   {"a grace period begins", plain, with(machine("m", externallyRemediated, ready("False", noon))), plain, []core.EventKind{core.EventSuspected}},
+		"unhealthy":          {"it is repaired, and that is told", plain, with(machine("m", dead)), plain, nil},
+		"unhealthy, aloud":   {"no grace period has told it", policies(emitsUnhealthyEvents), with(machine("m", dead)), plain, []core.EventKind{core.EventSuspected}},
+		"unreadable":         {"a user must act", plain, with(machine("m", dead, unreadable("phase"))), plain, []core.EventKind{core.EventUnreadable}},
+		"restricted":         {"a short circuit begins", policies(maxUnhealthy(core.Count(0))), with(machine("m", dead)), plain, []core.EventKind{core.EventShortCircuited}},
+		"tight":              {"each member that is not healthy counts", policies(maxUnhealthy(core.Count(0))), with(machine("m", awaited(noon))), plain, []core.EventKind{core.EventShortCircuited}},
+		"none failed":        {"a machine is being made", policies(maxUnhealthy(core.Count(0)), quiet), with(machine("m", awaited(noon))), plain, nil},
+		"quiet, and none":    {"a machine is leaving", policies(maxUnhealthy(core.Count(0)), quiet), with(machine("m", dead, deleting)), plain, nil},
+		"one has failed":     {"it would be repaired", policies(maxUnhealthy(core.Count(0)), quiet), with(machine("m", dead)), plain, []core.EventKind{core.EventShortCircuited}},
+		"none to repair":     {"a range without a member holds nothing back", policies(inRange(1, 3)), well, plain, nil},
+		"misconfigured":      {"a policy breaks", policies(problem("broken")), well, plain, []core.EventKind{core.EventMisconfigured}},
+		"no owner":           {"a user must act", plain, orphan, plain, []core.EventKind{core.EventHeldBack}},
+		"no remedy":          {"a user must act", policies(noSteps), with(machine("m", dead)), plain, []core.EventKind{core.EventHeldBack}},
+		"quorum unknown":     {"a user must act", plain, with(machine("m", dead, controlPlane)), plain, []core.EventKind{core.EventHeldBack}},
+		"template gone":      {"a user must act", policies(unusable), with(machine("m", dead)), plain, []core.EventKind{core.EventHeldBack}},
+		"template unread":    {"it may be there", policies(unusable, unread), with(machine("m", dead)), plain, nil},
+		"a dry run":          {"what would be done", policies(dryRun), with(machine("m", dead)), plain, []core.EventKind{core.EventDryRun}},
+		"paused":             {"its user knows", policies(paused), with(machine("m", dead)), plain, nil},
+		"paused and tight":   {"its user knows", policies(paused, maxUnhealthy(core.Count(0))), with(machine("m", dead)), plain, nil},
+		"unread and leaving": {"nothing is judged of it", plain, with(machine("m", unreadable("phase"), deleting)), plain, nil},
+		"without a time":     {"it can be read", plain, with(machine("m", ready("False", time.Time{}))), plain, nil},
+		"pending, no owner":  {"that is known", policies(unread), orphan, plain, []core.EventKind{core.EventHeldBack}},
+		"broken and tight":   {"the problem is the cause", policies(problem("broken"), maxUnhealthy(core.Count(0))), with(machine("m", dead)), plain, []core.EventKind{core.EventMisconfigured}},
+		"waiting its turn":   {"it will come", policies(maxInFlight(core.Count(0))), with(machine("m", dead)), plain, nil},
 	}
 	for sentence, c := range cases {
 		t.Run(sentence, func(t *testing.T) {
@@ -178,5 +182,50 @@ func TestEventPerTarget(t *testing.T) {
 	told(&j, p, one, noon)
 	if got := told(&j, p, two, noon); len(got) != 1 {
 		t.Errorf("told %v, want b alone: a was told, and its index means nothing", got)
+	}
+}
+
+// TestEventPerState: a state that a decision has twice has one event.
+func TestEventPerState(t *testing.T) {
+	p := []core.Policy{policy("p", []int{0})}
+	f := clusterOf([]core.Target{machine("m", dead)})
+	held := core.Refusal{Gate: core.NoOwner}
+	d := core.Decision{Tallies: make([]core.Tally, 1), Refusals: []core.Refusal{held, held}}
+	d.Tallies[0].Permitted = true
+	var j core.Deduplicator
+	if got := j.NewEvents(p, &f, d); len(got) != 1 {
+		t.Errorf("the events are %+v", got)
+	}
+}
+
+// TestEventOfADryRunNamesItsRemedy: that is the remedy of the first step, if there is one.
+func TestEventOfADryRunNamesItsRemedy(t *testing.T) {
+	p := []core.Policy{policy("p", []int{0}, dryRun)}
+	f := clusterOf([]core.Target{machine("m", dead)})
+	for want, steps := range map[string][]core.Step{"": nil, "Ask": {{Remedy: "Ask"}}, "First": {{Remedy: "First"}, {Remedy: "Second"}}} {
+		d := core.Decision{Tallies: make([]core.Tally, 1), DryRunStarts: []core.Start{{Steps: steps}}}
+		d.Tallies[0].Permitted = true
+		var j core.Deduplicator
+		if got := j.NewEvents(p, &f, d); len(got) != 1 || got[0].Remedy != want {
+			t.Errorf("the events are %+v, want one of remedy %q", got, want)
+		}
+	}
+}
+
+// TestEventOfAStuckRequestNamesItsNode: a request about a node has the node's name in its event.
+func TestEventOfAStuckRequestNamesItsNode(t *testing.T) {
+	p := []core.Policy{policy("p", nil)}
+	for _, target := range []core.Target{aNode("n"), machine("m")} {
+		f := core.Cluster{Requests: []core.Request{markOn(target, noon)}}
+		d := core.Decision{Tallies: make([]core.Tally, 1), Stuck: []core.Stuck{{}, {Policy: -1}}}
+		d.Tallies[0].Permitted = true
+		want := ""
+		if target.ID.Kind == "Node" {
+			want = "n"
+		}
+		var j core.Deduplicator
+		if got := j.NewEvents(p, &f, d); len(got) != 1 || got[0].Kind != core.EventStuck || got[0].Node != want {
+			t.Errorf("the events about %s are %+v, want node %q", target.ID, got, want)
+		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"go/token"
 	"regexp"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 )
@@ -63,6 +64,22 @@ func TestI12SettledByReason(t *testing.T) {
 	for name, reason := range endReasons(t) {
 		if want := name == "TargetHealthy" || name == "TargetRecovered"; reason.healthy() != want {
 			t.Errorf("%s means that the target is healthy: %t", name, reason.healthy())
+		}
+	}
+}
+
+// TestEndingOfAnUnknownReason: a reason without a text is its own.
+func TestEndingOfAnUnknownReason(t *testing.T) {
+	if got := because("Unheard").text(); got != "Unheard" {
+		t.Errorf("the text is %q", got)
+	}
+}
+
+// TestEndingAfterFailedSteps: the text tells one step from several.
+func TestEndingAfterFailedSteps(t *testing.T) {
+	for steps, want := range map[int]string{1: "the only step", 2: "all 2 steps"} {
+		if got := (ending{reason: RecoveredAfterFailure, steps: steps}).text(); !strings.HasPrefix(got, want+" ") {
+			t.Errorf("after %d steps it is %q", steps, got)
 		}
 	}
 }

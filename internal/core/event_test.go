@@ -36,3 +36,18 @@ func TestRelateRepairs(t *testing.T) {
 		}
 	}
 }
+
+// TestEventKindNames: each kind has a name of its own.
+func TestEventKindNames(t *testing.T) {
+	want := map[core.EventKind]string{
+		core.EventSuspected: "suspected", core.EventUnreadable: "unreadable", core.EventShortCircuited: "restricted",
+		core.EventMisconfigured: "misconfigured", core.EventHeldBack: "held", core.EventStarted: "begun", core.EventRefused: "refused",
+		core.EventDryRun: "rehearsed", core.EventEscalated: "escalated", core.EventWithdrawn: "relieved", core.EventStuck: "lingering",
+		0: "unnamed",
+	}
+	for kind, name := range want {
+		if got := kind.String(); got != name {
+			t.Errorf("kind %d has the name %s, want %s", int(kind), got, name)
+		}
+	}
+}
