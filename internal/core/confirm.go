@@ -89,7 +89,7 @@ func (t *Target) Confirmed(step *Step, now time.Time) bool {
 	if t.Node.State == NodeAwaited {
 		return true
 	}
-	return t.Node.State != NodeUnseen && !t.NodeReadAt.IsZero() && Elapsed(t.NodeReadAt, now) < liveReadLimit
+	return t.Node.State != NodeUnseen && Elapsed(t.NodeReadAt, now) < liveReadLimit
 }
 
 // Elapsed returns how much time has passed since an instant, by the clock that shows more. While

@@ -126,7 +126,7 @@ func (d *planner) continueRepair(repair, target int) {
 	}
 	lead, v := d.leaderOf(r, target)
 	switch {
-	case v == nil && d.leftUntouched(r, t):
+	case d.leftUntouched(r, t):
 		d.finish(repair, Withdrawn, because(HandsOff))
 	case v == nil:
 		d.endRepair(repair, target, Withdrawn, d.notSelected(repair, target))

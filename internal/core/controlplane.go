@@ -101,5 +101,5 @@ func (t *Target) MaybeControlPlane() bool { return t.ControlPlane || t.ControlPl
 
 // quorumKnown reports whether the quorum was read a moment ago.
 func (t *Target) quorumKnown(now time.Time) bool {
-	return !t.QuorumReadAt.IsZero() && Elapsed(t.QuorumReadAt, now) < liveReadLimit
+	return Elapsed(t.QuorumReadAt, now) < liveReadLimit
 }

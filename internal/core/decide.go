@@ -311,7 +311,7 @@ func (d *planner) inFlight(v *Verdict) bool {
 		t := &d.cluster.Targets[v.Target]
 		return t.ExternallyRemediated || t.Deleting || (v.Target != d.targetOf[at] && d.underRemediation(v))
 	}
-	return d.repairOf[d.groupOf(v.Target)] != none || (v.Health == Gone && v.WasUnhealthy) || d.underRemediation(v)
+	return d.repairOf[d.groupOf(v.Target)] != none || v.WasUnhealthy || d.underRemediation(v)
 }
 
 // mostInFlight returns at least one for a share above zero. Otherwise a small policy would never
@@ -320,7 +320,7 @@ func mostInFlight(a Amount, total int) int {
 	switch {
 	case a.Unlimited:
 		return math.MaxInt
-	case a.Percent && a.Number > 0:
+	case a.Number > 0:
 		return max(1, a.FloorOf(total))
 	}
 	return a.FloorOf(total)

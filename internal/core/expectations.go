@@ -290,8 +290,8 @@ func (m *Expectations) overlayReads(targets []Target, now time.Time) {
 	fresh := map[string]nodeRead{}
 	for i := range targets {
 		t := &targets[i]
-		s, known := m.nodeReads[t.ID.UID]
-		if known && now.Sub(s.at) < liveReadLimit && t.Node.same(&s.node) {
+		s := m.nodeReads[t.ID.UID]
+		if now.Sub(s.at) < liveReadLimit && t.Node.same(&s.node) {
 			t.NodeReadAt = s.at
 			fresh[t.ID.UID] = s
 		}
@@ -332,7 +332,7 @@ func (m *Expectations) overlayUnshown(f *Cluster, shown map[RepairKey]bool, now 
 		switch {
 		case shown[key]:
 			continue
-		case e.repair.Running() && e.begun: // it goes on to its end, even if its object is gone
+		case e.begun: // it goes on to its end, even if its object is gone
 		case e.repair.Running() && !e.seen && now.Sub(e.recorded) >= expectationLimit:
 			delete(m.repairs, key)
 			continue
