@@ -70,9 +70,6 @@ func (s *timeClamper) unchanged(told time.Time) bool {
 
 // clamp returns the time from which a state of the object counts.
 func (s *timeClamper) clamp(what string, told time.Time) time.Time {
-	if told.IsZero() || s.unchanged(told) {
-		return told
-	}
 	if i := slices.IndexFunc(s.ofObject, func(g futureTime) bool { return g.field == what && g.reported.Equal(told) }); i >= 0 {
 		return s.keep(s.ofObject[i])
 	}

@@ -214,7 +214,7 @@ func inFlightGate(d *planner, policy int, p *proposal) (Refusal, bool) {
 
 // passesInFlight reports whether a proposal passes the limit of repairs in flight.
 func (d *planner) passesInFlight(policy int, p *proposal) bool {
-	return d.policies[policy].ReclaimsBypassMaxInFlight && p.verdict != nil && p.verdict.reclaimed()
+	return d.policies[policy].ReclaimsBypassMaxInFlight && p.verdict.reclaimed()
 }
 
 // placesOf counts the places that a target without a repair already has in a policy.
@@ -231,9 +231,10 @@ func (d *planner) placesOf(policy, target int) int {
 // upgradeGate holds back repairs during upgrades. A node that is being upgraded restarts, so its
 // state says little about its health.
 func upgradeGate(d *planner, policy int, p *proposal) (Refusal, bool) {
-	switch {
-	case !d.policies[policy].WaitsForUpgrades:
+	if !d.policies[policy].WaitsForUpgrades {
 		return Refusal{}, false
+	}
+	switch {
 	case d.cluster.Upgrading != No:
 		return Refusal{Policy: policy, Gate: ClusterUpgrading, Fact: d.cluster.Upgrading, Why: d.cluster.UpgradingWhy}, true
 	case d.cluster.Targets[p.target].Node.Upgrading:

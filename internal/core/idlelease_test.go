@@ -1,0 +1,66 @@
+package core_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+// TestCurrentHolder: a former name gets the prefix, and a present one has it already.
+func TestCurrentHolder(t *testing.T) {
+	present := core.HolderOf(core.ID{Kind: "Check", Name: "p"})
+	former := core.FormerHolderOf(core.ID{Kind: "Check", Name: "p"})
+	if former != "Check-p" || present != "fettle.io/Check-p" || core.CurrentHolder(former) != present || core.CurrentHolder(present) != present {
+		t.Errorf("the former name is %s, the present one %s", former, present)
+	}
+}
+
+// TestIdleLeases: leases are released in the order of their nodes, and not while a node is busy by any
+// of its names.
+func TestIdleLeases(t *testing.T) {
+	holder := func(p *core.Policy) { p.Holder = "p" }
+	p := check("p", []int{0}, classic, holder)
+	m := machine("m", func(t *core.Target) { t.Node.Name = "n" })
+	sick := machine("m", dead, func(t *core.Target) { t.Node.Name = "n" })
+	leases := func(f core.Cluster, nodes ...string) core.Cluster {
+		f.Observed, f.ClockAgrees = core.Yes, core.Yes
+		for _, n := range nodes {
+			f.Leases = append(f.Leases, core.NodeLease{Node: n, Holder: "p", Renewed: ago(time.Hour)})
+		}
+		return f
+	}
+	unobserved := leases(with(nil, nil), "a")
+	unobserved.Observed = core.Unknown
+	running := repair(sick, p)
+	gone := running
+	gone.Node = "former"
+	for name, c := range map[string]struct {
+		world core.Cluster
+		want  []string
+	}{
+		"several":                         {leases(with(nil, nil), "c", "a", "b"), []string{"a", "b", "c"}},
+		"an unobserved cluster":           {unobserved, nil},
+		"the node of a repair":            {leases(with([]core.Target{m}, []core.Repair{running}), "n"), nil},
+		"the recorded node of a repair":   {leases(with(nil, []core.Repair{gone}), "former", "m", "other"), []string{"other"}},
+		"the node of a start":             {leases(with([]core.Target{sick}, nil), "n"), nil},
+		"the node of a request's machine": {leases(with([]core.Target{m}, nil, repairRequestHistory(p, m, rebooting)), "n"), nil},
+		"the node of a request":           {leases(with(nil, nil, repairRequestHistory(p, aNode("n"), rebooting, foreign)), "n", "o"), []string{"o"}},
+	} {
+		var got []string
+		for _, l := range core.Decide([]core.Policy{p}, c.world, noon).LeaseReleases {
+			got = append(got, l.Node)
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s: released (-want +got):\n%s", name, diff)
+		}
+	}
+	dry, ofNone := check("q", nil, classic, dryRun), core.Repair{Policy: p.ID, Ended: noon}
+	f := leases(with(nil, []core.Repair{ofNone}))
+	f.Leases = []core.NodeLease{{Node: "a", Renewed: ago(time.Hour)}}
+	if d := core.Decide([]core.Policy{dry}, f, noon); len(d.LeaseReleases) > 0 {
+		t.Errorf("a lease without a holder is released: %v", d.LeaseReleases)
+	}
+}
