@@ -52,6 +52,17 @@ func TestStormCooldownOfAges(t *testing.T) {
 	}
 }
 
+// TestStormCooldownAtItsBound: the bound of the longest cooldown that has one applies.
+func TestStormCooldownAtItsBound(t *testing.T) {
+	opened := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	const longest = 1<<63 - 1
+	before := CooldownState{First: opened, Last: opened.Add(280 * year), Unhealthy: 1}
+	want := opened.Add(longestCooldown * (longest / longestCooldown))
+	if _, resume := before.advance(longest/longestCooldown, 1, before.Last); !resume.Equal(want) {
+		t.Errorf("repairs resume at %s, want %s", resume, want)
+	}
+}
+
 const year = 365 * 24 * time.Hour
 
 func TestStormCooldownHoldsOnlyAfterAStorm(t *testing.T) {

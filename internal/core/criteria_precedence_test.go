@@ -29,6 +29,10 @@ func TestPrecedenceOfFindings(t *testing.T) {
 			policy: ofBoth, target: machine("m", ready("False", now), own(now)),
 			want: core.Verdict{Health: core.Suspect, Reason: core.TargetConditionMet, Since: now, Until: now.Add(2 * time.Minute), Limit: 2 * time.Minute, Criterion: bootstrapped},
 		},
+		"a suspicion that ends later comes first": {
+			policy: func(p *core.Policy) { ofBoth(p); p.Criteria.TargetConditions[0].For = time.Hour }, target: machine("m", ready("False", now), own(now)),
+			want: met(core.Suspect, notReady, now),
+		},
 		"a condition of the target without a time": {
 			policy: ofBoth, target: machine("m", own(time.Time{})),
 			want: core.Verdict{Health: core.Undetermined, Reason: core.TargetConditionUntimed, Limit: 2 * time.Minute, Criterion: bootstrapped},
