@@ -202,7 +202,7 @@ func TestWhatWasWritten(t *testing.T) {
 	}
 }
 
-// TestReadingIgnoresOtherObjects.
+// TestReadingIgnoresOtherObjects: only the types of the lists are read.
 func TestReadingIgnoresOtherObjects(t *testing.T) {
 	r := readingOfBlue(t)
 	if r.PutCheck("a word") || r.PutMachine("a word") || r.PutCluster("a word") {

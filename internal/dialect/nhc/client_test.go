@@ -560,9 +560,8 @@ func TestDeletionIsNoForeignWrite(t *testing.T) {
 // TestOwnFieldsAreThoseOfTheStatus: every field of the type is Fettle's, but for the conditions, which are listed by type.
 func TestOwnFieldsAreThoseOfTheStatus(t *testing.T) {
 	var want []string
-	kind := reflect.TypeFor[v1alpha1.NodeHealthCheckStatus]()
-	for i := range kind.NumField() {
-		name, _, _ := strings.Cut(kind.Field(i).Tag.Get("json"), ",")
+	for field := range reflect.TypeFor[v1alpha1.NodeHealthCheckStatus]().Fields() {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		if name != "conditions" {
 			want = append(want, name)
 		}

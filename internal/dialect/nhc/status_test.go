@@ -2,6 +2,7 @@ package nhc
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -16,7 +17,6 @@ import (
 
 	"github.com/fettle-io/fettle/api/medik8s/v1alpha1"
 	"github.com/fettle-io/fettle/internal/core"
-	"github.com/fettle-io/fettle/internal/sanitize"
 )
 
 // found returns the report of a health check with ten nodes, nine of them healthy.
@@ -400,6 +400,7 @@ func TestNodesWithRequestsAreAlike(t *testing.T) {
 
 // TestRoomOfANode: a status has room for the nodes that are counted, so no node may take more than its count.
 func TestRoomOfANode(t *testing.T) {
+	const roomForLists = 512 << 10
 	member := func(name, template string, requests int) core.MemberReport {
 		m := core.MemberReport{Target: nodeID(name), Health: core.Unhealthy, HealthySince: dawn, Delayed: true}
 		for range requests {
@@ -420,19 +421,19 @@ func TestRoomOfANode(t *testing.T) {
 			t.Errorf("%d bytes are counted, want %d", got, want)
 		}
 		body, err := json.Marshal(statusFor(func(r *core.PolicyReport) { r.Members = []core.MemberReport{m} }))
-		empty, _ := json.Marshal(statusFor())
-		if took := len(body) - len(empty); err != nil || took > want {
+		empty, err2 := json.Marshal(statusFor())
+		if took := len(body) - len(empty); errors.Join(err, err2) != nil || took > want {
 			t.Errorf("%d bytes are counted, and the status has %d more (%v)", want, took, err)
 		}
 	}
 	// The nodes that fit are as many as their counts allow, and not one more.
 	m := member(strings.Repeat("n", 253), strings.Repeat("t", 253), 5)
-	fits := sanitize.MaxListed / sizeOf(&m)
+	fits := roomForLists / sizeOf(&m)
 	if got := fitting(slices.Repeat([]core.MemberReport{m}, 2*fits)); got != fits {
 		t.Errorf("%d nodes fit, want %d", got, fits)
 	}
 	for more, want := range map[int]int{0: 1, 1: 0} {
-		exact := core.MemberReport{Requests: []core.Request{{ID: core.ID{Name: strings.Repeat("r", sanitize.MaxListed-150-200+more)}}}}
+		exact := core.MemberReport{Requests: []core.Request{{ID: core.ID{Name: strings.Repeat("r", roomForLists-150-200+more)}}}}
 		if got := fitting([]core.MemberReport{exact}); got != want {
 			t.Errorf("of %d bytes fit %d nodes, want %d", sizeOf(&exact), got, want)
 		}
