@@ -14,18 +14,18 @@ import (
 	"github.com/fettle-io/fettle/internal/sanitize"
 )
 
-// The answers of the API server to a dry run.
+// These are the results of a dry run.
 const (
 	accepted = "Accepted"
 	refused  = "Refused"
 	notAsked = "NotAsked"
 )
 
-// fieldOwner is who a dry run says that it writes for.
+// fieldOwner is the field manager of a dry run.
 const fieldOwner = "fettle-check"
 
-// admit asks the API server whether it would take a health check. Nothing is written: the request says
-// so, and the API server refuses it when an admission webhook can't promise that.
+// admit sends a health check to the API server as a dry run, which writes nothing. The API server refuses it when an
+// admission webhook may have side effects.
 func (s *session) admit(ctx context.Context, d *draft) {
 	u, patch, err := s.application(ctx, d)
 	if err == nil {
@@ -38,9 +38,8 @@ func (s *session) admit(ctx context.Context, d *draft) {
 	d.Admission, d.AdmissionMessage = admission(err, d.Namespace)
 }
 
-// application gives the request that would apply a health check. What exists has its specification replaced: merged,
-// fields that the file no longer has would stay, and might not go with those that it has. What can't be read is applied
-// as if it were new.
+// application returns the request that would apply a health check. The specification of an existing object is replaced,
+// since a merge would keep fields that the file no longer has. An object that can't be read counts as new.
 func (s *session) application(ctx context.Context, d *draft) (*unstructured.Unstructured, client.Patch, error) {
 	old := d.object.DeepCopy()
 	if err := s.cluster.Get(ctx, client.ObjectKeyFromObject(d.object), old); err == nil {
@@ -55,8 +54,7 @@ func (s *session) application(ctx context.Context, d *draft) (*unstructured.Unst
 	return u, client.RawPatch(types.ApplyPatchType, body), err
 }
 
-// replacement is what becomes of an object when another is written in its place. Its labels and annotations stay beside
-// those of the other.
+// replacement returns an object with the specification of another. It has the labels and annotations of both.
 func replacement(old, written *unstructured.Unstructured) *unstructured.Unstructured {
 	u, kept := written.DeepCopy(), old.DeepCopy()
 	u.Object["metadata"] = kept.Object["metadata"]
@@ -69,7 +67,7 @@ func replacement(old, written *unstructured.Unstructured) *unstructured.Unstruct
 	return u
 }
 
-// merged has the entries of both, and those of the second where they differ.
+// merged returns the entries of both maps, with those of the second where keys are equal.
 func merged(a, b map[string]string) map[string]string {
 	all := map[string]string{}
 	maps.Copy(all, a)
@@ -77,8 +75,8 @@ func merged(a, b map[string]string) map[string]string {
 	return all
 }
 
-// admission reads the answer to a dry run. What the person may not do, and a namespace that is yet to
-// be made, say nothing about the health check.
+// admission reads the answer to a dry run. A lack of the user's rights, or a missing namespace, says nothing about the
+// health check.
 func admission(err error, namespace string) (verdict, message string) {
 	switch {
 	case err == nil:
@@ -95,8 +93,7 @@ func admission(err error, namespace string) (verdict, message string) {
 	return notAsked, failureText(err)
 }
 
-// lacksPermission tells a refusal for want of rights from one by an admission plugin, which has the same
-// status.
+// lacksPermission reports whether an error is about RBAC. An admission plugin answers with the same status.
 func lacksPermission(err error) bool {
 	text := err.Error()
 	return strings.Contains(text, "cannot patch resource") || strings.Contains(text, "cannot create resource")

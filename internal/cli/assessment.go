@@ -11,45 +11,45 @@ import (
 	"github.com/fettle-io/fettle/internal/ledger"
 )
 
-// assessment is the facts of one cluster at one instant and what the core decides on them, with what belongs to a target
-// within reach.
+// assessment is the facts of one cluster at one instant, the core's decision on them, and indices of both.
 type assessment struct {
 	at time.Time
-	// key is a workload cluster, and the zero one is the cluster that was read itself.
+	// key is a workload cluster, or zero for the user's own cluster.
 	key ledger.ClusterKey
-	// blocked says why nothing of it can be judged from here, nil when it can. Then witnesses tell what there is to tell.
+	// blocked says why no target can be judged from here, or is nil. If it is set, statusReaders have the known facts.
 	blocked       *Blocked
 	statusReaders []StatusReader
 
 	policies []core.Policy
 	cluster  core.Cluster
 	decision core.Decision
-	// repairDetails are those of fleet.Repairs.
+	// repairDetails are those of cluster.Repairs.
 	repairDetails []ledger.Details
-	// dialectOf gives the dialect of each policy, kindOf the kind of its targets, and reports what was found for it.
+	// dialectOf has the dialect of each policy, kindOf the kind of its targets, and reports its report.
 	dialectOf []Dialect
 	kindOf    []string
 	reports   []core.PolicyReport
 	unread    unreadReasons
-	// foreignWriters are what the controller has written of another controller, by policy.
+	// foreignWriters has the controller's messages about another controller, by policy.
 	foreignWriters map[core.ID]string
 
-	// groups are those of the targets, and parts the targets of each: a Machine and its Node are one.
+	// groups has the group of each target, and groupTargets the targets of each group. A Machine and its Node are one
+	// group.
 	groups       []int
 	groupTargets map[int][]int
-	// verdictsOf are by target, and groupVerdicts by body; both in the order of the policies' age.
+	// verdictsOf is by target, and groupVerdicts by group. Both are in the order of the policies' age.
 	verdictsOf, groupVerdicts map[int][]core.Verdict
-	// What follows is by target.
+	// The following maps are by target.
 	refusalsOf    map[int][]core.Refusal
 	startOf       map[int]core.Start
 	rehearsals    map[int][]core.Start
 	actOf         map[int]core.StepStart
 	advanceOf     map[int]core.Escalation
 	withdrawalsOf map[int][]core.Withdrawal
-	// finishOf is by repair, as running is its repair by body.
+	// finishOf is by repair. running has the repair of each group.
 	finishOf map[int]core.Finish
 	running  map[int]int
-	// byID are the targets.
+	// byID has the targets.
 	byID map[core.ID]int
 }
 
@@ -62,11 +62,11 @@ type observed struct {
 	foreignWriters foreignWriters
 }
 
-// newAssessment decides on observations of one cluster, the ledger and what else was read.
+// newAssessment decides on observations of one cluster, its repairs and the external facts.
 func newAssessment(cluster ledger.ClusterKey, observations []observed, repairDetails map[string]ledger.Details, external *externalFacts, at time.Time) *assessment {
 	w := &assessment{at: at, key: cluster, cluster: core.Cluster{Observed: core.Yes, ClockAgrees: core.Yes}, unread: external.unread, foreignWriters: map[core.ID]string{}}
 	if cluster != (ledger.ClusterKey{}) {
-		w.unread.upgrade = "" // that is about the cluster that was read
+		w.unread.upgrade = "" // it is about the user's own cluster
 	}
 	kinds := map[string]bool{}
 	for i := range observations {
@@ -89,8 +89,8 @@ func newAssessment(cluster ledger.ClusterKey, observations []observed, repairDet
 	return w
 }
 
-// holdByClock holds each policy back by what its own status says of the controller's clock. A status may be old, or forged by
-// who may write it, so it holds back no other policy.
+// holdByClock holds each policy back by the controller's clock in its own status. A status may be old, or forged by a
+// user who may write it, so it holds back no other policy.
 func (w *assessment) holdByClock() {
 	w.cluster.ClockGates = map[core.ID]core.Gate{}
 	for i := range w.policies {
@@ -100,7 +100,7 @@ func (w *assessment) holdByClock() {
 	}
 }
 
-// decide decides anew on the facts.
+// decide decides again on the facts.
 func (w *assessment) decide() {
 	w.decision = core.Decide(w.policies, w.cluster, w.at)
 	for i := range w.decision.Verdicts {
@@ -114,7 +114,7 @@ func (w *assessment) decide() {
 	w.index()
 }
 
-// add appends what one dialect sees. Members are indices into its own targets.
+// add appends an observation of one dialect. Its members are indices of its own targets.
 func (w *assessment) add(o *observed) {
 	first := len(w.cluster.Targets)
 	if o.Observed != core.Yes {
@@ -156,7 +156,7 @@ func (w *assessment) index() {
 	w.refusalsOf = map[int][]core.Refusal{}
 	for _, r := range d.Refusals {
 		if _, hidden := w.hidden(r); hidden {
-			r.Until = time.Time{} // the instant is made up
+			r.Until = time.Time{} // the instant is not real
 		}
 		w.refusalsOf[r.Target] = append(w.refusalsOf[r.Target], r)
 	}
@@ -188,7 +188,7 @@ func (w *assessment) indexActions() {
 	}
 }
 
-// indexRepairs finds the repair under way of each body: the oldest.
+// indexRepairs finds the running repair of each group: the oldest.
 func (w *assessment) indexRepairs() {
 	w.running = map[int]int{}
 	w.byID = make(map[core.ID]int, len(w.cluster.Targets))
@@ -212,19 +212,19 @@ func older(a, b *core.Repair) bool {
 	return cmp.Or(cmp.Compare(a.Sequence, b.Sequence), a.Started.Compare(b.Started), strings.Compare(a.Name, b.Name)) < 0
 }
 
-// repairOf gives the repair under way of a target's body, by its index.
+// repairOf returns the running repair of a target's group, by its index.
 func (w *assessment) repairOf(target int) (int, bool) {
 	repair, under := w.running[w.groups[target]]
 	return repair, under
 }
 
-// isOf tells whether a repair is that of the target itself, and not of another with the same node.
+// isOf reports whether a repair is of the target itself, and not of another with the same node.
 func (w *assessment) isOf(repair, target int) bool {
 	return w.cluster.Repairs[repair].Target == w.cluster.Targets[target].ID
 }
 
-// lead gives the policy that leads what happens to a target's body, and its verdict, which names the target that it is
-// about: that of the repair which runs, else the oldest that finds the body unhealthy.
+// lead returns the leading verdict on a target's group. Its policy is that of the running repair, or else the oldest
+// that finds the group unhealthy. The verdict names its target.
 func (w *assessment) lead(target int) (core.Verdict, bool) {
 	repair, repaired := w.repairOf(target)
 	for _, v := range w.groupVerdicts[w.groups[target]] {
@@ -239,7 +239,7 @@ func (w *assessment) lead(target int) (core.Verdict, bool) {
 	return core.Verdict{}, false
 }
 
-// worst gives the verdict that matters most on a target, of the policies that act if there are any.
+// worst returns the most severe verdict on a target. Dry runs count only without others.
 func (w *assessment) worst(target int) (core.Verdict, bool) {
 	if v, leads := w.lead(target); leads && v.Target == target {
 		return v, true
@@ -258,7 +258,7 @@ func (w *assessment) worst(target int) (core.Verdict, bool) {
 	return verdicts[0], true
 }
 
-// hidden tells why it is not known whether a gate holds: the person may not see what the controller goes by.
+// hidden says why it is not known whether a gate holds: the user may not read a fact that the controller uses.
 func (w *assessment) hidden(r core.Refusal) (why string, is bool) {
 	switch r.Gate { //nolint:exhaustive // the others go by what was read
 	case core.ClusterUpgrading:
@@ -285,7 +285,7 @@ func (w *assessment) isHidden(r core.Refusal) bool {
 	return is
 }
 
-// ladderOf gives the steps by which a policy repairs a target: those of the repair under way, if it leads that.
+// ladderOf returns the steps by which a policy repairs a target: those of the running repair, if the policy leads it.
 func (w *assessment) ladderOf(policy, target int) []core.Step {
 	for i := range w.cluster.Repairs {
 		r := &w.cluster.Repairs[i]
@@ -296,7 +296,7 @@ func (w *assessment) ladderOf(policy, target int) []core.Step {
 	return w.policies[policy].StepsFor(&w.cluster.Targets[target])
 }
 
-// gravity orders verdicts, the gravest first.
+// gravity orders verdicts, the most severe first.
 func gravity(h core.Health) int {
 	switch h {
 	case core.Unhealthy:
@@ -330,8 +330,8 @@ func compareInstants(a, b time.Time) int {
 	return a.Compare(b)
 }
 
-// asOf decides on the same facts at a later instant, as if nothing changed until then, and as if the controller had first seen now
-// what only its memory dates.
+// asOf decides on the same facts at a later instant, as if nothing changed until then. States that only the
+// controller's memory dates begin now.
 func (w *assessment) asOf(at time.Time) *assessment {
 	then := &assessment{
 		at: at, key: w.key, blocked: w.blocked, statusReaders: w.statusReaders, policies: slices.Clone(w.policies), cluster: w.cluster, repairDetails: w.repairDetails,

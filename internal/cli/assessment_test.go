@@ -88,7 +88,7 @@ func (s *scene) check(name string, age time.Duration) *core.Policy {
 	return &s.Policies[len(s.Policies)-1]
 }
 
-// ready gives a machine's node a Ready condition that has changed some time ago.
+// ready sets the Ready condition of a machine's node, which has changed some time ago.
 func (s *scene) ready(machine int, status string, ago time.Duration) {
 	s.Targets[machine].Node.Conditions = []core.Condition{{Type: "Ready", Status: status, Since: noon.Add(-ago)}}
 }
@@ -141,7 +141,7 @@ func header() Header {
 	return Header{APIVersion: APIVersion, At: instant(noon), Controller: controllerOf(lease, "", "fettle-system", noon)}
 }
 
-// printed gives what a page prints.
+// printed returns what a function prints.
 func printed(colours bool, show func(*page)) string {
 	var out bytes.Buffer
 	show(&page{Writer: &out, colours: colours, at: noon})

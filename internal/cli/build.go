@@ -13,10 +13,10 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// nameOf gives an ID as an argument of explain would name it.
+// nameOf returns the name of an ID, as an argument of explain.
 func nameOf(id core.ID) string { return id.Name }
 
-// isIn reports whether something is in a namespace, or in none. An empty namespace is any.
+// isIn reports whether an object is in a namespace, or is cluster-scoped. An empty namespace is any.
 func isIn(id core.ID, namespace string) bool {
 	return namespace == "" || id.Namespace == "" || id.Namespace == namespace
 }
@@ -33,7 +33,7 @@ func ownerOf(id core.ID) *Reference {
 	return &r
 }
 
-// controllerOf says who leads as of an instant.
+// controllerOf says whether a controller leads at an instant.
 func controllerOf(lease *coordinationv1.Lease, unknown, namespace string, at time.Time) *Controller {
 	c := &Controller{Leads: "unknown", Lease: namespace + "/" + leaseName}
 	if lease == nil {
@@ -86,7 +86,8 @@ func (w *assessment) healthCheck(i int) HealthCheck {
 	return h
 }
 
-// hiddenSteps returns why it is not known whether the steps of a policy can be taken, and false where it is known.
+// hiddenSteps says why it is not known whether the steps of a policy can be taken. It reports false where that is
+// known.
 func (w *assessment) hiddenSteps(policy int) (string, bool) {
 	p := &w.policies[policy]
 	for _, step := range slices.Concat(p.Steps, p.FailedSteps) {
@@ -97,7 +98,7 @@ func (w *assessment) hiddenSteps(policy int) (string, bool) {
 	return "", false
 }
 
-// phase says in a word how a policy stands, and nothing when that hangs on what may not be seen.
+// phase returns the phase of a policy in one word. It is empty when it depends on templates that the user may not read.
 func (w *assessment) phase(policy int) string {
 	p := &w.policies[policy]
 	if p.Problem == "" && slices.ContainsFunc(p.Steps, func(s core.Step) bool { _, hidden := w.unread.requests(s); return hidden }) {
@@ -106,7 +107,7 @@ func (w *assessment) phase(policy int) string {
 	return w.dialectOf[policy].Phase(w.reports[policy])
 }
 
-// stopped gives the gate that holds back every repair that a policy would lead.
+// stopped returns the gate that holds back every repair of a policy.
 func (w *assessment) stopped(policy int) (core.Refusal, bool) {
 	p := &w.policies[policy]
 	r, stopped := core.PolicyRefusal(p, w.decision.Tallies[policy])
@@ -129,8 +130,8 @@ func (w *assessment) stopped(policy int) (core.Refusal, bool) {
 	return r, stopped
 }
 
-// inFlight counts the members of a policy that are under repair already: the tally also counts those
-// whose repair is to start.
+// inFlight counts the members of a policy that are under repair already. The tally also counts repairs that are about
+// to start.
 func (w *assessment) inFlight(policy int) int {
 	n := w.decision.Tallies[policy].InFlight
 	for _, s := range w.decision.Starts {
@@ -146,7 +147,7 @@ func (w *assessment) inFlight(policy int) int {
 	return n
 }
 
-// judges tells whether a policy selects anything of a target's body.
+// judges reports whether a policy selects a member of a target's group.
 func (w *assessment) judges(policy, target int) bool {
 	return slices.ContainsFunc(w.groupVerdicts[w.groups[target]], func(v core.Verdict) bool { return v.Policy == policy })
 }
@@ -201,7 +202,7 @@ func (w *assessment) target(i int) Target {
 	return out
 }
 
-// leadOf says who leads what happens to a target's body, nil for nobody.
+// leadOf returns the health check that leads the repair of a target's group, or nil.
 func (w *assessment) leadOf(target int) *Lead {
 	v, leads := w.lead(target)
 	if !leads {
@@ -215,7 +216,7 @@ func (w *assessment) leadOf(target int) *Lead {
 	return l
 }
 
-// verdictText says of a target that is leaving whether it was well.
+// verdictText returns the text of a verdict. For a target that is being deleted it says whether the target was healthy.
 func verdictText(v core.Verdict) string {
 	if v.Health == core.Gone && !v.WasUnhealthy {
 		return "it is being deleted, and was healthy"
@@ -226,7 +227,7 @@ func verdictText(v core.Verdict) string {
 	return v.Text()
 }
 
-// repair tells of a repair, by its index in the fleet.
+// repair returns a repair, by its index in the cluster.
 func (w *assessment) repair(i int) Repair {
 	r := &w.repairDetails[i]
 	out := Repair{
@@ -242,7 +243,7 @@ func (w *assessment) repair(i int) Repair {
 	return out
 }
 
-// buildStatus answers fettle status of a namespace, "" for all. What has no namespace is part of it.
+// buildStatus returns the answer of fettle status for a namespace, or for all. It includes cluster-scoped objects.
 func buildStatus(assessments []*assessment, namespace string, h Header) Status {
 	h.Kind = kindStatus
 	within := func(id core.ID) bool { return isIn(id, namespace) }
@@ -276,14 +277,14 @@ func buildStatus(assessments []*assessment, namespace string, h Header) Status {
 	return s
 }
 
-// notHealthyTarget is a target that is not known to be healthy, with the verdict that matters most.
+// notHealthyTarget is a target that is not known to be healthy, with its most severe verdict.
 type notHealthyTarget struct {
 	in     *assessment
 	target int
 	worst  core.Verdict
 }
 
-// notHealthy gives the targets that some policy does not find healthy, or that are under repair.
+// notHealthy returns the targets that a policy does not find healthy, or that are under repair.
 func notHealthy(assessments []*assessment) []notHealthyTarget {
 	var found []notHealthyTarget
 	for _, w := range assessments {
@@ -297,7 +298,7 @@ func notHealthy(assessments []*assessment) []notHealthyTarget {
 	return found
 }
 
-// sortNotHealthy puts the gravest first, then what ends soonest, then the longest so.
+// sortNotHealthy sorts by severity, then by the next deadline, then by age.
 func sortNotHealthy(found []notHealthyTarget) {
 	slices.SortFunc(found, func(a, b notHealthyTarget) int {
 		return cmp.Or(
@@ -309,7 +310,8 @@ func sortNotHealthy(found []notHealthyTarget) {
 	})
 }
 
-// isNotHealthy tells whether a target is not known to be healthy. Of one that can't be judged from here its own word counts.
+// isNotHealthy reports whether a target is not known to be healthy. A target that can't be judged from here counts as
+// its own conditions say.
 func (w *assessment) isNotHealthy(target int) (core.Verdict, bool) {
 	v, judged := w.worst(target)
 	_, repaired := w.repairOf(target)

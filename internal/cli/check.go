@@ -14,13 +14,13 @@ import (
 	"github.com/fettle-io/fettle/internal/sanitize"
 )
 
-// The exit statuses of fettle check, apart from 0.
+// These are the exit statuses of fettle check, apart from 0.
 const (
 	exitProblems   = 1
 	exitNotChecked = 2
 )
 
-// exitError ends the program with a status. Its text may be empty, when all has been said.
+// exitError ends the program with a status. Its text may be empty, when everything was printed.
 type exitError struct {
 	error
 
@@ -29,7 +29,7 @@ type exitError struct {
 
 func (e exitError) Unwrap() error { return e.error }
 
-// ExitStatus gives the exit status for what a command returned.
+// ExitStatus returns the exit status for the error of a command.
 func ExitStatus(err error) int {
 	var e exitError
 	switch {
@@ -77,7 +77,7 @@ func checkCommand(o Options) *cobra.Command {
 	return cmd
 }
 
-// check judges the files, then asks the cluster, then says what came of it.
+// check judges the files, then reads the cluster, then prints the result.
 func (s *session) check(cmd *cobra.Command, files []string, flags checkOptions) error {
 	s.out, s.err = cmd.OutOrStdout(), cmd.ErrOrStderr()
 	if err := s.validate(); err != nil {
@@ -123,7 +123,7 @@ func (s *session) readAll(stdin io.Reader, files []string) ([]draft, error) {
 	return drafts, errors.Join(errs...)
 }
 
-// review says what can be said of a document by itself.
+// review reviews a document by itself.
 func (s *session) review(d *draft) {
 	if d.object == nil {
 		return
@@ -146,7 +146,7 @@ func (s *session) review(d *draft) {
 	d.Skipped = fmt.Sprintf("it is a %s of %s, which is not a health check that this version of Fettle follows", d.Kind, d.object.GetAPIVersion())
 }
 
-// note keeps a remark, with the line that it is about and the name that may have been meant.
+// note stores a remark, with its line and a suggestion for a misspelled name.
 func (d *draft) note(r Remark) {
 	f := Finding{Line: d.locate(r.Field, r.JSONType), Field: r.Field, Message: r.Text}
 	if len(r.Known) > 0 {
@@ -164,11 +164,11 @@ func (d *draft) note(r Remark) {
 	d.Warnings = append(d.Warnings, f)
 }
 
-// isValid tells whether a document is a health check that the cluster can be asked about.
+// isValid reports whether a document is a health check without problems, so that the cluster can judge it.
 func (d *draft) isValid() bool { return d.object != nil && d.Skipped == "" && len(d.Problems) == 0 }
 
-// judge asks the cluster about all sound health checks together, as if all were applied. It returns what is to be granted
-// to the controller for them.
+// judge judges all valid health checks together, as if all were applied. It returns the rights that the controller
+// lacks for them.
 func (s *session) judge(cmd *cobra.Command, drafts []draft) ([]Grant, error) {
 	if err := s.open(cmd); err != nil {
 		return nil, offlineHint(err)
@@ -203,8 +203,8 @@ func (s *session) judge(cmd *cobra.Command, drafts []draft) ([]Grant, error) {
 	return grants, nil
 }
 
-// setNamespaces gives drafts the namespace that they would be applied to, if their kind has one, and gives the one that all
-// are in.
+// setNamespaces gives drafts of namespaced kinds the namespace that they would be applied to. It returns their
+// common namespace, or an empty one.
 func (s *session) setNamespaces(drafts []draft) string {
 	namespaces := map[string]bool{}
 	for i := range drafts {
@@ -233,7 +233,7 @@ func offlineHint(err error) error {
 	return fmt.Errorf("%w (--offline judges the files alone)", err)
 }
 
-// effects says what each draft does in the world that it is part of, with all others.
+// effects describes the effect of each draft, with all others applied.
 func effects(assessments []*assessment, drafts []*draft) {
 	for _, d := range drafts {
 		w, i, found := policyOf(assessments, d)
@@ -252,7 +252,7 @@ func effects(assessments []*assessment, drafts []*draft) {
 	}
 }
 
-// conclude says what came of a check.
+// conclude returns the result of a check.
 func conclude(drafts []draft, unchecked error, strict bool) CheckResult {
 	r := CheckResult{Header: Header{APIVersion: APIVersion, Kind: kindCheckResult}, Outcome: passed, Documents: []Document{}}
 	found, warned, faults := 0, 0, 0

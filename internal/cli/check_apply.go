@@ -18,7 +18,7 @@ func (s *session) existing(ctx context.Context, d *draft) client.Object {
 	return old
 }
 
-// put puts a draft where it would be: in the place of the stored health check, or beside the others as the youngest.
+// put stores a draft in the place of the existing health check, or as the youngest.
 func (v *view) put(d *draft, existing client.Object) {
 	u := asApplied(d.current(), existing, v.at)
 	for _, p := range v.parts {
@@ -28,8 +28,8 @@ func (v *view) put(d *draft, existing client.Object) {
 	}
 }
 
-// asApplied returns a health check as the cluster would have it, if it were applied at an instant: with the age and the
-// status of the existing one, if there is one, or younger than everything that was read until then.
+// asApplied returns a health check as the cluster would have it after it was applied. It has the age and the status of
+// the existing object. Without one, it is younger than everything that was read.
 func asApplied(u *unstructured.Unstructured, existing client.Object, at time.Time) *unstructured.Unstructured {
 	u = u.DeepCopy()
 	u.SetUID("")

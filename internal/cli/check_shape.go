@@ -12,7 +12,7 @@ type CheckResult struct {
 	Grants []Grant `json:"grants,omitempty"`
 }
 
-// Grant is what an administrator grants so that the controller may use a kind of templates and the kind of its requests.
+// Grant has the rights that the controller lacks to use a kind of templates and the kind of its requests.
 type Grant struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -43,7 +43,7 @@ type PolicyRule struct {
 	Verbs     []string `json:"verbs"`
 }
 
-// The outcomes of a check.
+// These are the outcomes of a check.
 const (
 	passed     = "Passed"
 	problems   = "Problems"
@@ -58,41 +58,41 @@ type Document struct {
 	Kind      string `json:"kind,omitempty"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name,omitempty"`
-	// Skipped says why it was not looked at.
+	// Skipped says why it was not checked.
 	Skipped  string    `json:"skipped,omitempty"`
 	Problems []Finding `json:"problems"`
 	Warnings []Finding `json:"warnings"`
-	// Admission is Accepted, Refused or NotAsked: what the API server said to a dry run.
+	// Admission is Accepted, Refused or NotAsked: the API server's answer to a dry run.
 	Admission        string  `json:"admission,omitempty"`
 	AdmissionMessage string  `json:"admissionMessage,omitempty"`
 	Effect           *Effect `json:"effect,omitempty"`
 }
 
-// Finding is something found in a document.
+// Finding is a problem or a warning about a document.
 type Finding struct {
-	// Line is where in the file, 0 when it is about none.
+	// Line is the line of the file, or 0.
 	Line    int    `json:"line,omitempty"`
 	Field   string `json:"field,omitempty"`
 	Message string `json:"message"`
 }
 
-// Effect is what a health check would do now, were it applied.
+// Effect is what a health check would do now, if it were applied.
 type Effect struct {
 	// Exists is set when it would replace a health check that is there.
 	Exists bool `json:"exists"`
-	// HealthCheck is how it would stand.
+	// HealthCheck is its state.
 	HealthCheck HealthCheck `json:"healthCheck"`
-	// Selected are the first names of what it selects, and ControlPlane how many belong to that.
+	// Selected are the first names of the selected targets. ControlPlane counts those of the control plane.
 	Selected     []string `json:"selected"`
 	ControlPlane int      `json:"controlPlane,omitempty"`
-	// NotHealthy are the first of those that it would not find healthy.
+	// NotHealthy are the first targets that it would not find healthy.
 	NotHealthy []Target `json:"notHealthy"`
 	// RepairsNow are the names that would be repaired at once, in order.
 	RepairsNow []string `json:"repairsNow"`
-	// OthersRepair are those whose repair another health check would lead at once.
+	// OthersRepair are the targets that another health check would have repaired at once.
 	OthersRepair []string  `json:"othersRepair,omitempty"`
 	Overlaps     []Overlap `json:"overlaps,omitempty"`
-	// Unknown is what the answer hangs on and could not be read.
+	// Unknown says which facts the answer needs and could not be read.
 	Unknown []string `json:"unknown,omitempty"`
 }
 
@@ -101,7 +101,7 @@ type Overlap struct {
 	HealthCheck     string `json:"healthCheck"`
 	HealthCheckKind string `json:"healthCheckKind"`
 	Shared          int    `json:"shared"`
-	// Leads is the older one, which leads repairs that both ask for.
+	// Leads is the older one, which leads where both find a target unhealthy.
 	Leads     string `json:"leads"`
 	LeadsKind string `json:"leadsKind"`
 }

@@ -93,7 +93,7 @@ func TestCheckOfFiles(t *testing.T) {
 		"a fraction":                  {swap(t, "40%", "0.4"), 1, []string{"problem, line 12: spec.maxUnhealthy is of the wrong type"}},
 		"a list instead of an object": {swap(t, "selector:\n    matchLabels: {role: worker}", "selector: []"), 1, []string{"problem, line 7: spec.selector is of the wrong type"}},
 		"a text instead of a list":    {swap(t, "  - {type: Ready, status: \"False\", timeout: 300s}\n  - {type: Ready, status: Unknown, timeout: 300s}\n", "    Ready\n"), 1, []string{"spec.unhealthyConditions is of the wrong type"}},
-		"an operator nobody has":      {swap(t, "matchLabels: {role: worker}", "matchExpressions: [{key: a, operator: Near}]"), 1, []string{"spec.selector is not a label selector"}},
+		"an unknown operator":         {swap(t, "matchLabels: {role: worker}", "matchExpressions: [{key: a, operator: Near}]"), 1, []string{"spec.selector is not a label selector"}},
 		"no name":                     {swap(t, "  name: workers\n", ""), 1, []string{"metadata.name is missing"}},
 		"a name that is a number":     {swap(t, "name: workers", "name: 5"), 1, []string{"metadata.name is of the wrong type"}},
 		"another version":             {swap(t, "v1beta1", "v1"), 1, []string{"problem, line 1: apiVersion is"}},
@@ -117,13 +117,13 @@ func TestCheckOfFiles(t *testing.T) {
 		"silence is not listed":      {swap(t, "  - {type: Ready, status: Unknown, timeout: 300s}\n", ""), 0, []string{"falls silent is never found"}},
 		"a condition twice":          {swap(t, "status: Unknown", `status: "False"`), 0, []string{"once more, after [0]; the shorter timeout decides"}},
 		"conditions that contradict": {swap(t, "{type: Ready, status: Unknown, timeout: 300s}", `{type: Ready, status: "True", timeout: 300s}`), 0, []string{"contradict each other", "takes nodes that are Ready for unhealthy"}},
-		"a status nobody has":        {swap(t, "status: Unknown", "status: Maybe"), 0, []string{`is "Maybe"`, "never matches"}},
+		"an unknown status":          {swap(t, "status: Unknown", "status: Maybe"), 0, []string{`is "Maybe"`, "never matches"}},
 		"startup without end":        {good + "  nodeStartupTimeout: \"0\"\n", 0, []string{"warning, line 13", "never joins is never found"}},
 		"a remediation template":     {good + "  remediationTemplate: {apiVersion: a.example/v1, kind: RebootTemplate, name: t}\n", 0, []string{"No problems in 1 health check."}},
 		"half of a template":         {good + "  remediationTemplate: {kind: RebootTemplate, name: t}\n", 1, []string{"problem, line 13: spec.remediationTemplate lacks apiVersion"}},
 		"a template elsewhere":       {good + "  remediationTemplate: {apiVersion: a.example/v1, kind: RebootTemplate, name: t, namespace: elsewhere}\n", 0, []string{"warning, line 13", "namespace is ignored"}},
 		"an outside remediator":      {annotated("machine.openshift.io/remediation-strategy", "external-baremetal"), 0, []string{"warning, line 6", "host.metal3.io/external-remediation", "Failed are deleted"}},
-		"a strategy nobody has":      {annotated("machine.openshift.io/remediation-strategy", "reboot"), 0, []string{"warning, line 6", `"reboot", which means nothing`}},
+		"an unknown strategy":        {annotated("machine.openshift.io/remediation-strategy", "reboot"), 0, []string{"warning, line 6", `"reboot", which means nothing`}},
 		"a strategy and a template":  {annotated("machine.openshift.io/remediation-strategy", "external-baremetal") + "  remediationTemplate: {apiVersion: a.example/v1, kind: RebootTemplate, name: t}\n", 0, []string{"warning, line 6", "is ignored"}},
 		"a pause":                    {annotated("cluster.x-k8s.io/paused", `""`), 0, []string{"warning, line 6", "nothing is repaired until it is removed"}},
 		"an annotation misspelt":     {annotated("fettle.io/max-inflight", `"2"`), 0, []string{"warning, line 6: annotation fettle.io/max-inflight means nothing"}},
@@ -158,8 +158,8 @@ func TestCheckOfWhatCannotBeRead(t *testing.T) {
 	for sentence, args := range map[string][]string{
 		"a file that is not there": {"--offline", missing},
 		"no file":                  {"--offline"},
-		"a flag nobody has":        {"--frobnicate", missing},
-		"a format nobody has":      {"--offline", "-o", "xml", missing},
+		"an unknown flag":          {"--frobnicate", missing},
+		"an unknown format":        {"--offline", "-o", "xml", missing},
 		"a directory":              {"--offline", t.TempDir()},
 	} {
 		if out, status := runCheck(t, args...); status != 2 || out == "" {
@@ -223,7 +223,7 @@ func TestEffects(t *testing.T) {
 	s.check("young", time.Hour)
 	both := s.assessment()
 	other := both.effect(1)
-	text += "One that another leads:\n" + printed(false, func(p *page) { p.effect(&other) })
+	text += "Led by another:\n" + printed(false, func(p *page) { p.effect(&other) })
 	text += "The first alone:\n" + printed(false, func(p *page) { p.effect(&e) })
 	golden(t, "effects.txt", text)
 }

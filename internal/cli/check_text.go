@@ -127,14 +127,14 @@ func (p *page) now(e *Effect) string {
 	return fmt.Sprintf("it repairs nothing; repairs would go on while at most %d are not healthy.", h.MostUnhealthy)
 }
 
-// cantTell tells whether something might be repaired at once, and it is not known whether a gate holds.
+// cantTell reports whether a target might be repaired at once, and every gate that may hold is unknown.
 func cantTell(e *Effect) bool {
 	return slices.ContainsFunc(e.NotHealthy, func(t Target) bool {
 		return len(t.HeldBy) > 0 && !slices.ContainsFunc(t.HeldBy, func(r Refusal) bool { return !r.Unknown })
 	})
 }
 
-// firstOf lists names, and how many more there are.
+// firstOf lists the first names, and the number of the others.
 func firstOf(names []string, total int) string {
 	shown := names[:min(len(names), mostNames)]
 	text := strings.Join(shown, ", ")

@@ -24,21 +24,21 @@ import (
 	"github.com/fettle-io/fettle/internal/ledger"
 )
 
-// pageSize is how many objects are asked for at a time.
+// pageSize is the number of objects in a page of a list.
 const pageSize = 500
 
-// leaseName is the lease that the leading controller holds.
+// leaseName is the lease of the leading controller.
 const leaseName = "fettle"
 
-// scope says where to look.
+// scope is what to read.
 type scope struct {
-	// namespace is the one that the person asks about, "" for all.
+	// namespace is the user's, or empty for all.
 	namespace string
-	// controllerNamespace is the namespace of the controllers, and of the repairs of what has none itself.
+	// controllerNamespace has the controllers, and the repairs of cluster-scoped targets.
 	controllerNamespace string
 }
 
-// view is what was read of a cluster for one question.
+// view is what one command has read of a cluster.
 type view struct {
 	scope
 
@@ -46,48 +46,48 @@ type view struct {
 	// repairDetails of repairs, by namespace/name.
 	repairDetails map[string]ledger.Details
 	external      externalFacts
-	// at is the instant that it is taken to show.
+	// at is the instant of the answer.
 	at    time.Time
 	lease *coordinationv1.Lease
 	// leaseUnknown says why the lease is not known.
 	leaseUnknown string
 	notes        []string
-	// concerns says which workload clusters the question is about.
+	// concerns selects the workload clusters of the question.
 	concerns clusterFilter
 	// followed are all lists that were read.
 	followed []followed
-	// nodesRead are the workload clusters that were asked for their nodes, and reached those of them that have told; unseen is
-	// set when one has not.
+	// nodesRead are the workload clusters whose nodes were read. reached are those with an answer, and nodesUnread is
+	// set when another gave none.
 	nodesRead   map[ledger.ClusterKey]bool
 	reached     map[ledger.ClusterKey]client.WithWatch
 	nodesUnread bool
 }
 
-// followed is a list that was read, in a namespace or all, and at which revision.
+// followed is a list that was read, in a namespace or all, with its revision.
 type followed struct {
 	Source
 
 	namespace, revision string
-	// at is the workload cluster that it was read from, nil for the person's own.
+	// at is the client of the workload cluster that it was read from, or nil for the user's own cluster.
 	at client.WithWatch
 }
 
-// part is what was read through one dialect.
+// part is what one dialect has read.
 type part struct {
 	Dialect
 	Reading
 
 	sources        []Source
 	foreignWriters foreignWriters
-	// unserved are lists that the cluster does not serve, and err is why another could not be read. With either,
-	// nothing is known through this dialect.
+	// unserved are the lists that the cluster does not serve, and err is why another could not be read. With either,
+	// this dialect knows nothing.
 	unserved []schema.GroupResource
 	err      error
 }
 
 func (p *part) complete() bool { return p.err == nil && len(p.unserved) == 0 }
 
-// policies are those of all clusters.
+// policies returns those of all clusters.
 func (p *part) policies(at time.Time) []core.Policy {
 	var policies []core.Policy
 	for _, f := range p.Observe(at) {
@@ -96,8 +96,8 @@ func (p *part) policies(at time.Time) []core.Policy {
 	return policies
 }
 
-// read reads what a question needs: the whole fleet if the person may, since limits hold across namespaces.
-// Whatever the person may not read is told at once.
+// read reads the facts for a question: the whole cluster if the user may, since limits count across namespaces. It
+// returns all missing rights at once.
 func read(ctx context.Context, c client.Client, dialects []Dialect, where scope) (*view, error) {
 	v := &view{
 		scope: where, repairDetails: map[string]ledger.Details{}, external: newExternalFacts(),
@@ -124,7 +124,7 @@ type sharedList struct {
 	of []*part
 }
 
-// sharedLists gives each list once, in an order that suits all dialects: where a list comes last for one of them.
+// sharedLists returns each list once. A list comes as late as any of its dialects needs it.
 func sharedLists(parts []*part) []*sharedList {
 	var lots []*sharedList
 	for _, p := range slices.Backward(parts) {
@@ -141,7 +141,7 @@ func sharedLists(parts []*part) []*sharedList {
 	return lots
 }
 
-// addReader lets another dialect take in the same list.
+// addReader passes the objects of the list to another dialect too.
 func (l *sharedList) addReader(with *part, source Source) {
 	put, drop := l.Put, l.Drop
 	l.of = append(l.of, with)
@@ -155,8 +155,8 @@ func (l *sharedList) addReader(with *part, source Source) {
 	}
 }
 
-// readShared reads one list. A dialect of which the cluster doesn't serve all has no fleet. What is forbidden does not
-// end the reading, so that all of it is told.
+// readShared reads one list. It skips a list whose dialects are all unserved. After a forbidden list it goes on, so
+// that the user sees all missing rights.
 func (v *view) readShared(ctx context.Context, c client.Reader, l *sharedList) {
 	if !slices.ContainsFunc(l.of, func(p *part) bool { return len(p.unserved) == 0 && !failed(p.err) }) {
 		return
@@ -178,10 +178,10 @@ func (v *view) readShared(ctx context.Context, c client.Reader, l *sharedList) {
 	}
 }
 
-// failed tells an error from the want of a permission.
+// failed reports whether an error is anything but a missing right.
 func failed(err error) bool { return err != nil && !isForbidden(err) }
 
-// isForbidden tells whether all that is wrong is the want of permissions.
+// isForbidden reports whether all parts of an error are missing rights.
 func isForbidden(err error) bool {
 	if several, are := err.(interface{ Unwrap() []error }); are {
 		return !slices.ContainsFunc(several.Unwrap(), func(e error) bool { return !isForbidden(e) })
@@ -189,8 +189,8 @@ func isForbidden(err error) bool {
 	return apierrors.IsForbidden(err)
 }
 
-// dropIncomplete drops the dialects that were not read, and says what is not known for that. When none is left, that is an
-// error, unless the cluster just doesn't serve them.
+// dropIncomplete drops the dialects that were not read as a whole, with a note for each. It returns an error when none
+// is left, unless the cluster just doesn't serve them.
 func (v *view) dropIncomplete() error {
 	var errs []error
 	complete := slices.ContainsFunc(v.parts, (*part).complete)
@@ -208,7 +208,7 @@ func (v *view) dropIncomplete() error {
 	return errors.Join(errs...)
 }
 
-// listWide reads a list in all namespaces, or only in the one that the person asks about where more is forbidden.
+// listWide reads a list in all namespaces. If that is forbidden, it reads the user's namespace alone.
 func (v *view) listWide(ctx context.Context, c client.Reader, s Source) error {
 	err := v.list(ctx, c, s, "")
 	if s.Namespaced && v.namespace != "" && apierrors.IsForbidden(err) {
@@ -221,7 +221,7 @@ func ledgerResource() schema.GroupResource {
 	return schema.GroupResource{Group: v1alpha1.GroupVersion.Group, Resource: "repairs"}
 }
 
-// readLedger reads the repairs. Those of nodes are where the controllers are.
+// readLedger reads the repairs. Those of nodes are in the controllers' namespace.
 func (v *view) readLedger(ctx context.Context, c client.Reader) error {
 	err := v.listWide(ctx, c, v.ledger())
 	if apierrors.IsNotFound(err) {
@@ -238,7 +238,7 @@ func (v *view) readLedger(ctx context.Context, c client.Reader) error {
 	return nil
 }
 
-// ledger is the list of repairs, which anybody may have written: what can't be read of one hides no other.
+// ledger is the list of repairs. Any user may have written one, so a Repair that can't be read hides no other.
 func (v *view) ledger() Source {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("RepairList"))
@@ -255,7 +255,7 @@ func (v *view) ledger() Source {
 	}
 }
 
-// list reads one list, which is followed from then on.
+// list reads one list, which the view follows from then on.
 func (v *view) list(ctx context.Context, c client.Reader, s Source, namespace string) error {
 	revision, err := list(ctx, c, s, namespace)
 	if err != nil {
@@ -265,7 +265,7 @@ func (v *view) list(ctx context.Context, c client.Reader, s Source, namespace st
 	return nil
 }
 
-// list reads one list page by page, lets go of each page, and gives the revision.
+// list reads one list page by page, keeps no page, and returns the revision.
 func list(ctx context.Context, c client.Reader, s Source, namespace string) (revision string, err error) {
 	pages := pager.New(func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 		page, _ := s.List.DeepCopyObject().(client.ObjectList)
@@ -285,7 +285,7 @@ func list(ctx context.Context, c client.Reader, s Source, namespace string) (rev
 	return revision, err //nolint:wrapcheck // the caller says what was being read
 }
 
-// sources are the lists that were read.
+// sources returns the lists that were read.
 func (v *view) sources() []Source {
 	sources := make([]Source, len(v.followed))
 	for i := range v.followed {
@@ -294,14 +294,14 @@ func (v *view) sources() []Source {
 	return sources
 }
 
-// reads tells whether targets of a kind were looked for.
+// reads reports whether targets of a kind were read.
 func (v *view) reads(kind string) bool {
 	return slices.ContainsFunc(v.parts, func(p *part) bool {
 		return slices.ContainsFunc(p.Observe(v.at), func(f ClusterObservation) bool { return f.Kind == kind })
 	})
 }
 
-// readLease reads who leads. That it can't be known is an answer.
+// readLease reads the lease of the leader. An unknown leader is an answer too.
 func (v *view) readLease(ctx context.Context, c client.Reader, namespace string) {
 	var lease coordinationv1.Lease
 	err := c.Get(ctx, types.NamespacedName{Namespace: namespace, Name: leaseName}, &lease)
@@ -317,7 +317,7 @@ func (v *view) readLease(ctx context.Context, c client.Reader, namespace string)
 	}
 }
 
-// explainFailure wraps what the API server answered in what the person can do about it.
+// explainFailure adds to an error of the API server what the user can do about it.
 func explainFailure(verb string, s Source, namespace string, err error) error {
 	where := ""
 	switch {
@@ -335,7 +335,7 @@ func explainFailure(verb string, s Source, namespace string, err error) error {
 	return fmt.Errorf("%sing %s%s: %w", strings.TrimSuffix(verb, "e"), s.Resource, where, err)
 }
 
-// roleFor is the role that lets a person read a resource.
+// roleFor returns the ClusterRole that lets a user read a resource.
 func roleFor(r schema.GroupResource) string {
 	if r.Group == clusterv1.GroupVersion.Group {
 		return "fettle-view-cluster-api"
@@ -343,7 +343,7 @@ func roleFor(r schema.GroupResource) string {
 	return "fettle-view"
 }
 
-// named gives the names of the objects of a kind, without reading the rest of them.
+// named returns the names of the objects of a kind, by their metadata alone.
 func named(ctx context.Context, c client.Reader, kind schema.GroupVersionKind, namespace string) ([]types.NamespacedName, error) {
 	var names []types.NamespacedName
 	pages := pager.New(func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {

@@ -20,7 +20,7 @@ import (
 // ClusterAPI is the dialect of Name API's MachineHealthCheck.
 type ClusterAPI struct{}
 
-// Read begins a reading.
+// Read returns an empty reading.
 func (ClusterAPI) Read() Reading {
 	return &clusterAPIReading{reading: capi.NewReading(), unseen: map[ledger.ClusterKey]string{}}
 }
@@ -28,15 +28,15 @@ func (ClusterAPI) Read() Reading {
 // Review reviews a MachineHealthCheck of either version.
 func (ClusterAPI) Review(u *unstructured.Unstructured) ([]Remark, bool) { return capi.Review(u) }
 
-// Phase is nothing: a MachineHealthCheck has none.
+// Phase is empty, since a MachineHealthCheck has none.
 func (ClusterAPI) Phase(core.PolicyReport) string { return "" }
 
-// Current gives a health check in the version that is read.
+// Current returns a health check in the version that Fettle reads.
 func (ClusterAPI) Current(u *unstructured.Unstructured) *unstructured.Unstructured {
 	return capi.Current(u)
 }
 
-// FieldOf gives the path by which a health check has a field that OpenShift's has too.
+// FieldOf returns the path of a field, given the path in OpenShift's kind.
 func (ClusterAPI) FieldOf(u *unstructured.Unstructured, field string) string {
 	return capi.FieldOf(u, field)
 }
@@ -47,7 +47,7 @@ type clusterAPIReading struct {
 	unseen map[ledger.ClusterKey]string
 }
 
-// Sources are health checks, clusters and machines. This is the one place that knows as which types they are decoded.
+// Sources are health checks, clusters and machines, with the types that decode them.
 func (r *clusterAPIReading) Sources() []Source {
 	checks := &unstructured.UnstructuredList{}
 	checks.SetGroupVersionKind(clusterv1.GroupVersion.WithKind("MachineHealthCheckList"))
@@ -75,7 +75,7 @@ func clusterName(f ledger.ClusterKey) types.NamespacedName {
 	return types.NamespacedName{Namespace: f.Namespace, Name: f.Name}
 }
 
-// Observe gives the fleet of each workload cluster.
+// Observe returns an observation of each workload cluster.
 func (r *clusterAPIReading) Observe(at time.Time) []ClusterObservation {
 	var fleets []ClusterObservation
 	for _, cluster := range r.reading.Clusters() {
@@ -90,12 +90,12 @@ func (r *clusterAPIReading) Observe(at time.Time) []ClusterObservation {
 	return fleets
 }
 
-// HasNodes tells whether what is said of a cluster hangs on its nodes.
+// HasNodes reports whether verdicts about a cluster need its nodes.
 func (r *clusterAPIReading) HasNodes(cluster ledger.ClusterKey) bool {
 	return r.reading.HasNodes(clusterName(cluster))
 }
 
-// Nodes gives the source of a cluster's nodes.
+// Nodes returns the source of a cluster's nodes.
 func (r *clusterAPIReading) Nodes(cluster ledger.ClusterKey) Source {
 	store := r.reading.Nodes(clusterName(cluster))
 	return Source{
@@ -110,17 +110,17 @@ func (r *clusterAPIReading) Nodes(cluster ledger.ClusterKey) Source {
 // Unseen notes why the nodes of a cluster can't be read.
 func (r *clusterAPIReading) Unseen(cluster ledger.ClusterKey, why string) { r.unseen[cluster] = why }
 
-// Unmet gives what a health check's selector asks for and a machine lacks.
+// Unmet returns the requirements of a health check's selector that a machine lacks.
 func (r *clusterAPIReading) Unmet(policy, target core.ID) ([]string, bool) {
 	return r.reading.Unmet(policy, target)
 }
 
-// StatusOf gives how a health check stood when its status was last written.
+// StatusOf returns the status that a controller last wrote.
 func (r *clusterAPIReading) StatusOf(check core.ID) WrittenStatus {
 	return WrittenStatus(r.reading.Written(check))
 }
 
-// HealthOf gives what a machine says of its health.
+// HealthOf returns the health in a machine's conditions.
 func (r *clusterAPIReading) HealthOf(target core.ID) (WrittenHealth, bool) {
 	mark := r.reading.Says(target)
 	if mark == nil {
@@ -129,17 +129,17 @@ func (r *clusterAPIReading) HealthOf(target core.ID) (WrittenHealth, bool) {
 	return WrittenHealth{Healthy: mark.Status == string(metav1.ConditionTrue), Reason: mark.Reason, Message: mark.Message, Since: mark.Since}, true
 }
 
-// SkippedBy says by what somebody has taken a machine out of health checking.
+// SkippedBy returns the annotation that takes a machine out of health checking.
 func (r *clusterAPIReading) SkippedBy(target core.ID) (string, bool) {
 	return r.reading.Skipped(target)
 }
 
-// OwnerOf gives the machine set, machine deployment or control plane that owns an object.
+// OwnerOf returns the machine set, machine deployment or control plane that owns an object.
 func (r *clusterAPIReading) OwnerOf(o metav1.Object) (metav1.OwnerReference, bool) {
 	return capi.ControlledBy(o)
 }
 
-// Answer says how the owner of a machine answers to being asked to replace it.
+// Answer returns the answer of a machine's owner to the request to replace it.
 func (r *clusterAPIReading) Answer(target core.ID, annotations map[string]string, owners []*unstructured.Unstructured, at time.Time) (OwnerAnswer, bool) {
 	a, replaced := r.reading.Answer(target, annotations, owners, at)
 	if !replaced {

@@ -324,7 +324,7 @@ func TestClusterScenes(t *testing.T) {
 	}
 }
 
-// TestUpgradesOfTheManagementCluster are no matter of a workload cluster: neither one that is under way, nor one that the person
+// TestUpgradesOfTheManagementCluster are no matter of a workload cluster: neither while one is under way, nor while the user
 // may not see.
 func TestUpgradesOfTheManagementCluster(t *testing.T) {
 	for sentence, change := range map[string]func(*externalFacts){

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// Commands are what a person asks Fettle with.
+// Commands returns the commands for users.
 func Commands(o Options) []*cobra.Command {
 	return sanitizeErrors(statusCommand(o), explainCommand(o), repairCommand(o), checkCommand(o))
 }
@@ -75,7 +75,7 @@ func (s *session) status(limit int) answerFunc {
 	}
 }
 
-// nextOf is when time alone changes something, zero for never.
+// nextOf returns when time alone changes an answer, or zero for never.
 func nextOf(assessments []*assessment) time.Time {
 	var next time.Time
 	for _, w := range assessments {
@@ -119,8 +119,8 @@ func explainCommand(o Options) *cobra.Command {
 	return cmd
 }
 
-// explain answers for a subject. A node may belong to a machine in any namespace, so all are meant unless the person has
-// named one.
+// explain answers for a subject. A node may belong to a machine in any namespace, so explain looks in all of them
+// unless the user has named one.
 func (s *session) explain(cmd *cobra.Command, of subject) error {
 	if of.kind == repairSubject {
 		s.concerns = s.aboutRepair(of.name)
@@ -138,7 +138,7 @@ func (s *session) explain(cmd *cobra.Command, of subject) error {
 	return s.run(cmd.Context(), s.explained(of.kind, of.name, within))
 }
 
-// explained explains a machine or a node. Once found it may go, and that is the last answer.
+// explained explains a machine or a node. If it is deleted after an answer, that is the last answer.
 func (s *session) explained(kind, name, within string) answerFunc {
 	found := false
 	return func(ctx context.Context, v *view, h Header) (answer, error) {
@@ -161,7 +161,7 @@ func (s *session) explained(kind, name, within string) answerFunc {
 	}
 }
 
-// explainedTarget reads what else there is to know of a target.
+// explainedTarget reads the remaining facts about a target.
 func (s *session) explainedTarget(ctx context.Context, v *view, w *assessment, target int) ExplainedTarget {
 	meta := s.metadata(ctx, v, reference(w.cluster.Targets[target].ID))
 	e := w.explainTarget(target, meta, v.unmet)
@@ -173,7 +173,7 @@ func (s *session) explainedTarget(ctx context.Context, v *view, w *assessment, t
 	return e
 }
 
-// earliest is when an answer changes: the instant given, or the first at which an owner may go on.
+// earliest returns when an answer changes: at the given instant, or when an owner may go on.
 func earliest(next time.Time, targets []ExplainedTarget) time.Time {
 	for i := range targets {
 		if targets[i].OwnerAnswer == nil {
@@ -222,8 +222,8 @@ func (s *session) findRepair(assessments []*assessment, name string) (in *assess
 	return nil, 0, false
 }
 
-// metadata reads a target's own object for its finalizers and annotations. Without them the explanation is shorter. Of
-// several kinds of a name, the one is meant that has an object with the target's UID.
+// metadata reads the object of a target for its finalizers and annotations. Without them the explanation is shorter.
+// The kind of the target is the one whose object has the target's UID.
 func (s *session) metadata(ctx context.Context, v *view, id Reference) *metav1.PartialObjectMetadata {
 	for _, kind := range kindsOf(s.cluster, v.sources(), id.Kind) {
 		m := &metav1.PartialObjectMetadata{}
@@ -235,7 +235,7 @@ func (s *session) metadata(ctx context.Context, v *view, id Reference) *metav1.P
 	return nil
 }
 
-// kindsOf finds the kinds of a name among those of the sources, each once.
+// kindsOf returns the kinds of a name among those of the sources, each once.
 func kindsOf(c client.Client, sources []Source, kind string) []schema.GroupVersionKind {
 	var kinds []schema.GroupVersionKind
 	for i := range sources {

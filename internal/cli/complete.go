@@ -37,7 +37,7 @@ func (s *session) completeSubjects(cmd *cobra.Command, args []string, word strin
 	return nil, cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeNames asks the cluster. A cluster that doesn't answer completes nothing.
+// completeNames completes names from the cluster. If the cluster doesn't answer, there are none.
 func (s *session) completeNames(cmd *cobra.Command, word, part string) []string {
 	of, known := subjectOf(word)
 	if !known || s.open(cmd) != nil {
@@ -49,7 +49,8 @@ func (s *session) completeNames(cmd *cobra.Command, word, part string) []string 
 	return withPrefix(here, part)
 }
 
-// withPrefix keeps the names with a prefix. A name that is not fit to be shown would reach the terminal as it is.
+// withPrefix keeps the names with a prefix. It drops names that are unsafe to show, since the terminal gets them as
+// they are.
 func withPrefix(names []string, prefix string) []string {
 	return slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, prefix) || !isShowable(name) })
 }

@@ -25,8 +25,8 @@ import (
 	"github.com/fettle-io/fettle/internal/slim"
 )
 
-// connection holds the flags by which a person says which cluster, as whom, and where in it. They
-// are those of kubectl, from the library that kubectl has them from.
+// connection holds the flags that select the cluster, the user and the namespace. They are kubectl's, from the same
+// library.
 type connection struct {
 	rules     *clientcmd.ClientConfigLoadingRules
 	overrides clientcmd.ConfigOverrides
@@ -55,7 +55,7 @@ func (c *connection) config() clientcmd.ClientConfig {
 	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(c.rules, &c.overrides)
 }
 
-// namespace is the one to look in, "" for all.
+// namespace returns the namespace to look in, or an empty one for all.
 func (c *connection) namespace() (string, error) {
 	if c.all {
 		return "", nil
@@ -67,7 +67,7 @@ func (c *connection) namespace() (string, error) {
 	return namespace, nil
 }
 
-// named tells whether the person has named a namespace on the command line.
+// named reports whether the user has named a namespace on the command line.
 func (c *connection) named(cmd *cobra.Command) bool {
 	return cmd.Flags().Changed("namespace")
 }
@@ -106,8 +106,8 @@ func newScheme() *runtime.Scheme {
 	return s
 }
 
-// newMapper knows the kinds that are always read, so that nobody need ask the cluster for those, and asks it for
-// others, such as remediators'. Of the former, one that it doesn't serve shows as NotFound.
+// newMapper maps the kinds that every command reads without discovery, and uses discovery for others, such as
+// remediators'. If the cluster lacks one of the former, listing it returns NotFound.
 func newMapper(config *rest.Config, transport *http.Client) (meta.RESTMapper, error) {
 	asked, err := apiutil.NewDynamicRESTMapper(config, transport)
 	if err != nil {
@@ -116,8 +116,8 @@ func newMapper(config *rest.Config, transport *http.Client) (meta.RESTMapper, er
 	return meta.FirstHitRESTMapper{MultiRESTMapper: meta.MultiRESTMapper{knownKinds(), asked}}, nil
 }
 
-// knownKinds are without Name API's: the cluster is asked for those, since whoever may not list what it does not serve
-// is told only that.
+// knownKinds lacks Cluster API's kinds, which need discovery. Without it, a user without rights would see Forbidden for
+// kinds that the cluster does not serve.
 func knownKinds() meta.RESTMapper {
 	core, coordination := schema.GroupVersion{Version: "v1"}, schema.GroupVersion{Group: "coordination.k8s.io", Version: "v1"}
 	m := meta.NewDefaultRESTMapper([]schema.GroupVersion{core, coordination, v1alpha1.GroupVersion, v1beta1.GroupVersion, medik8s.GroupVersion})

@@ -1,9 +1,7 @@
-// Package cli is what a person asks Fettle: status, explain, check, repair. It acts on the API as that person. Repair writes one
-// annotation; the others read and never write. What it says of verdicts and gates is what core.Decide says of the same facts,
-// so it can't disagree with the controller about the rules; only what the controller has seen may
-// differ for a moment.
+// Package cli has the commands for users: status, explain, check and repair. They use the API with the user's
+// kubeconfig and rights. Repair writes one annotation, and the others write nothing. Verdicts and gates come from
+// core.Decide, so the rules are those of the controller. The controller may have seen other facts for a moment.
 //
-// Reading (cluster.go, follow.go), asking (world.go), answering (shape.go and its builders, pure) and
-// printing (the files ending in _text.go, pure) are apart. A further API of health checks is one more
-// Dialect.
+// The steps are apart: reading (cluster.go, follow.go), deciding (assessment.go), answers (shape.go and its builders,
+// pure) and printing (the files ending in _text.go, pure). Another API of health checks is one more Dialect.
 package cli

@@ -16,15 +16,15 @@ import (
 	kyaml "sigs.k8s.io/yaml"
 )
 
-// draft is one document of a file: as an object, and as a tree that knows its lines.
+// draft is one document of a file: as an object, and as a tree with line numbers.
 type draft struct {
 	Document
 
 	object *unstructured.Unstructured
-	// dialect is that of the health check; nil for whatever else it is.
+	// dialect is that of the health check, or nil for any other document.
 	dialect Dialect
 	tree    *yaml.Node
-	// offset is the number of lines above what the tree was read from.
+	// offset is the number of lines above the tree.
 	offset int
 }
 
@@ -44,7 +44,7 @@ func readFile(name string, stdin io.Reader) ([]byte, error) {
 	return text, nil
 }
 
-// readDrafts reads the documents of a file. One that is not YAML is a draft with a problem.
+// readDrafts reads the documents of a file. A document that is not YAML becomes a draft with a problem.
 func readDrafts(file string, text []byte) []draft {
 	var drafts []draft
 	text = bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))
@@ -67,8 +67,8 @@ func isSeparator(line string) bool {
 	return dashed && (rest == "" || strings.HasPrefix(strings.TrimLeft(rest, " \t"), "#"))
 }
 
-// readDocument reads one document, which begins after so many lines of its file. An empty one is none,
-// and a List is its items.
+// readDocument reads one document, which begins after offset lines of its file. An empty document has no drafts, and a
+// List has one for each item.
 func readDocument(file, text string, offset int) []draft {
 	d := draft{Document: newDocument(file, offset+1), offset: offset}
 	var tree yaml.Node
@@ -102,10 +102,10 @@ func newDocument(file string, line int) Document {
 	return Document{File: file, Line: line, Problems: []Finding{}, Warnings: []Finding{}}
 }
 
-// normalise gives numbers the types that the API server gives them: int64 where they are whole.
+// normalise converts numbers to the types of the API server: int64 for whole numbers.
 func normalise(u *unstructured.Unstructured) {
 	if body, err := json.Marshal(u.Object); err == nil {
-		_ = u.UnmarshalJSON(body) // without a kind it is left as it is, and said so later
+		_ = u.UnmarshalJSON(body) // without a kind it stays as it is, and review says so
 	}
 }
 
@@ -114,7 +114,7 @@ func (d *draft) setObject(u *unstructured.Unstructured) {
 	d.Kind, d.Namespace, d.Name = u.GetKind(), u.GetNamespace(), u.GetName()
 }
 
-// items gives the items of a List, as kubectl prints several objects.
+// items returns the items of a List, as kubectl prints several objects.
 func (d *draft) items(u *unstructured.Unstructured) ([]draft, bool) {
 	list, has := u.Object["items"].([]any)
 	if u.GetKind() != "List" || !has {
@@ -165,10 +165,10 @@ func (d *draft) broken(err error, document string) draft {
 	return *d
 }
 
-// misaligned finds a list whose entries don't begin below each other, which parsers blame on a line far above.
+// misaligned finds a list whose entries have different indentations. Parsers blame a line far above.
 func misaligned(document string) (Finding, bool) {
 	lines := strings.Split(document, "\n")
-	first := -1 // the first entry of the list that is looked at
+	first := -1 // the first entry of the present list
 	for i, line := range lines {
 		text := strings.TrimLeft(line, " ")
 		switch indent := len(line) - len(text); {
@@ -188,8 +188,8 @@ func misaligned(document string) (Finding, bool) {
 
 func indentOf(line string) int { return len(line) - len(strings.TrimLeft(line, " ")) }
 
-// locate gives the line of a field, or of the deepest part of its path that is there. Of several that a
-// path without an index may mean, it takes the first with a value of the JSON type.
+// locate returns the line of a field, or of the deepest part of its path that exists. A path without an index may match
+// several values; locate takes the first of the JSON type.
 func (d *draft) locate(path, jsonType string) int {
 	line := d.Line
 	if d.tree != nil && path != "" {
@@ -200,7 +200,7 @@ func (d *draft) locate(path, jsonType string) int {
 	return line
 }
 
-// segments splits a path. The key of an annotation is one segment, whatever is in it.
+// segments splits a path. The key of an annotation is one segment, with its dots.
 func segments(path string) []string {
 	const annotations = "metadata.annotations."
 	if key, is := strings.CutPrefix(path, annotations); is {
@@ -223,7 +223,7 @@ func descend(n *yaml.Node, path []string, jsonType string) int {
 	return 0
 }
 
-// descendField finds a field. Where the end of the path is missing, its line is that of the name.
+// descendField finds a field. Where the end of the path is missing, it returns the line of the field's name.
 func descendField(n *yaml.Node, path []string, jsonType string) int {
 	name, value := child(n, path[0])
 	if value == nil {
@@ -254,7 +254,7 @@ func descendElements(n *yaml.Node, path []string, jsonType string) int {
 	return 0
 }
 
-// child gives the name and the value of a field.
+// child returns the name and the value of a field.
 func child(n *yaml.Node, name string) (key, value *yaml.Node) {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		if n.Content[i].Value == name {
@@ -286,5 +286,5 @@ func typeOf(n *yaml.Node) string {
 	return "string"
 }
 
-// oldBooleans are the words, unquoted, that kubectl's YAML takes for booleans and the newer one doesn't.
+// oldBooleans are the unquoted words that are booleans for kubectl's YAML parser, and strings for newer ones.
 var oldBooleans = [...]string{"y", "yes", "on", "n", "no", "off"}

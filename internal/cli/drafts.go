@@ -10,7 +10,7 @@ import (
 
 // What differs among dialects about a health check that is yet to be applied.
 
-// policyOf finds the policy that a draft would be.
+// policyOf returns the policy of a draft.
 func policyOf(assessments []*assessment, d *draft) (in *assessment, policy int, found bool) {
 	for _, w := range assessments {
 		i := slices.IndexFunc(w.policies, func(p core.Policy) bool {
@@ -23,7 +23,7 @@ func policyOf(assessments []*assessment, d *draft) (in *assessment, policy int, 
 	return nil, 0, false
 }
 
-// current gives a draft in the version that its dialect reads.
+// current returns a draft in the version that its dialect reads.
 func (d *draft) current() *unstructured.Unstructured {
 	if versions, has := d.dialect.(interface {
 		Current(u *unstructured.Unstructured) *unstructured.Unstructured
@@ -33,7 +33,7 @@ func (d *draft) current() *unstructured.Unstructured {
 	return d.object
 }
 
-// fieldOf gives the path by which a draft has a field.
+// fieldOf returns the path of a field in a draft.
 func (d *draft) fieldOf(field string) string {
 	if names, has := d.dialect.(interface {
 		FieldOf(u *unstructured.Unstructured, field string) string

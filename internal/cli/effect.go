@@ -8,10 +8,10 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// mostNames is how many names a person is shown of what a health check selects.
+// mostNames bounds the names of selected targets that are shown.
 const mostNames = 10
 
-// effect says what a policy does in a world that it is part of.
+// effect describes the effect of a policy.
 func (w *assessment) effect(policy int) Effect {
 	p := &w.policies[policy]
 	e := Effect{HealthCheck: w.healthCheck(policy), Selected: []string{}, NotHealthy: []Target{}, RepairsNow: []string{}}
@@ -48,8 +48,8 @@ func (w *assessment) effect(policy int) Effect {
 	return e
 }
 
-// effectUnjudged tells of what a policy would select and can't be judged from here, whatever was written of one that it
-// would replace.
+// effectUnjudged describes a policy whose targets can't be judged from here. It ignores the status of a health check
+// that the draft would replace.
 func (w *assessment) effectUnjudged(policy int, e *Effect) {
 	h := &e.HealthCheck
 	h.Total, h.Healthy = len(w.policies[policy].Members), 0
@@ -63,8 +63,8 @@ func (w *assessment) effectUnjudged(policy int, e *Effect) {
 	}
 }
 
-// overlaps finds the other policies that select some of the same targets. Verdicts come in the order
-// of age, so the first of two is the one that leads.
+// overlaps returns the other policies that select some of the same targets. Verdicts are ordered by the age of their
+// policies, so the first of two leads.
 func (w *assessment) overlaps(policy int) []Overlap {
 	shared, older := map[int]int{}, map[int]bool{}
 	for _, m := range w.policies[policy].Members {
@@ -95,7 +95,7 @@ func (w *assessment) overlaps(policy int) []Overlap {
 	return found
 }
 
-// clusterWarnings are warnings that only the cluster can give.
+// clusterWarnings returns the warnings that need the cluster.
 func (w *assessment) clusterWarnings(policy int, e Effect) []Finding {
 	var doubts []Finding
 	warn := func(format string, args ...any) {
@@ -126,7 +126,7 @@ func (w *assessment) clusterWarnings(policy int, e Effect) []Finding {
 	return doubts
 }
 
-// limitWarnings says that a share of what is selected is so small, or so large, that nothing is ever repaired.
+// limitWarnings warns of a percentage that is so small, or so large, that nothing is ever repaired.
 func limitWarnings(s *core.ShortCircuit, h *HealthCheck) []Finding {
 	kind := strings.ToLower(h.TargetKind)
 	most, least := s.MaxUnhealthy, s.MinHealthy
@@ -146,8 +146,8 @@ func limitWarnings(s *core.ShortCircuit, h *HealthCheck) []Finding {
 	return nil
 }
 
-// templateWarnings are the steps that can't be taken as the cluster is. What may not be read is no doubt: the check says
-// elsewhere that it is not known.
+// templateWarnings returns the steps that can't be taken now. It leaves out steps whose templates the user may not
+// read, which are among the unknown facts.
 func (w *assessment) templateWarnings(policy int) []Finding {
 	var doubts []Finding
 	steps := w.policies[policy].Steps
@@ -160,7 +160,7 @@ func (w *assessment) templateWarnings(policy int) []Finding {
 	return doubts
 }
 
-// unknowns are what it hangs on that the person may not see.
+// unknowns returns the reasons why facts are unknown that the effect depends on.
 func (w *assessment) unknowns(policy int) []string {
 	p := &w.policies[policy]
 	var whys []string

@@ -11,11 +11,11 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// mostEarlier is how many finished repairs of a pool are shown.
+// mostEarlier bounds the finished repairs of a pool that are shown.
 const mostEarlier = 5
 
-// find gives the targets that a person means by a machine's or node's name, in a namespace or in all. Of a node and its
-// machine both are meant, unless only one of them is selected by a health check.
+// find returns the targets of a machine's or node's name, in a namespace or in all. A node name matches the node and
+// its machine, unless health checks select only one of them.
 func (w *assessment) find(kind, name, namespace string) []int {
 	var found []int
 	for i := range w.cluster.Targets {
@@ -47,10 +47,10 @@ func (w *assessment) unknownNode(name, within string, v *view) string {
 	return strings.Join(slices.DeleteFunc(texts, func(text string) bool { return text == "" }), " ")
 }
 
-// unmet finds what the selector of a policy asks for and a target lacks.
+// unmet returns the requirements of a policy's selector that a target lacks.
 type unmet func(policy, target core.ID) ([]string, bool)
 
-// explainTarget answers for one target. The metadata is that of its own object, nil when it is not known.
+// explainTarget explains one target. The metadata is that of its own object, or nil.
 func (w *assessment) explainTarget(i int, meta *metav1.PartialObjectMetadata, lacks unmet) ExplainedTarget {
 	t := &w.cluster.Targets[i]
 	e := ExplainedTarget{Target: w.target(i), Next: w.nextOf(i)}
@@ -68,7 +68,7 @@ func (w *assessment) explainTarget(i int, meta *metav1.PartialObjectMetadata, la
 	return e
 }
 
-// earlier gives the finished repairs of a target, and of others that its owner has made.
+// earlier returns the finished repairs of a target, and of other targets of its owner.
 func (w *assessment) earlier(t *core.Target) []Repair {
 	var found []int
 	for i := range w.cluster.Repairs {
@@ -88,7 +88,7 @@ func (w *assessment) earlier(t *core.Target) []Repair {
 	return repairs
 }
 
-// nearest names the health check whose selector a target misses by least.
+// nearest names the health check whose selector misses a target by the fewest requirements.
 func (w *assessment) nearest(target core.ID, lacks unmet) string {
 	if text := w.nearestOf(target, lacks); text != "" {
 		return text
@@ -110,7 +110,7 @@ func (w *assessment) nearestOf(target core.ID, lacks unmet) string {
 	return fmt.Sprintf("The nearest is %s, whose selector also asks for %s.", name, strings.Join(best, " and "))
 }
 
-// explainRepair answers for one repair, by its index in the fleet.
+// explainRepair explains one repair, by its index in the cluster.
 func (w *assessment) explainRepair(i int, meta *metav1.PartialObjectMetadata) RepairExplanation {
 	r := &w.cluster.Repairs[i]
 	e := RepairExplanation{Repair: w.repair(i)}
@@ -137,7 +137,7 @@ func (w *assessment) explainRepair(i int, meta *metav1.PartialObjectMetadata) Re
 	return e
 }
 
-// adviceOnKept says what to do about objects that finalizers keep after the repair has ended, and is empty without any.
+// adviceOnKept says what to do about objects that finalizers keep after the end of a repair. It is empty without any.
 func adviceOnKept(requests []Request) string {
 	if !slices.ContainsFunc(requests, func(r Request) bool { return r.KeptBy != "" }) {
 		return ""
@@ -170,7 +170,7 @@ func judgedNow(r *core.Repair) string {
 	return "explain " + kindWord(r.Target) + "/" + r.Target.Name + " says how it is judged now."
 }
 
-// waitsFor say what a running repair waits for, and what a person can do about that.
+// waitsFor says what a running repair waits for, and what a user can do about it.
 func (w *assessment) waitsFor(target int, t *ExplainedTarget) (waits []string, advice string) {
 	for _, r := range w.held(target) {
 		text := r.Text()

@@ -8,6 +8,7 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
+// These bound the lists in the explanation of a health check.
 const (
 	// mostMembers, mostRunning and mostEarlier bound what is listed of a health check.
 	mostMembers, mostRunning = 20, 20
@@ -15,7 +16,7 @@ const (
 	mostNamed = 5
 )
 
-// explainCheck answers for a health check, by its index.
+// explainCheck explains a health check, by its index.
 func (w *assessment) explainCheck(policy int) HealthCheckExplanation {
 	h := w.healthCheck(policy)
 	e := HealthCheckExplanation{
@@ -35,10 +36,11 @@ func (w *assessment) explainCheck(policy int) HealthCheckExplanation {
 	return e
 }
 
-// groupOf returns the group of a dialect's health checks.
+// groupOf returns the API group of a dialect's health checks.
 func groupOf(d Dialect) string { return d.Read().Sources()[0].Resource.Group }
 
-// counts returns how many verdicts of a policy there are of each kind. Where nothing can be judged from here, what was written last is told.
+// counts returns the number of verdicts of each kind. Where no target can be judged from here, it returns the numbers
+// that a controller wrote last.
 func (w *assessment) counts(policy int, h *HealthCheck) Counts {
 	c := Counts{Healthy: h.Healthy, Behind: w.decision.Tallies[policy].AwaitingReplacement}
 	if w.blocked != nil {
@@ -66,7 +68,7 @@ func (w *assessment) counts(policy int, h *HealthCheck) Counts {
 	return c
 }
 
-// listMembers lists the gravest of what a health check does not find healthy, as this health check finds them.
+// listMembers lists the most severe targets that a health check does not find healthy, with its own verdicts.
 func (w *assessment) listMembers(policy int, e *HealthCheckExplanation) {
 	found := slices.DeleteFunc(w.judgedBy(policy), func(a notHealthyTarget) bool { _, ails := w.isNotHealthy(a.target); return !ails })
 	sortNotHealthy(found)
@@ -80,8 +82,8 @@ func (w *assessment) listMembers(policy int, e *HealthCheckExplanation) {
 	}
 }
 
-// judgedBy returns the targets of a policy, each with its verdict, that it finds unhealthy, may find so, or that are under
-// repair.
+// judgedBy returns the targets of a policy that it does not find healthy, or that are under repair, with their
+// verdicts.
 func (w *assessment) judgedBy(policy int) []notHealthyTarget {
 	var found []notHealthyTarget
 	for _, v := range w.decision.Verdicts {
@@ -116,7 +118,7 @@ func (w *assessment) listRepairs(policy int, e *HealthCheckExplanation) {
 	}
 }
 
-// listKept lists the oldest of the objects that a policy asked by, that finalizers keep, and that are about nothing that exists.
+// listKept lists the oldest requests of a policy that finalizers keep, and whose targets are gone.
 func (w *assessment) listKept(policy int, e *HealthCheckExplanation) {
 	var kept []*core.Request
 	for i := range w.cluster.Requests {
@@ -171,7 +173,7 @@ func (s *Sharing) add(name string, ledByIt, ledHere bool) {
 	}
 }
 
-// groupsOf returns the bodies of what a policy selects, each once, in the order of its verdicts.
+// groupsOf returns the groups of a policy's targets, each once, in the order of its verdicts.
 func (w *assessment) groupsOf(policy int) []int {
 	var bodies []int
 	seen := map[int]bool{}
@@ -184,7 +186,7 @@ func (w *assessment) groupsOf(policy int) []int {
 	return bodies
 }
 
-// nextOfCheck says what comes next for a health check.
+// nextOfCheck says what happens next for a health check.
 func (w *assessment) nextOfCheck(policy int, h *HealthCheck) Next {
 	switch {
 	case w.blocked != nil:
@@ -220,7 +222,7 @@ func (w *assessment) idle(policy int, h *HealthCheck, c Counts) string {
 	return fmt.Sprintf("Of its %s %d %s unhealthy: %s.", count(h.Total, strings.ToLower(h.TargetKind)), c.Unhealthy, are(c.Unhealthy), strings.Join(parts, "; "))
 }
 
-// holdReasons count what keeps the unhealthy targets of a policy from being repaired now.
+// holdReasons counts the reasons why unhealthy targets of a policy are not being repaired now.
 func (w *assessment) holdReasons(policy int) []string {
 	var words []string
 	counts := map[string]int{}

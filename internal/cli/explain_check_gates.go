@@ -10,7 +10,7 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// gatesOf returns how gates stand for a policy: its standing gates, and the others that hold back what it selects.
+// gatesOf returns the states of a policy's own gates, and of the others that hold back its targets.
 func (w *assessment) gatesOf(policy int) []GateState {
 	gates := w.policyGates(policy)
 	for _, v := range w.decision.Verdicts {
@@ -29,7 +29,7 @@ func (w *assessment) gatesOf(policy int) []GateState {
 	return gates
 }
 
-// addRefusal takes in that a gate holds back a target.
+// addRefusal adds a refusal to the states of gates.
 func (w *assessment) addRefusal(gates []GateState, policy int, r core.Refusal) []GateState {
 	var of *Reference
 	if r.Policy != policy {
@@ -57,7 +57,7 @@ func (w *assessment) addRefusal(gates []GateState, policy int, r core.Refusal) [
 	return gates
 }
 
-// closeGate says that a gate is closed, or that it can't be told from here.
+// closeGate marks a gate as closed, or as unknown.
 func (w *assessment) closeGate(g *GateState, r core.Refusal) {
 	g.State, g.Message, g.Until = gateClosed, w.textOf(r), instant(r.Until)
 	if why, hidden := w.hidden(r); hidden {
@@ -65,7 +65,7 @@ func (w *assessment) closeGate(g *GateState, r core.Refusal) {
 	}
 }
 
-// policyGates returns the gates that a policy has whatever it selects, and those of its settings.
+// policyGates returns the gates that don't depend on a target.
 func (w *assessment) policyGates(policy int) []GateState {
 	p := &w.policies[policy]
 	gates := []GateState{
@@ -76,13 +76,13 @@ func (w *assessment) policyGates(policy int) []GateState {
 	if p.DryRun {
 		gates = append(gates, GateState{Gate: "DryRun", State: gateClosed, Message: "it is a dry run, so it decides and repairs nothing; remove its annotation " + annotation.DryRun + " to have it repair"})
 	}
-	if p.Unparsable { // nothing that it selects is counted
+	if p.Unparsable { // its targets are not counted
 		return gates
 	}
 	return append(append(gates, w.limitGates(policy)...), w.externalGates(policy)...)
 }
 
-// limitGates returns the gates that count.
+// limitGates returns the gates with numbers.
 func (w *assessment) limitGates(policy int) []GateState {
 	p, t := &w.policies[policy], w.decision.Tallies[policy]
 	gates := []GateState{shortCircuitState(p, t)}
@@ -103,7 +103,7 @@ func (w *assessment) limitGates(policy int) []GateState {
 	return gates
 }
 
-// shortCircuitState says how the short circuit of a policy stands.
+// shortCircuitState returns the state of a policy's short circuit.
 func shortCircuitState(p *core.Policy, t core.Tally) GateState {
 	if t.Permitted {
 		return closedIf(false, core.Refusal{Gate: core.TooManyUnhealthy}, restrictionText(p, t))
@@ -112,19 +112,19 @@ func shortCircuitState(p *core.Policy, t core.Tally) GateState {
 	return closedIf(true, r, "")
 }
 
-// restrictionText says up to when the short circuit lets repairs go on.
+// restrictionText says up to which number of unhealthy targets the short circuit allows repairs.
 func restrictionText(p *core.Policy, t core.Tally) string {
 	text := fmt.Sprintf("%d of %d are not healthy, and repairs go on up to %d", t.Unhealthy(), t.Counted(), t.MaxUnhealthy)
 	if p.ShortCircuit.Range != nil {
 		text = fmt.Sprintf("%d of %d are not healthy, and repairs go on from %d to %d", t.Unhealthy(), t.Counted(), p.ShortCircuit.Range.From, p.ShortCircuit.Range.To)
 	}
 	if t.Waits != "" {
-		text += "; " + t.Waits // some of them may be replaced, and count no longer
+		text += "; " + t.Waits // replaced targets count no longer
 	}
 	return text
 }
 
-// externalGates are about upgrades, templates and quorum, for policies that have to do with them.
+// externalGates returns the gates of upgrades, templates and quorum, for policies that have them.
 func (w *assessment) externalGates(policy int) []GateState {
 	p := &w.policies[policy]
 	var gates []GateState
@@ -151,7 +151,7 @@ func (w *assessment) externalGates(policy int) []GateState {
 	return gates
 }
 
-// upgradeRefusal is what holds back policies that wait for upgrades, unless no upgrade is under way.
+// upgradeRefusal returns the refusal of a policy that waits for upgrades.
 func (w *assessment) upgradeRefusal(p *core.Policy) core.Refusal {
 	return core.Refusal{
 		Gate: core.ClusterUpgrading, Fact: w.cluster.Upgrading, Why: w.cluster.UpgradingWhy, Advice: p.Advice[core.ClusterUpgrading],
@@ -172,7 +172,7 @@ func (w *assessment) templateState(policy int) GateState {
 	return closedIf(false, core.Refusal{Gate: core.TemplateUnusable}, "")
 }
 
-// closedIf returns a gate that refuses or is open; then the text says what it is about.
+// closedIf returns a closed gate with the text of a refusal, or an open gate with another text.
 func closedIf(closed bool, r core.Refusal, text string) GateState {
 	if !closed {
 		return GateState{Gate: r.Gate.String(), State: gateOpen, Message: text}

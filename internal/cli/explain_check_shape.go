@@ -2,7 +2,7 @@ package cli
 
 import "time"
 
-// The states of a gate.
+// These are the states of a gate.
 const (
 	gateOpen    = "Open"
 	gateClosed  = "Closed"
@@ -14,49 +14,49 @@ type HealthCheckExplanation struct {
 	Header
 
 	HealthCheck HealthCheck `json:"healthCheck"`
-	// Group is that of its API, which tells kinds of the same name apart.
+	// Group is the API group, which distinguishes kinds of the same name.
 	Group string `json:"group"`
-	// Counts are of what it selects, by its own verdicts.
+	// Counts are the numbers of its own verdicts.
 	Counts Counts `json:"counts"`
-	// NotHealthy are some of what it does not find healthy, the gravest first, each with the verdict of this health check;
+	// NotHealthy are some targets that it does not find healthy, the most severe first, each with its own verdict.
 	// Omitted counts the others.
 	NotHealthy []Target `json:"notHealthy"`
 	Omitted    int      `json:"notHealthyOmitted,omitempty"`
-	// Gates are what may hold back repairs, and how each stands.
+	// Gates are the gates that may hold back repairs, with their states.
 	Gates []GateState `json:"gates"`
-	// Running are repairs that it leads, and Ended the last that ended, of which Retained are kept.
+	// Running are repairs that it leads. Ended are the last that ended, of which Retained are kept.
 	Running        []Repair `json:"repairsUnderWay"`
 	RunningOmitted int      `json:"repairsUnderWayOmitted,omitempty"`
 	Ended          []Repair `json:"endedRepairs"`
 	Retained       int      `json:"endedRepairsKept"`
-	// Kept are remediation objects that Fettle has withdrawn, whose nodes or machines are gone, and that finalizers keep.
-	// KeptOmitted counts the others.
+	// Kept are withdrawn remediation objects that finalizers keep, and whose nodes or machines are gone. KeptOmitted
+	// counts the others.
 	Kept        []Request `json:"keptRequests,omitempty"`
 	KeptOmitted int       `json:"keptRequestsOmitted,omitempty"`
-	// Shared are the other health checks that select some of the same.
+	// Shared are the other health checks that select some of the same targets.
 	Shared []Sharing `json:"sharedWith,omitempty"`
-	// Idle says why nothing happens now; empty when something does.
+	// Idle says why nothing happens now. It is empty when a repair is due.
 	Idle string `json:"idle,omitempty"`
 	Next Next   `json:"next"`
 }
 
-// Counts say how many targets a health check finds how.
+// Counts has the number of targets by verdict.
 type Counts struct {
 	Healthy   int `json:"healthy"`
 	Unhealthy int `json:"unhealthy"`
 	Suspect   int `json:"suspect"`
 	Unknown   int `json:"unknown"`
 	Gone      int `json:"gone"`
-	// Behind are targets that are gone and whose replacements have not come. They count against the limits.
+	// Behind counts targets that are gone and not replaced yet. They count against the limits.
 	Behind int `json:"awaitingReplacement,omitempty"`
 }
 
-// GateState is how a gate stands for a health check.
+// GateState is the state of a gate for a health check.
 type GateState struct {
 	Gate string `json:"gate"`
-	// HealthCheck is set for the gate of another health check that selects the same.
+	// HealthCheck is set for the gate of another health check that selects the same target.
 	HealthCheck *Reference `json:"healthCheck,omitempty"`
-	// State is Open, Closed, or Unknown: then Message says why.
+	// State is Open, Closed or Unknown. For Unknown, Message says why.
 	State   string     `json:"state"`
 	Message string     `json:"message,omitempty"`
 	Until   *time.Time `json:"until,omitempty"`
@@ -65,16 +65,16 @@ type GateState struct {
 	Names []string `json:"names,omitempty"`
 }
 
-// Sharing is another health check that selects some of the same.
+// Sharing is another health check that selects some of the same targets.
 type Sharing struct {
 	HealthCheck Reference `json:"healthCheck"`
 	DryRun      bool      `json:"dryRun,omitempty"`
-	// Older is set when the other is the older, which leads where both find a target unhealthy.
+	// Older is set when the other is older. The older one leads where both find a target unhealthy.
 	Older bool `json:"older,omitempty"`
-	// Count is how many nodes and machines both select, and Names are some of them.
+	// Count is the number of nodes and machines that both select, and Names are some of them.
 	Count int      `json:"count"`
 	Names []string `json:"names"`
-	// LedByIt and LedHere count how many of them the other leads now, and how many this health check leads.
+	// LedByIt counts the groups that the other leads now, and LedHere those of this health check.
 	LedByIt int `json:"ledByIt"`
 	LedHere int `json:"ledHere"`
 }

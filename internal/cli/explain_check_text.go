@@ -33,7 +33,7 @@ func (p *page) checkExplanation(e *HealthCheckExplanation) {
 	p.notes(e.Notes)
 }
 
-// selects says how many it selects, and how they are.
+// selects returns the number of selected targets, and their verdicts.
 func selects(e *HealthCheckExplanation) string {
 	var parts []string
 	c := e.Counts
@@ -75,7 +75,7 @@ func (p *page) members(e *HealthCheckExplanation) {
 	p.left(e.Omitted, strings.ToLower(e.NotHealthy[0].Kind))
 }
 
-// left says how many were left out.
+// left prints how many rows were left out.
 func (p *page) left(n int, word string) {
 	if n > 0 {
 		p.printf("… and %s more (fettle status --limit 0 shows all)\n", count(n, word))
@@ -124,7 +124,7 @@ func stateIn(state string) colour {
 	return green
 }
 
-// someOf lists names of which there are more.
+// someOf lists some of the names.
 func someOf(names []string, n int) string {
 	text := strings.Join(names, ", ")
 	if n > len(names) {
@@ -150,7 +150,7 @@ func (p *page) underWay(e *HealthCheckExplanation) {
 	p.left(e.RunningOmitted, "repair")
 }
 
-// kept prints the objects that outlast what they are about. The status lists their nodes until they are gone.
+// kept prints the objects that outlast their targets. The status lists their nodes until the objects are gone.
 func (p *page) kept(e *HealthCheckExplanation) {
 	if len(e.Kept) == 0 {
 		return
@@ -165,7 +165,7 @@ func (p *page) kept(e *HealthCheckExplanation) {
 	p.item("The status lists their %ss as under remediation until they are gone. %s", kind, keptAdvice)
 }
 
-// stepText says which step is under way, for ladders that are worth it.
+// stepText returns the step under way, for repairs with several steps.
 func stepText(r *Repair) string {
 	switch step := stepOf(r); step {
 	case "":
@@ -210,7 +210,7 @@ func (p *page) shared(shared []Sharing) {
 	}
 }
 
-// comingUp says what comes next, in words that may begin with a name.
+// comingUp prints what happens next, for a text that may begin with a name.
 func (p *page) comingUp(n Next) string {
 	text := strings.TrimSuffix(n.Text, ".") + "."
 	switch {

@@ -9,7 +9,7 @@ import (
 	"github.com/fettle-io/fettle/internal/sanitize"
 )
 
-// field prints a line of what something is. Without a value it prints none.
+// field prints a line with a name and a value. Without a value it prints nothing.
 func (p *page) field(name, value string) {
 	if value != "" {
 		p.printf("%-14s %s\n", name, value)
@@ -44,7 +44,7 @@ func (p *page) explanation(e *Explanation) {
 	p.notes(e.Notes)
 }
 
-// mixed tells whether health checks of several kinds have to do with what is explained.
+// mixed reports whether the explanation names health checks of several kinds.
 func (e *Explanation) mixed() bool {
 	kinds := map[string]bool{}
 	for i := range e.Targets {
@@ -61,7 +61,7 @@ func (e *Explanation) mixed() bool {
 	return len(kinds) > 1
 }
 
-// leaderless says first what nobody may overlook, and leader says last what is as expected.
+// leaderless prints first that no controller leads. leader prints last that one does.
 func (p *page) leaderless(c *Controller) {
 	if c != nil && c.Leads == "no" {
 		p.controller(c)
@@ -108,14 +108,14 @@ func (p *page) target(t *ExplainedTarget) {
 	p.item("%s", p.upcoming(t.Next))
 }
 
-// led says who leads, when that is about the other target with the same node.
+// led prints the health check that leads, if it leads the repair of the other target of the node.
 func (p *page) led(l *Lead) {
 	if l != nil && l.Of != nil {
 		p.field("Led by", fmt.Sprintf("%s %s, which has %s %s repaired instead", l.HealthCheck.Kind, qualified(l.HealthCheck), strings.ToLower(l.Of.Kind), qualified(*l.Of)))
 	}
 }
 
-// marks say what people have said of a node.
+// marks prints the labels and annotations of a node that users have set.
 func (p *page) marks(t *ExplainedTarget) {
 	if t.Excluded {
 		p.field("Excluded", "from repairs, by a label on its node")
@@ -165,7 +165,7 @@ func finalizersText(finalizers []string) string {
 	return ", waiting for finalizers " + sanitize.Line(sanitize.MaxPart, strings.Join(finalizers, ", "))
 }
 
-// role says what a verdict has to do with what happens.
+// role says whether a verdict's health check leads.
 func (p *page) role(v *Verdict, t *ExplainedTarget) string {
 	switch {
 	case v.DryRun:
@@ -249,7 +249,7 @@ func (p *page) upcoming(n Next) string {
 	return "At " + p.when(n.At) + " " + inSentence(n.Text)
 }
 
-// inSentence lets a sentence go on within another.
+// inSentence makes the first letter of a sentence small.
 func inSentence(text string) string { return strings.ToLower(text[:1]) + text[1:] }
 
 // repairExplanation prints the answer to explain repair/NAME.

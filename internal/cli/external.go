@@ -24,26 +24,26 @@ import (
 	"github.com/fettle-io/fettle/internal/remedy/template"
 )
 
-// externalFacts are the facts that no dialect tells: what remediators have been asked for, whose the leases of nodes
-// are, and whether the cluster is being upgraded. What could not be read is not known, and why is kept.
+// externalFacts are the facts that come from no dialect: remediation requests, node leases, and upgrades of the
+// cluster. A fact that could not be read is unknown, with the reason.
 type externalFacts struct {
 	templates *template.Reading
 	leases    *lease.Reading
-	// versions tell of each ClusterVersion, by its name, whether it progresses.
+	// versions has, by the name of each ClusterVersion, whether it progresses.
 	versions map[string]bool
-	// openshift tells whether the cluster serves ClusterVersions.
+	// openshift is Yes if the cluster serves ClusterVersions.
 	openshift core.Tri
-	// leasesRead and versionsRead are set once that was tried.
+	// leasesRead and versionsRead are set after the attempt.
 	leasesRead, versionsRead bool
 	unread                   unreadReasons
 }
 
-// unreadReasons says why facts are not known that the controller may know; each is empty when they are.
+// unreadReasons say why facts are unknown here that the controller may know. An empty reason means that they are known.
 type unreadReasons struct {
 	leases, upgrade string
 	// quorum is by the UID of the target.
 	quorum map[string]string
-	// requests tells it of a step's template, and of what was made from it.
+	// requests returns the reason for a step's template and its requests.
 	requests func(core.Step) (string, bool)
 }
 
@@ -53,7 +53,7 @@ func newExternalFacts() externalFacts {
 	return s
 }
 
-// needs gives the policies, and the running repairs, for which facts are needed.
+// needs returns the policies, and the running repairs, that need facts.
 func (v *view) needs() ([]core.Policy, []core.Repair) {
 	var policies []core.Policy
 	for _, p := range v.parts {
@@ -66,7 +66,7 @@ func (v *view) needs() ([]core.Policy, []core.Repair) {
 	return policies, repairs
 }
 
-// needsMore tells whether something has come that asks for facts which were not read.
+// needsMore reports whether a policy or a repair needs facts that were not read.
 func (v *view) needsMore() bool {
 	policies, repairs := v.needs()
 	return len(v.external.templates.Needs(policies, repairs)) > 0 || v.needsLeases(policies) || v.needsVersions(policies)
@@ -76,12 +76,12 @@ func (v *view) needsLeases(policies []core.Policy) bool {
 	return !v.external.leasesRead && slices.ContainsFunc(policies, func(p core.Policy) bool { return p.Holder != "" })
 }
 
-// needsVersions: whether the cluster is OpenShift also tells how its quorum is kept.
+// needsVersions reports whether ClusterVersions must be read. They also say whether OpenShift's guard keeps quorum.
 func (v *view) needsVersions(policies []core.Policy) bool {
 	return !v.external.versionsRead && len(policies) > 0
 }
 
-// readExternal reads the surroundings that are needed and were not read. It never fails: what can't be read is not known.
+// readExternal reads the facts that are needed and were not read. It never fails: a fact that can't be read is unknown.
 func (v *view) readExternal(ctx context.Context, c client.Client) {
 	policies, repairs := v.needs()
 	for _, gvk := range v.external.templates.Needs(policies, repairs) {
@@ -95,7 +95,7 @@ func (v *view) readExternal(ctx context.Context, c client.Client) {
 	}
 }
 
-// readKind reads a kind of templates, or of what is made from them.
+// readKind reads a kind of templates or of requests.
 func (v *view) readKind(ctx context.Context, c client.Client, gvk schema.GroupVersionKind) {
 	templates := v.external.templates
 	mapping, err := c.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version)
@@ -119,7 +119,7 @@ func (v *view) readKind(ctx context.Context, c client.Client, gvk schema.GroupVe
 
 func isUnserved(err error) bool { return meta.IsNoMatchError(err) || apierrors.IsNotFound(err) }
 
-// nameOfKey splits namespace/name, or the name of what has no namespace.
+// nameOfKey splits namespace/name, or returns a cluster-scoped name.
 func nameOfKey(key string) types.NamespacedName {
 	if namespace, name, both := strings.Cut(key, "/"); both {
 		return types.NamespacedName{Namespace: namespace, Name: name}
@@ -139,7 +139,7 @@ func unstructuredSource(gvk schema.GroupVersionKind, resource schema.GroupResour
 	}
 }
 
-// whyUnread says in a few words why something could not be read.
+// whyUnread says why a list could not be read.
 func whyUnread(what string, err error) string {
 	if apierrors.IsForbidden(err) {
 		return "you may not list " + what
@@ -185,12 +185,12 @@ func (v *view) dropVersion(name string) { delete(v.external.versions, name) }
 // hiddenHolder is who holds a lease that the person may not see: somebody, as long as it is not known that it is nobody.
 const hiddenHolder = "a holder that you may not see"
 
-// addTo adds the surroundings to what was observed of a cluster. Leases and ClusterVersions are those of the cluster that was read.
+// addTo adds the facts to a cluster. Leases and ClusterVersions are those of the user's own cluster.
 func (s *externalFacts) addTo(policies []core.Policy, cluster *core.Cluster, of ledger.ClusterKey, at time.Time) {
 	s.templates.Cluster = template.ClusterKey(of)
 	s.templates.AddFacts(policies, cluster)
 	if of != (ledger.ClusterKey{}) {
-		return // its Name tells of upgrades
+		return // its Cluster object tells of upgrades
 	}
 	s.leases.AddFacts(cluster, at)
 	if s.unread.leases != "" {
@@ -208,11 +208,11 @@ func (s *externalFacts) addTo(policies []core.Policy, cluster *core.Cluster, of 
 	}
 }
 
-// forever is longer than anybody looks ahead.
+// forever is longer than any question looks ahead.
 const forever = 100 * 365 * 24 * time.Hour
 
-// readQuorum asks whether quorum survives the loss of those members of the control plane that may be repaired. It
-// tells whether there were any.
+// readQuorum checks whether quorum survives without each control plane member that may be repaired. It reports whether
+// there are any.
 func (v *view) readQuorum(ctx context.Context, c client.Reader, w *assessment) bool {
 	openshift := v.external.openshift
 	if w.key != (ledger.ClusterKey{}) {
@@ -239,14 +239,14 @@ func (v *view) readQuorum(ctx context.Context, c client.Reader, w *assessment) b
 	return asked
 }
 
-// isLeftToOwner tells whether all that would happen to a target is that its owner is asked to replace it, who minds quorum.
+// isLeftToOwner reports whether the owner of a target decides in every step. Owners mind quorum themselves.
 func (w *assessment) isLeftToOwner(target int) bool {
 	return !slices.ContainsFunc(w.verdictsOf[target], func(v core.Verdict) bool {
 		return slices.ContainsFunc(w.ladderOf(v.Policy, target), func(s core.Step) bool { return !s.Nature.Effect().OwnerDecides })
 	})
 }
 
-// whyUnsure says why quorum is not known: what is missing is the person's permission, or the answer.
+// whyUnsure says why quorum is unknown: the user lacks a right, or the API server did not answer.
 func whyUnsure(err error) string {
 	var status apierrors.APIStatus
 	if apierrors.IsForbidden(err) && errors.As(err, &status) {
@@ -256,10 +256,10 @@ func whyUnsure(err error) string {
 	return failureText(err)
 }
 
-// mostIgnored bounds the ignored Repairs that are named. A person who may write in one namespace can make very many.
+// mostIgnored bounds the ignored Repairs that are named. A user who may write in one namespace can create very many.
 const mostIgnored = 10
 
-// allNotes are sentences about what could not be known.
+// allNotes returns sentences about unknown facts.
 func (v *view) allNotes() []string {
 	notes := slices.Clone(v.notes)
 	policies, _ := v.needs()
@@ -295,7 +295,7 @@ func (v *view) allNotes() []string {
 
 func waitsForUpgrades(p core.Policy) bool { return p.WaitsForUpgrades }
 
-// notesOnRepairs are sentences about Repairs that can't be read, or are ignored.
+// notesOnRepairs returns sentences about Repairs that can't be read, or are ignored.
 func (v *view) notesOnRepairs() []string {
 	var notes []string
 	ignored := 0
@@ -317,8 +317,8 @@ func (v *view) notesOnRepairs() []string {
 	return notes
 }
 
-// ignored says why nothing follows from a Repair of a name, in a namespace or in any. It is empty when there is no such
-// Repair that is ignored.
+// ignored says why the controller ignores a Repair of a name, in a namespace or in any. The text is empty when there is
+// no ignored Repair of that name.
 func (v *view) ignored(namespace, name string) string {
 	for _, k := range slices.Sorted(maps.Keys(v.repairDetails)) {
 		home, called, _ := strings.Cut(k, "/")

@@ -10,12 +10,12 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// matches reports whether a person means a health check of a group, in a namespace or in all.
+// matches reports whether the user means a health check of a group, in a namespace or in all.
 func (o subject) matches(check core.ID, group, namespace string) bool {
 	return strings.EqualFold(check.Kind, o.kind) && check.Name == o.name && isIn(check, namespace) && (o.group == "" || o.group == group)
 }
 
-// aboutCheck is about the clusters that have a health check of a name.
+// aboutCheck selects the clusters that have a health check of a name.
 func (s *session) aboutCheck(of subject) clusterFilter {
 	return func(_ *view, f *ClusterObservation) bool {
 		return s.chosen.allows(f.Cluster) && slices.ContainsFunc(f.Policies, func(p core.Policy) bool {
@@ -24,15 +24,14 @@ func (s *session) aboutCheck(of subject) clusterFilter {
 	}
 }
 
-// foundCheck is where a health check was found; its world is nil where none was.
+// foundCheck is a health check that was found. Its assessment is nil if none was.
 type foundCheck struct {
 	*assessment
 
 	policy int
 }
 
-// findCheck finds the health check that a person means. Those of several APIs or namespaces are to be told apart by the
-// person.
+// findCheck finds the health check that the user means. If there are several, the error says how to name one.
 func (s *session) findCheck(assessments []*assessment, of subject) (foundCheck, error) {
 	var found []foundCheck
 	var ways []string
@@ -54,7 +53,7 @@ func (s *session) findCheck(assessments []*assessment, of subject) (foundCheck, 
 	return foundCheck{}, ambiguous(of.kind, of.name, ways)
 }
 
-// explainedCheck explains a health check. Once found it may go, and that is the last answer.
+// explainedCheck explains a health check. If it is deleted after an answer, that is the last answer.
 func (s *session) explainedCheck(of subject) answerFunc {
 	found := false
 	return func(ctx context.Context, v *view, h Header) (answer, error) {
@@ -82,7 +81,7 @@ func (s *session) explainedCheck(of subject) answerFunc {
 	}
 }
 
-// noCheck says that there is no such health check, and what could not be read.
+// noCheck says that there is no such health check, and which facts could not be read.
 func (s *session) noCheck(ctx context.Context, v *view, of subject) error {
 	err := s.notFound(ctx, of)
 	if len(v.notes) > 0 {

@@ -13,14 +13,14 @@ import (
 )
 
 const (
-	// collectFor is how long changes are collected before an answer is given: they come in swarms.
+	// collectFor is how long changes are collected before the next answer, since they come in bursts.
 	collectFor = 200 * time.Millisecond
 	// The pauses before the cluster is read again after that has failed.
 	firstRetry, longestRetry = time.Second, 30 * time.Second
 )
 
-// follow answers whenever the answer changes. It reads once, and then what watches tell; when a watch
-// ends, which the API server does every few minutes, or a ladder names kinds that were not read, it reads anew.
+// follow prints each new answer. It reads once, and then watches. It reads again when a watch ends, which the API
+// server does every few minutes, or when a step names kinds that were not read.
 func (s *session) follow(ctx context.Context, ask answerFunc) error {
 	pause, shown := firstRetry, ""
 	for first := true; ctx.Err() == nil; first = false {
@@ -43,7 +43,7 @@ func (s *session) follow(ctx context.Context, ask answerFunc) error {
 	return nil
 }
 
-// ignoreEnd drops the error of what a signal has interrupted.
+// ignoreEnd drops the error of a call that a signal has interrupted.
 func ignoreEnd(ctx context.Context, err error) error {
 	if ctx.Err() == nil {
 		return err
@@ -51,7 +51,7 @@ func ignoreEnd(ctx context.Context, err error) error {
 	return nil
 }
 
-// followOn answers until a watch ends, or the question does.
+// followOn prints answers until a watch ends, or the answer is final.
 func (s *session) followOn(ctx context.Context, v *view, ask answerFunc, shown *string) (bool, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -84,7 +84,7 @@ func (s *session) followOn(ctx context.Context, v *view, ask answerFunc, shown *
 	}
 }
 
-// until gives how long it is to an instant, and a time that doesn't come for the zero one.
+// until returns the time to an instant. For the zero instant it returns a time that never passes.
 func (s *session) until(at time.Time) time.Duration {
 	if at.IsZero() {
 		return 1 << 62
@@ -92,14 +92,14 @@ func (s *session) until(at time.Time) time.Duration {
 	return max(0, at.Sub(s.Now()))
 }
 
-// change is what a watch tells; of is the source that it watches.
+// change is an event of a watch. of is the source that is watched.
 type change struct {
 	of    *Source
 	event watch.Event
 	open  bool
 }
 
-// watch watches everything that was read, from where it was read.
+// watch watches every list that was read, from its revision on.
 func (v *view) watch(ctx context.Context, c client.WithWatch) (<-chan change, error) {
 	changes := make(chan change)
 	for i := range v.followed {
@@ -133,8 +133,7 @@ func forward(ctx context.Context, source *Source, w watch.Interface, changes cha
 	}
 }
 
-// await takes in changes until one can change the answer, or the time is up. It is false when a watch
-// has ended.
+// await applies changes until one can change the answer, or the time is up. It returns false when a watch has ended.
 func (v *view) await(ctx context.Context, changes <-chan change, within time.Duration) bool {
 	timer := time.NewTimer(within)
 	defer timer.Stop()
@@ -155,7 +154,7 @@ func (v *view) await(ctx context.Context, changes <-chan change, within time.Dur
 	}
 }
 
-// apply takes in a change and tells whether it can change an answer.
+// apply stores a change, and reports whether it can change an answer.
 func (c change) apply() bool {
 	o, ok := c.event.Object.(client.Object)
 	if !ok {
@@ -172,7 +171,7 @@ func (c change) apply() bool {
 	return false
 }
 
-// key is namespace/name, or the name of what has no namespace.
+// key returns namespace/name, or the name of a cluster-scoped object.
 func key(o client.Object) string {
 	if o.GetNamespace() == "" {
 		return o.GetName()

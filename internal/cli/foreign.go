@@ -10,8 +10,8 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// foreignOn returns the first request about a target that Fettle did not make, though a policy that acts would make the same.
-// It is nil when there is none.
+// foreignOn returns the first request about a target that Fettle did not create, and that stands in the way of a
+// policy's own request. It returns nil if there is none. Dry runs don't count.
 func (w *assessment) foreignOn(target int) *core.Request {
 	for _, q := range w.requestsOn(target) {
 		if !q.Own && !q.Answers && !q.Leaving && w.wouldAsk(q, target) {
@@ -21,7 +21,7 @@ func (w *assessment) foreignOn(target int) *core.Request {
 	return nil
 }
 
-// wouldAsk reports whether a policy that acts would ask by the same request.
+// wouldAsk reports whether a policy, dry runs apart, would create the same request.
 func (w *assessment) wouldAsk(q *core.Request, target int) bool {
 	return slices.ContainsFunc(w.verdictsOf[target], func(v core.Verdict) bool {
 		p := &w.policies[v.Policy]
@@ -32,7 +32,7 @@ func (w *assessment) wouldAsk(q *core.Request, target int) bool {
 	})
 }
 
-// deletion is the command that deletes a request.
+// deletion returns the command that deletes a request.
 func deletion(q *core.Request) string {
 	kind := q.ID.Kind
 	if version, err := schema.ParseGroupVersion(q.APIVersion); err == nil && version.Group != "" {
@@ -41,12 +41,12 @@ func deletion(q *core.Request) string {
 	return "kubectl delete " + kind + " " + q.ID.Name + inNamespace(q.ID.Namespace)
 }
 
-// nextOfForeign says what follows from a request that Fettle did not make, for a target that is not well.
+// nextOfForeign says what follows from a request that Fettle did not create, for an unhealthy target.
 func nextOfForeign(q *core.Request) string {
 	return fmt.Sprintf("Fettle did not make %s, and makes no other request while it exists. If it is left over from an earlier fault: %s", q.ID, deletion(q))
 }
 
-// nextOfHealthy is for a target that is well.
+// nextOfHealthy says what happens next to a healthy target.
 func (w *assessment) nextOfHealthy(target int) Next {
 	if q := w.foreignOn(target); q != nil {
 		return Next{Text: fmt.Sprintf("It is healthy. %s exists, which Fettle did not make and does not delete; while it exists, Fettle makes no other request. "+
@@ -55,11 +55,11 @@ func (w *assessment) nextOfHealthy(target int) Next {
 	return Next{Text: "Nothing: it is healthy."}
 }
 
-// mostLeftOver bounds the requests that are named in notes.
+// mostLeftOver bounds the requests that notes name.
 const mostLeftOver = 10
 
-// notesOnLeftOver are sentences about requests for targets that are well, which are not withdrawn: Fettle did not make them. They are
-// the requests of a namespace, or all for "".
+// notesOnLeftOver returns sentences about requests for healthy targets that stay, since Fettle did not create them. It
+// looks in a namespace, or in all.
 func (w *assessment) notesOnLeftOver(namespace string) []string {
 	var notes []string
 	left := 0

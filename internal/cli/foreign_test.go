@@ -10,7 +10,7 @@ import (
 	"github.com/fettle-io/fettle/internal/ledger"
 )
 
-// machineScene has machines that a remediator is asked for, and an object for the first of them that Fettle did not make.
+// machineScene has machines whose steps ask a remediator, and an object for the first of them that Fettle did not make.
 func machineScene(t *testing.T) *nodeScene {
 	t.Helper()
 	s := newNodeScene(t)

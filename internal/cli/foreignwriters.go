@@ -6,17 +6,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// soleController is the type of the condition that is False, for this reason, while another controller writes the status.
+// soleController is the type of the condition that is False while another controller writes the status.
+// anotherController is its reason.
 const (
 	soleController    = "SoleController"
 	anotherController = "AnotherController"
 )
 
-// foreignWriters are what a controller has written of health checks that another controller writes too, by their UIDs. Conditions of all
-// APIs have the fields that are read here.
+// foreignWriters has the messages about other controllers that write the status of health checks, by their UIDs. The
+// conditions of all APIs have the fields that are read here.
 type foreignWriters map[string]string
 
-// watch returns the sources with the first, which is that of the health checks, taken in here too.
+// watch wraps the first source, the health checks, to read their conditions too.
 func (r foreignWriters) watch(sources []Source) []Source {
 	put := sources[0].Put
 	sources[0].Put = func(o client.Object) bool {
@@ -26,7 +27,7 @@ func (r foreignWriters) watch(sources []Source) []Source {
 	return sources
 }
 
-// put takes in a health check, and reports whether what is said of another controller has changed.
+// put reads the conditions of a health check, and reports whether the message has changed.
 func (r foreignWriters) put(o client.Object) bool {
 	u, ok := o.(*unstructured.Unstructured)
 	if !ok {
@@ -42,7 +43,8 @@ func (r foreignWriters) put(o client.Object) bool {
 	return was != message
 }
 
-// foreignWriterIn returns the message of the condition that is False while another controller writes the status, empty without one.
+// foreignWriterIn returns the message of the condition that is False while another controller writes the status. It is
+// empty without one.
 func foreignWriterIn(u *unstructured.Unstructured) string {
 	conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
 	for _, item := range conditions {

@@ -8,7 +8,7 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// textOf says why a target is held back. Of a back-off it also says after how many failures nothing more is repaired.
+// textOf returns the text of a refusal. For a back-off it adds after how many failures Fettle gives up.
 func (w *assessment) textOf(r core.Refusal) string {
 	n := w.policies[r.Policy].Backoff.GiveUpAfter
 	switch {
@@ -20,13 +20,13 @@ func (w *assessment) textOf(r core.Refusal) string {
 	return fmt.Sprintf("%s; the pool is given up after %d in a row", r.Text(), n)
 }
 
-// refusalsBy returns the refusals of a policy's own gates that hold back anything in earnest.
+// refusalsBy returns the refusals of a policy's own gates, dry runs apart.
 func (w *assessment) refusalsBy(policy int) []core.Refusal {
 	return slices.DeleteFunc(slices.Clone(w.decision.Refusals), func(r core.Refusal) bool { return r.Policy != policy || r.DryRun })
 }
 
-// resumption returns the commands by which a person has repairs resumed that were given up, as sentences that follow
-// another. It is empty where none of the refusals is for that.
+// resumption returns the commands that resume repairs that were given up, as sentences to append. It is empty if none
+// of the refusals needs one.
 func (w *assessment) resumption(refusals []core.Refusal) string {
 	text, seen := "", map[int]bool{}
 	for _, r := range refusals {

@@ -11,22 +11,22 @@ import (
 	"github.com/fettle-io/fettle/internal/ledger"
 )
 
-// isRepairOf reports whether a repair is of a machine or a node that a person means by its name, in a namespace or in all.
+// isRepairOf reports whether a repair is of a machine or a node of a name, in a namespace or in all.
 func isRepairOf(r *core.Repair, kind, name, namespace string) bool {
 	here := namespace == "" || r.Target.Namespace == "" || r.Target.Namespace == namespace
 	named := strings.EqualFold(r.Target.Kind, kind) && r.Target.Name == name
 	return here && (named || (kind == nodeSubject && r.Node == name))
 }
 
-// foundRepair is where a repair was found; its world is nil where none was.
+// foundRepair is a repair that was found. Its assessment is nil if none was.
 type foundRepair struct {
 	*assessment
 
 	repair int
 }
 
-// repairOfGone finds the repair that explains what is gone: its running repair, or else the last that ended. The person tells
-// the repairs of several clusters apart.
+// repairOfGone finds the repair that explains a target that is gone: the running one, or the last that ended. If
+// several clusters have one, the error says how to name one.
 func (s *session) repairOfGone(assessments []*assessment, kind, name, within string) (foundRepair, error) {
 	var found []foundRepair
 	var ways []string
@@ -45,7 +45,7 @@ func (s *session) repairOfGone(assessments []*assessment, kind, name, within str
 	return foundRepair{}, ambiguous(kind, name, ways)
 }
 
-// lastRepair returns the index of the last repair of a name, -1 for none.
+// lastRepair returns the index of the last repair of a name, or -1.
 func (w *assessment) lastRepair(kind, name, within string) int {
 	last := -1
 	for i := range w.cluster.Repairs {
@@ -57,12 +57,12 @@ func (w *assessment) lastRepair(kind, name, within string) int {
 	return last
 }
 
-// later reports whether a repair comes before another as an explanation: it runs, or it ended later.
+// later reports whether a repair explains more than another: it runs, or it ended later.
 func later(a, b *core.Repair) bool {
 	return cmp.Or(compareInstants(a.Ended, b.Ended), a.Started.Compare(b.Started)) > 0
 }
 
-// goneText says that a repair is told in the place of what is gone.
+// goneText says that the answer is about the repair of a target that is gone.
 func goneText(kind, name string, r *core.Repair) string {
 	if r.Running() {
 		return fmt.Sprintf("There is no %s %s any more. Its repair is under way:", kind, name)
@@ -70,7 +70,7 @@ func goneText(kind, name string, r *core.Repair) string {
 	return fmt.Sprintf("There is no %s %s any more. This is its last repair:", kind, name)
 }
 
-// underWayOfGone describes the step under way of a repair whose target is gone. Nothing is due for it any more.
+// underWayOfGone describes the step under way of a repair whose target is gone. No further step follows.
 func (w *assessment) underWayOfGone(repair int, s *Step) {
 	r := &w.cluster.Repairs[repair]
 	step := &r.Steps[len(r.Tried)]
@@ -93,7 +93,7 @@ func (w *assessment) underWayOfGone(repair int, s *Step) {
 	}
 }
 
-// hiddenStep returns why it is not known what was asked in the step under way of a repair, and false where it is known.
+// hiddenStep says why the request of a repair's step under way is not known. It reports false where it is known.
 func (w *assessment) hiddenStep(r *core.Repair) (string, bool) {
 	if len(r.Tried) >= len(r.Steps) || !r.Steps[len(r.Tried)].Nature.Effect().NeedsWithdrawal {
 		return "", false
@@ -101,7 +101,7 @@ func (w *assessment) hiddenStep(r *core.Repair) (string, bool) {
 	return w.unread.requests(r.Steps[len(r.Tried)])
 }
 
-// nextOfGone says what comes next for a running repair whose target is gone.
+// nextOfGone says what happens next for a running repair whose target is gone.
 func (w *assessment) nextOfGone(repair int) Next {
 	r := &w.cluster.Repairs[repair]
 	kind := kindWord(r.Target)
@@ -125,8 +125,8 @@ func (w *assessment) nextOfGone(repair int) Next {
 	return Next{Text: text}
 }
 
-// explainedGone answers where there is no target of a name: by a node that is no target, or by the last repair of what is
-// gone. Before says that there was one in an earlier answer.
+// explainedGone answers for a name without a target: by a node that is no target, or by the last repair. Before is set
+// if an earlier answer had the target.
 func (s *session) explainedGone(ctx context.Context, v *view, assessments []*assessment, e *Explanation, before bool) (answer, error) {
 	kind, name, within := e.Subject.Kind, e.Subject.Name, e.Subject.Namespace
 	result := answer{value: e, header: &e.Header, nextAt: nextOf(assessments), people: func(p *page) { p.explanation(e) }}
@@ -156,7 +156,7 @@ func (s *session) explainedGone(ctx context.Context, v *view, assessments []*ass
 	return result, nil
 }
 
-// repairExplained reads what else there is to know of a repair.
+// repairExplained reads the remaining facts about a repair.
 func (s *session) repairExplained(ctx context.Context, v *view, of foundRepair) *RepairExplanation {
 	r := &of.cluster.Repairs[of.repair]
 	e := of.explainRepair(of.repair, s.metadata(ctx, v, reference(r.Target)))
@@ -167,7 +167,7 @@ func (s *session) repairExplained(ctx context.Context, v *view, of foundRepair) 
 	return &e
 }
 
-// answer is the answer about a repair.
+// answer returns the answer about a repair.
 func (of foundRepair) answer(e *RepairExplanation, h Header, assessments []*assessment) answer {
 	h.Kind = kindRepairExplanation
 	e.Header = h

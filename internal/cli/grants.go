@@ -15,11 +15,11 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// aggregationLabel on a ClusterRole grants its rights to health checkers, Fettle among them
+// aggregationLabel on a ClusterRole grants its rights to health checkers, such as Fettle
 // (docs/reference/medik8s.md#aggregated-rights).
 const aggregationLabel = "rbac.ext-remediation/aggregate-to-ext-remediation"
 
-// serviceAccount is who the controller is in its namespace.
+// serviceAccount is the service account of the controller.
 const serviceAccount = "fettle"
 
 // templateVerbs and requestVerbs are the verbs that the controller uses.
@@ -30,14 +30,14 @@ var (
 	requestVerbs  = []string{"get", "list", "watch", "create", "patch", "delete"}
 )
 
-// remediatorKinds are the resources of a template and of what is made from it.
+// remediatorKinds are the resources of a template and of its requests.
 type remediatorKinds struct {
 	template           core.Reference
 	templates, request schema.GroupResource
 }
 
-// missingGrants finds the kinds of remediators that the steps of the drafts name and that the controller may not use. It returns
-// why that could not be told of others.
+// missingGrants returns the rights that the controller lacks for the remediators in the steps of the drafts. The second
+// result says why some are not known.
 func (s *session) missingGrants(ctx context.Context, assessments []*assessment, drafts []*draft) (grants []Grant, unknown []string) {
 	asked := map[schema.GroupResource]bool{}
 	for _, d := range drafts {
@@ -63,7 +63,7 @@ func (s *session) missingGrants(ctx context.Context, assessments []*assessment, 
 	return grants, slices.Compact(unknown)
 }
 
-// refuses reports whether Fettle asks nothing by a step, whatever rights it has: its template is none of a remediator.
+// refuses reports whether Fettle never takes a step, whatever its rights, since its template is not a remediator's.
 func (w *assessment) refuses(step core.Step) bool {
 	if _, hidden := w.unread.requests(step); hidden || step.Missing || step.Pending {
 		return false
@@ -71,7 +71,8 @@ func (w *assessment) refuses(step core.Step) bool {
 	return step.Problem != ""
 }
 
-// kindsOfRemediator finds the resources of a template and its requests. It is false where the cluster does not serve them.
+// kindsOfRemediator returns the resources of a template and its requests. It reports false if the cluster does not
+// serve them.
 func kindsOfRemediator(c client.Client, template core.Reference) (remediatorKinds, bool) {
 	version, err := schema.ParseGroupVersion(template.APIVersion)
 	request, is := strings.CutSuffix(template.Kind, "Template")
@@ -90,8 +91,8 @@ func kindsOfRemediator(c client.Client, template core.Reference) (remediatorKind
 	return remediatorKinds{template, templates, requests}, one && both
 }
 
-// missingGrant asks the API server what the controller may do. It returns the ClusterRole that is missing, nil when none is, or
-// why that can't be told.
+// missingGrant reviews the controller's access. It returns the missing ClusterRole, or nil, or the reason why that is
+// not known.
 func (s *session) missingGrant(ctx context.Context, kinds remediatorKinds) (*Grant, string) {
 	var lacks []string
 	for _, need := range []struct {
@@ -116,7 +117,7 @@ func (s *session) missingGrant(ctx context.Context, kinds remediatorKinds) (*Gra
 	return &Grant{APIVersion: kinds.template.APIVersion, Kind: kinds.template.Kind, Lacks: lacks, ClusterRole: roleOf(kinds)}, ""
 }
 
-// mayController reports whether the controller's service account may do something in all namespaces.
+// mayController reports whether the controller's service account may use a verb in all namespaces.
 func (s *session) mayController(ctx context.Context, verb string, resource schema.GroupResource) (bool, error) {
 	namespace := s.connection.controller
 	review := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
@@ -135,8 +136,8 @@ func (s *session) mayController(ctx context.Context, verb string, resource schem
 	return may, nil
 }
 
-// roleOf returns the ClusterRole that a remediator brings for health checkers, or that an administrator writes where it
-// brings none.
+// roleOf returns the ClusterRole that a remediator installs for health checkers. Where it installs none, an
+// administrator writes it.
 func roleOf(kinds remediatorKinds) ClusterRole {
 	rule := func(of schema.GroupResource, verbs []string) PolicyRule {
 		return PolicyRule{APIGroups: []string{of.Group}, Resources: []string{of.Resource}, Verbs: verbs}
@@ -148,7 +149,7 @@ func roleOf(kinds remediatorKinds) ClusterRole {
 	}
 }
 
-// warnOfMissingGrants adds a warning to each draft that names a kind which the controller may not use.
+// warnOfMissingGrants warns each draft that names a kind which the controller may not use.
 func warnOfMissingGrants(assessments []*assessment, drafts []*draft, grants []Grant) {
 	for _, d := range drafts {
 		w, i, found := policyOf(assessments, d)
@@ -168,18 +169,18 @@ func warnOfMissingGrants(assessments []*assessment, drafts []*draft, grants []Gr
 	}
 }
 
-// isAbout reports whether a template is of the kind that the controller may not use, in whatever version.
+// isAbout reports whether a template is of the kind that the controller may not use, in any version.
 func (g *Grant) isAbout(template core.Reference) bool {
 	return template.Kind == g.Kind && apiGroupOf(template.APIVersion) == apiGroupOf(g.APIVersion)
 }
 
-// apiGroupOf returns the group of an API version; rights don't depend on the version.
+// apiGroupOf returns the group of an API version. Rights don't depend on the version.
 func apiGroupOf(apiVersion string) string {
 	group, _, _ := strings.Cut(apiVersion, "/")
 	return group
 }
 
-// fieldOfSteps is where a health check names its templates.
+// fieldOfSteps returns the field in which a health check names its templates.
 func fieldOfSteps(steps []core.Step) string {
 	if len(steps) > 1 || (len(steps) == 1 && steps[0].Limit > 0) {
 		return "spec.escalatingRemediations"
@@ -187,7 +188,7 @@ func fieldOfSteps(steps []core.Step) string {
 	return "spec.remediationTemplate"
 }
 
-// grants print the ClusterRoles that are missing, as files to apply.
+// grants prints the missing ClusterRoles, as files to apply.
 func (p *page) grants(grants []Grant) {
 	for i := range grants {
 		r := &grants[i].ClusterRole

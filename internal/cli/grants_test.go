@@ -68,7 +68,7 @@ func TestI14MissingGrants(t *testing.T) {
 			t.Errorf("it lacks %+v, want %s", g, without)
 		}
 		if slices.Compact(j.users)[0] != "system:serviceaccount:home:fettle" {
-			t.Errorf("it is asked about %q", j.users)
+			t.Errorf("reviews are about %q", j.users)
 		}
 	}
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "subjectaccessreviews"}, "", nil)

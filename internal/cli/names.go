@@ -14,7 +14,7 @@ import (
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
 )
 
-// nodeExists reports whether the cluster that is asked has a node of a name.
+// nodeExists reports whether the user's cluster has a node of a name.
 func (s *session) nodeExists(ctx context.Context, name string) (bool, error) {
 	m := &metav1.PartialObjectMetadata{}
 	m.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "Node"})
@@ -28,7 +28,7 @@ func (s *session) nodeExists(ctx context.Context, name string) (bool, error) {
 	return true, nil
 }
 
-// notFound says that there is no such thing, and which ones come close.
+// notFound says that there is no such object, and suggests similar names.
 func (s *session) notFound(ctx context.Context, of subject) error {
 	kind, name, where := of.kind, of.name, ""
 	namespaced := kind != nodeSubject && kind != nodeCheckSubject
@@ -49,15 +49,15 @@ func (s *session) notFound(ctx context.Context, of subject) error {
 	return fmt.Errorf("%s; kubectl get %ss -A lists them", text, kind)
 }
 
-// names gives the names of a kind in the namespace, and the namespaces of those in others. It is a
-// courtesy, so what can't be read is left out.
+// names returns the names of a kind in the namespace, and the namespaces of those in others. They serve suggestions, so
+// names that can't be read are left out.
 func (s *session) names(ctx context.Context, of subject) (here []string, elsewhere map[string][]string) {
 	elsewhere = map[string][]string{}
 	var all []types.NamespacedName
 	for _, gvk := range s.kinds(of) {
 		some, err := named(ctx, s.cluster, gvk, "")
 		if err != nil {
-			some, _ = named(ctx, s.cluster, gvk, s.namespace) // a courtesy
+			some, _ = named(ctx, s.cluster, gvk, s.namespace) // the names only serve a suggestion
 		}
 		all = append(all, some...)
 	}
@@ -71,7 +71,7 @@ func (s *session) names(ctx context.Context, of subject) (here []string, elsewhe
 	return here, elsewhere
 }
 
-// kinds gives the kinds that a subject's word stands for.
+// kinds returns the kinds of a subject.
 func (s *session) kinds(of subject) []schema.GroupVersionKind {
 	if of.kind == repairSubject {
 		return []schema.GroupVersionKind{v1alpha1.GroupVersion.WithKind("Repair")}

@@ -9,7 +9,7 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// remedyWords say what the first step of a ladder does to a target.
+// remedyWords says what the first step does to a target.
 func remedyWords(steps []core.Step, kind string) string {
 	if len(steps) == 0 {
 		return "is not repaired, since its health check names no remedy that Fettle knows"
@@ -31,7 +31,7 @@ func remedyWords(steps []core.Step, kind string) string {
 	return "is repaired (" + steps[0].Remedy + ")"
 }
 
-// does says what the repair of a target led by a policy begins with.
+// does says what the first step of a target's repair does, by a policy.
 func (w *assessment) does(policy, target int) string {
 	t := &w.cluster.Targets[target]
 	return remedyWords(w.policies[policy].StepsFor(t), kindWord(t.ID))
@@ -39,7 +39,7 @@ func (w *assessment) does(policy, target int) string {
 
 func kindWord(id core.ID) string { return strings.ToLower(id.Kind) }
 
-// nextOf says what happens to a target next, as things stand.
+// nextOf says what happens to a target next, if nothing changes.
 func (w *assessment) nextOf(target int) Next {
 	t := &w.cluster.Targets[target]
 	repair, repaired := w.repairOf(target)
@@ -69,14 +69,14 @@ func (w *assessment) nextOf(target int) Next {
 	return w.nextOfOther(target)
 }
 
-// nextOfFollower is for a target whose node has another target too, which is the one that is repaired.
+// nextOfFollower is for a target whose node has another target that is repaired.
 func (w *assessment) nextOfFollower(of int) Next {
 	n := w.nextOf(of)
 	n.Text += fmt.Sprintf(" That is about %s, which has the same node.", w.cluster.Targets[of].ID)
 	return n
 }
 
-// nextOfRunning is for a repair whose remedy has not done its work yet.
+// nextOfRunning is for a repair that runs.
 func (w *assessment) nextOfRunning(target, repair int) Next {
 	name := w.cluster.Repairs[repair].Name
 	if f, ends := w.finishOf[repair]; ends {
@@ -214,7 +214,7 @@ func (w *assessment) nextOfUnhealthy(target int, lead core.Verdict) Next {
 	return Next{Text: "Nothing by time alone: it is unhealthy and is not repaired until the gates above open." + w.resumption(refusals)}
 }
 
-// allHidden tells whether all that may hold back a repair is what the person may not see.
+// allHidden reports whether every gate that may hold back a repair needs facts that the user may not read.
 func (w *assessment) allHidden(refusals []core.Refusal) bool {
 	return len(refusals) > 0 && !slices.ContainsFunc(refusals, func(r core.Refusal) bool {
 		_, hidden := w.hidden(r)
@@ -222,7 +222,7 @@ func (w *assessment) allHidden(refusals []core.Refusal) bool {
 	})
 }
 
-// whys say what may not be seen.
+// whys returns the reasons why facts are unknown.
 func (w *assessment) whys(refusals []core.Refusal) string {
 	var whys []string
 	for _, r := range refusals {
@@ -233,15 +233,15 @@ func (w *assessment) whys(refusals []core.Refusal) string {
 	return strings.Join(whys, "; ")
 }
 
-// unknownRepairText is said where what it hangs on is told elsewhere.
+// unknownRepairText refers to unknown facts that the answer has named before.
 const unknownRepairText = "It is not known whether it is repaired, since the facts named above can't be read."
 
-// held gives the refusals that hold back a target in earnest.
+// held returns the refusals that hold back a target, dry runs apart.
 func (w *assessment) held(target int) []core.Refusal {
 	return slices.DeleteFunc(slices.Clone(w.refusalsOf[target]), func(r core.Refusal) bool { return r.DryRun })
 }
 
-// latestUntil gives the instant by which time alone has opened all gates, and whether it will.
+// latestUntil returns when time alone has opened all gates, and whether it will.
 func latestUntil(refusals []core.Refusal) (time.Time, bool) {
 	var latest time.Time
 	for _, r := range refusals {
@@ -255,7 +255,7 @@ func latestUntil(refusals []core.Refusal) (time.Time, bool) {
 	return latest, true
 }
 
-// nextOfOther is for targets that no policy which acts finds unhealthy.
+// nextOfOther is for targets that no policy finds unhealthy, dry runs apart.
 func (w *assessment) nextOfOther(target int) Next {
 	v, judged := w.worst(target)
 	switch {
@@ -277,7 +277,7 @@ func (w *assessment) nextOfOther(target int) Next {
 	return w.nextOfHealthy(target)
 }
 
-// nextOfRecovering is for a target that is healthy again, and for which no repair runs any more that has asked.
+// nextOfRecovering is for a target that is healthy again, and whose repair has ended.
 func (w *assessment) nextOfRecovering(target int) Next {
 	if r := w.recoveryOf(target); r != nil {
 		return nextOfRecovery(r)

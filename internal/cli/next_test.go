@@ -6,7 +6,7 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// TestRemedyWords: a person reads what happens to the machine, whoever does it.
+// TestRemedyWords: the text says what happens to the machine.
 func TestRemedyWords(t *testing.T) {
 	template := core.Reference{APIVersion: "a.example/v1", Kind: "RebootTemplate", Namespace: "machines", Name: "fast"}
 	for want, steps := range map[string][]core.Step{

@@ -16,13 +16,13 @@ import (
 // NHC is the dialect of medik8s's NodeHealthCheck.
 type NHC struct{}
 
-// Read begins a reading.
+// Read returns an empty reading.
 func (NHC) Read() Reading { return nhcReading{nhc.NewReading()} }
 
 // Review reviews a NodeHealthCheck.
 func (NHC) Review(u *unstructured.Unstructured) ([]Remark, bool) { return nhc.Review(u) }
 
-// Phase says in a word how a NodeHealthCheck stands.
+// Phase returns the phase of a NodeHealthCheck.
 func (NHC) Phase(r core.PolicyReport) string { return nhc.Phase(r) }
 
 type nhcReading struct{ reading *nhc.Reading }
@@ -43,17 +43,18 @@ func (r nhcReading) Sources() []Source {
 	}
 }
 
-// Observe gives the fleet.
+// Observe returns an observation of the cluster.
 func (r nhcReading) Observe(at time.Time) []ClusterObservation {
 	return []ClusterObservation{{Observation: r.reading.Observe(at)}}
 }
 
-// Unmet gives what a health check's selector asks for and a node lacks.
+// Unmet returns the requirements of a health check's selector that a node lacks.
 func (r nhcReading) Unmet(policy, target core.ID) ([]string, bool) {
 	return r.reading.Unmet(policy, target)
 }
 
-// StatusOf returns what the controller has written of a health check whose templates it can't use. All else is judged from here.
+// StatusOf returns what the controller wrote about a health check whose templates it can't use. All else is judged from
+// here.
 func (r nhcReading) StatusOf(check core.ID) WrittenStatus {
 	c, has := r.reading.TemplateProblem(check)
 	if !has {
@@ -62,8 +63,8 @@ func (r nhcReading) StatusOf(check core.ID) WrittenStatus {
 	return WrittenStatus{Allowed: core.No, Reason: c.Reason, Message: c.Message}
 }
 
-// HealthOf returns false: no controller writes on a node how it is.
+// HealthOf returns false, since no controller writes the health of a node.
 func (nhcReading) HealthOf(core.ID) (WrittenHealth, bool) { return WrittenHealth{}, false }
 
-// SkippedBy returns false: a label that takes a node out of health checking is told by a gate.
+// SkippedBy returns false, since a gate names the label that excludes a node.
 func (nhcReading) SkippedBy(core.ID) (string, bool) { return "", false }

@@ -152,7 +152,7 @@ func askedText(signature, kind, node string, ago time.Duration, lines ...string)
 		"\n  ownerReferences: [{apiVersion: remediation.medik8s.io/v1alpha1, kind: NodeHealthCheck, name: workers, uid: uid-workers}]\n"
 }
 
-// lease has somebody hold the lease of a node from some time ago, for a time.
+// lease has a holder hold the lease of a node from some time ago, for a time.
 func (s *nodeScene) lease(node, holder string, ago, during time.Duration) {
 	s.t.Helper()
 	s.put("{kind: Lease, metadata: {namespace: medik8s-leases, name: node-" + node + "}, spec: {holderIdentity: " + holder +
@@ -343,7 +343,7 @@ func exhausted(s *nodeScene) {
 	s.stopped("Fence", "node-a", 45*time.Minute)
 }
 
-// bothReady gives the node of a machine a condition, as both dialects see it.
+// bothReady sets the Ready condition of a machine's node, in the facts of both dialects.
 func (s *nodeScene) bothReady(i int, status string, ago time.Duration) {
 	s.ready(i, status, ago)
 	s.machines.ready(i, status, ago)

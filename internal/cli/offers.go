@@ -8,7 +8,7 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// nextOfPolicy gives the soonest thing to come for a health check, if anything is.
+// nextOfPolicy returns the next change for a health check, or nil.
 func (w *assessment) nextOfPolicy(policy int) *Next {
 	var soonest *Next
 	offer := func(of int, at time.Time, text string) {
@@ -50,7 +50,7 @@ func (w *assessment) offerRepairs(offer func(policy int, at time.Time, text stri
 	}
 }
 
-// offerEnds offers what is given up or taken back now, or after a delay.
+// offerEnds offers steps and requests that end now, or after a delay.
 func (w *assessment) offerEnds(offer func(policy int, at time.Time, text string)) {
 	for _, a := range w.decision.Escalations {
 		offer(a.Policy, w.at, fmt.Sprintf("step %d of %s is given up", len(w.cluster.Repairs[a.Repair].Tried)+1, w.nameOfTarget(a.Target)))
@@ -78,7 +78,7 @@ func (w *assessment) offerEnds(offer func(policy int, at time.Time, text string)
 	}
 }
 
-// offerStep offers when the step under way of a repair is given up.
+// offerStep offers when the step under way of a repair times out.
 func (w *assessment) offerStep(repair int, offer func(policy int, at time.Time, text string)) {
 	r := &w.cluster.Repairs[repair]
 	if !r.Running() || len(r.Tried) >= len(r.Steps) || r.Steps[len(r.Tried)].Limit == 0 {

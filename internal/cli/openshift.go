@@ -16,19 +16,18 @@ import (
 // OpenShift is the dialect of OpenShift's MachineHealthCheck.
 type OpenShift struct{}
 
-// Read begins a reading.
+// Read returns an empty reading.
 func (OpenShift) Read() Reading { return openShiftReading{openshift.NewReading()} }
 
 // Review reviews a MachineHealthCheck.
 func (OpenShift) Review(u *unstructured.Unstructured) ([]Remark, bool) { return openshift.Review(u) }
 
-// Phase is nothing: a MachineHealthCheck has none.
+// Phase is empty, since a MachineHealthCheck has none.
 func (OpenShift) Phase(core.PolicyReport) string { return "" }
 
 type openShiftReading struct{ reading *openshift.Reading }
 
-// Sources are health checks, machines, machine sets and nodes. This is the one place that knows as which types
-// they are decoded.
+// Sources are health checks, machines, machine sets and nodes, with the types that decode them.
 func (r openShiftReading) Sources() []Source {
 	checks := &unstructured.UnstructuredList{}
 	checks.SetGroupVersionKind(v1beta1.GroupVersion.WithKind("MachineHealthCheckList"))
@@ -59,12 +58,12 @@ func machineGroup(resource string) schema.GroupResource {
 	return schema.GroupResource{Group: v1beta1.GroupVersion.Group, Resource: resource}
 }
 
-// Observe gives the fleet.
+// Observe returns an observation of the cluster.
 func (r openShiftReading) Observe(at time.Time) []ClusterObservation {
 	return []ClusterObservation{{Observation: r.reading.Observe(at)}}
 }
 
-// Unmet gives what a health check's selector asks for and a machine lacks.
+// Unmet returns the requirements of a health check's selector that a machine lacks.
 func (r openShiftReading) Unmet(policy, target core.ID) ([]string, bool) {
 	return r.reading.Unmet(policy, target)
 }

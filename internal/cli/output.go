@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// The formats that -o takes; none is a table for people.
+// These are the formats of -o. Without one, the answer is a table.
 const (
 	formatJSON = "json"
 	formatYAML = "yaml"
@@ -35,8 +35,8 @@ func (o *output) validate() error {
 	return fmt.Errorf("--output is %q; give json or yaml, or leave it out for a table", o.format)
 }
 
-// emit prints an answer: as a document for programs, or by the function for people. The answer is a pointer, and is made
-// fit to be shown before.
+// emit prints an answer: as a document in a format, or by the function as a table. The answer is a pointer, and is made
+// safe to show before.
 func (o *output) emit(out io.Writer, answer any, people func()) error {
 	sanitizeAnswer(answer)
 	switch o.format {

@@ -11,11 +11,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// mostOwners is how far up owners are read: a machine set, and its machine deployment.
+// mostOwners bounds the chain of owners that is read: a machine set, and its machine deployment.
 const mostOwners = 2
 
-// ownerAnswer says how the owner of a target answers to being asked to replace it, nil for targets whose owner is not
-// asked. The metadata is that of the target's own object, nil when it is not known.
+// ownerAnswer returns the answer of a target's owner to the request to replace it. It is nil for targets without such
+// an owner. The metadata is that of the target's own object, or nil.
 func (s *session) ownerAnswer(ctx context.Context, v *view, w *assessment, target int, meta *metav1.PartialObjectMetadata) *OwnerAnswer {
 	if meta == nil {
 		return nil
@@ -35,7 +35,7 @@ func (s *session) ownerAnswer(ctx context.Context, v *view, w *assessment, targe
 	return nil
 }
 
-// ownersOf reads the owner of an object, and the owner of that. It says what could not be read.
+// ownersOf reads the owner of an object, and the owner of that. The second result says which one could not be read.
 func (s *session) ownersOf(ctx context.Context, of Owners, object metav1.Object) (owners []*unstructured.Unstructured, unknown string) {
 	for range mostOwners {
 		owner, tells := of.OwnerOf(object)
@@ -47,7 +47,7 @@ func (s *session) ownersOf(ctx context.Context, of Owners, object metav1.Object)
 			return owners, whyNoOwner(owner, err)
 		}
 		if u.GetUID() != owner.UID {
-			return owners, fmt.Sprintf("%s %s is not the one that owns it", owner.Kind, owner.Name)
+			return owners, fmt.Sprintf("%s %s has another UID than its owner", owner.Kind, owner.Name)
 		}
 		owners = append(owners, u)
 		object = u
@@ -55,7 +55,7 @@ func (s *session) ownersOf(ctx context.Context, of Owners, object metav1.Object)
 	return owners, ""
 }
 
-// readOwner reads an owner in whichever version the cluster prefers.
+// readOwner reads an owner in the version that the cluster prefers.
 func (s *session) readOwner(ctx context.Context, owner metav1.OwnerReference, namespace string) (*unstructured.Unstructured, error) {
 	gvk := schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind)
 	mapping, err := s.cluster.RESTMapper().RESTMapping(gvk.GroupKind())
@@ -80,7 +80,7 @@ func whyNoOwner(owner metav1.OwnerReference, err error) string {
 	return failureText(err)
 }
 
-// nextOfAsked says when an owner that is asked may go on, where that can be told.
+// nextOfAsked says when an owner with a request may go on, if that is known.
 func nextOfAsked(n Next, a *OwnerAnswer) Next {
 	if a == nil || !a.Asked || len(a.Waits) == 0 || n.At != nil {
 		return n

@@ -1,6 +1,6 @@
 package cli
 
-// ownerAnswer says how an owner that is asked answers, and by what rules one goes that may be.
+// ownerAnswer prints the answer of an owner with a request, and the rules of the owner.
 func (p *page) ownerAnswer(a *OwnerAnswer) {
 	if a == nil || (!a.Asked && len(a.Rules) == 0) {
 		return

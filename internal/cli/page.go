@@ -14,8 +14,7 @@ import (
 	"github.com/fettle-io/fettle/internal/sanitize"
 )
 
-// colour is how a word is shown on a terminal. All of them take the same number of bytes, so that
-// columns stay in line.
+// colour is the colour of a word on a terminal. All codes have the same length, which keeps columns aligned.
 type colour string
 
 const (
@@ -26,14 +25,14 @@ const (
 	reset  string = "\x1b[0m"
 )
 
-// page is what is printed for people.
+// page prints an answer for people.
 type page struct {
 	io.Writer
 
 	colours bool
-	// at is the instant that the page is about.
+	// at is the instant of the answer.
 	at time.Time
-	// mixed is set when it is about health checks of several kinds, whose names may be the same.
+	// mixed is set for an answer with health checks of several kinds, whose names may be equal.
 	mixed bool
 }
 
@@ -45,7 +44,7 @@ func (p *page) check(kind, name string) string {
 	return name
 }
 
-// onTerminal tells whether colours may be used. NO_COLOR is honoured, as no-color.org has it.
+// onTerminal reports whether colours may be used. It honours NO_COLOR (no-color.org).
 func onTerminal(out io.Writer) bool {
 	f, isFile := out.(*os.File)
 	return isFile && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(f.Fd()))
@@ -53,7 +52,7 @@ func onTerminal(out io.Writer) bool {
 
 func (p *page) printf(format string, args ...any) { fmt.Fprintf(p, format, args...) }
 
-// in gives a text in a colour.
+// in returns a text in a colour.
 func (p *page) in(c colour, text string) string {
 	if !p.colours || text == "" {
 		return text
@@ -61,7 +60,7 @@ func (p *page) in(c colour, text string) string {
 	return string(c) + text + reset
 }
 
-// healthIn gives the colour of a verdict.
+// healthIn returns the colour of a verdict.
 func healthIn(health string) colour {
 	switch health {
 	case "healthy":
@@ -82,7 +81,7 @@ type cell struct {
 
 func text(s string) cell { return cell{s, plain} }
 
-// table prints rows below a head. A column that is empty in every row is left out.
+// table prints rows below a head. It leaves out a column that is empty in every row.
 func (p *page) table(head []string, rows [][]cell) {
 	used := make([]bool, len(head))
 	for _, row := range rows {
@@ -113,10 +112,10 @@ func (p *page) table(head []string, rows [][]cell) {
 	for _, row := range rows {
 		line(row)
 	}
-	_ = w.Flush() // to a terminal or a buffer: there is nobody left to tell
+	_ = w.Flush() // a terminal or a buffer: there is no other place for an error
 }
 
-// clock gives an instant as a person reads it, in UTC like every other text of Fettle.
+// clock formats an instant, in UTC like every other text of Fettle.
 func (p *page) clock(t *time.Time) string {
 	if t == nil {
 		return ""
@@ -127,7 +126,7 @@ func (p *page) clock(t *time.Time) string {
 	return t.UTC().Format("2006-01-02 15:04:05Z")
 }
 
-// when gives an instant and how far it is from now.
+// when formats an instant, with its distance from now.
 func (p *page) when(t *time.Time) string {
 	switch d := p.distance(t); {
 	case t == nil:
@@ -148,7 +147,7 @@ func (p *page) ago(t *time.Time) string {
 	return duration.HumanDuration(max(0, -p.distance(t))) + " ago"
 }
 
-// distance is how far an instant lies ahead, in whole seconds.
+// distance returns the time to an instant, in whole seconds.
 func (p *page) distance(t *time.Time) time.Duration {
 	if t == nil {
 		return 0

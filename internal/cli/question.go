@@ -11,10 +11,10 @@ import (
 	"github.com/fettle-io/fettle/internal/ledger"
 )
 
-// clusterFlag is the flag by which a person says which workload cluster is meant. kubectl has taken --cluster.
+// clusterFlag selects a workload cluster. kubectl's --cluster has another meaning.
 const clusterFlag = "workload-cluster"
 
-// chosen is the workload cluster that a person has chosen.
+// chosen is the workload cluster that the user has chosen.
 type chosen struct {
 	flags *pflag.FlagSet
 	name  string
@@ -25,20 +25,20 @@ func (c *chosen) addFlag(f *pflag.FlagSet, use string) {
 	f.StringVar(&c.name, clusterFlag, "", use)
 }
 
-// allows tells whether a cluster may be meant: that of the name, the cluster that is asked itself for an empty name, and
-// any when nothing was said.
+// allows reports whether a cluster matches the flag. An empty name is the user's own cluster. Without the flag, every
+// cluster matches.
 func (c *chosen) allows(f ledger.ClusterKey) bool {
 	return c.flags == nil || !c.flags.Changed(clusterFlag) || f.Name == c.name
 }
 
-// aboutHealthChecks is about the clusters that have health checks in a namespace, "" for all.
+// aboutHealthChecks selects the clusters that have health checks in a namespace, or in any.
 func (s *session) aboutHealthChecks(v *view, f *ClusterObservation) bool {
 	here := v.namespace == "" || f.Cluster.Namespace == v.namespace
 	runs := slices.ContainsFunc(v.repairsOf(f.Cluster), (*core.Repair).Running)
 	return here && s.chosen.allows(f.Cluster) && (len(f.Policies) > 0 || runs)
 }
 
-// aboutTarget is about the clusters that have a machine or a node of a name, or a repair of one.
+// aboutTarget selects the clusters that have a machine or a node of a name, or a repair of one.
 func (s *session) aboutTarget(kind, name, within string) clusterFilter {
 	return func(v *view, f *ClusterObservation) bool {
 		return s.chosen.allows(f.Cluster) &&
@@ -47,14 +47,14 @@ func (s *session) aboutTarget(kind, name, within string) clusterFilter {
 	}
 }
 
-// aboutRepair is about the clusters that have a repair of a name.
+// aboutRepair selects the clusters that have a repair of a name.
 func (s *session) aboutRepair(name string) clusterFilter {
 	return func(v *view, f *ClusterObservation) bool {
 		return s.chosen.allows(f.Cluster) && slices.ContainsFunc(v.repairsOf(f.Cluster), func(r *core.Repair) bool { return r.Name == name })
 	}
 }
 
-// aboutDrafts is about the clusters that health checks are for which are yet to be applied.
+// aboutDrafts selects the clusters of the drafts.
 func aboutDrafts(drafts []draft) clusterFilter {
 	return func(_ *view, f *ClusterObservation) bool {
 		return slices.ContainsFunc(f.Policies, func(p core.Policy) bool {
@@ -75,21 +75,21 @@ func (v *view) repairsOf(f ledger.ClusterKey) []*core.Repair {
 	return repairs
 }
 
-// matchesTarget tells whether a person means a target by a machine's or a node's name, in a namespace or in all.
+// matchesTarget reports whether a target has a machine's or a node's name, in a namespace or in all.
 func matchesTarget(t *core.Target, kind, name, namespace string) bool {
 	here := namespace == "" || t.ID.Namespace == "" || t.ID.Namespace == namespace
 	named := strings.EqualFold(t.ID.Kind, kind) && t.ID.Name == name
 	return here && (named || (kind == nodeSubject && t.Node.Name == name))
 }
 
-// foundTargets is where targets of a name were found.
+// foundTargets are the targets of a name in one cluster.
 type foundTargets struct {
 	*assessment
 
 	targets []int
 }
 
-// findIn finds what a person means, in each cluster. What is in several is to be told apart by the person.
+// findIn finds the targets of a name. If several clusters have some, the error says how to choose one.
 func (s *session) findIn(assessments []*assessment, kind, name, within string) (foundTargets, error) {
 	var found []foundTargets
 	for _, w := range assessments {
@@ -110,7 +110,7 @@ func (s *session) findIn(assessments []*assessment, kind, name, within string) (
 	return foundTargets{}, ambiguous(kind, name, ways)
 }
 
-// chosenBy returns the flags by which a person chooses what is in a cluster and a namespace.
+// chosenBy returns the flags that select a cluster and a namespace.
 func (w *assessment) chosenBy(namespace string) string {
 	if w.key.Name == "" {
 		return "--" + clusterFlag + "=''" + inNamespace(namespace)
@@ -118,7 +118,7 @@ func (w *assessment) chosenBy(namespace string) string {
 	return "--" + clusterFlag + " " + w.key.Name + inNamespace(namespace)
 }
 
-// ambiguous is the error for a name that several things have, each of which is chosen in its own way.
+// ambiguous is the error for a name that several objects have. Each way selects one of them.
 func ambiguous(kind, name string, ways []string) error {
 	return fmt.Errorf("there are several of the name %s %s; choose one by %s", kind, name, strings.Join(ways, ", or ")) //nolint:err113 // told to a person
 }

@@ -54,7 +54,7 @@ func repairCommand(o Options) *cobra.Command {
 	return cmd
 }
 
-// requested asks for a repair, and answers with how everything stands then.
+// requested writes a repair request, and answers with the state after it.
 func (s *session) requested(of subject, within string, dry bool) answerFunc {
 	return func(ctx context.Context, v *view, h Header) (answer, error) {
 		assessments := s.assess(ctx, v)
@@ -86,7 +86,7 @@ func (s *session) requested(of subject, within string, dry bool) answerFunc {
 	}
 }
 
-// repairable finds the one target that a person means, and refuses where a request could do nothing.
+// repairable finds the one target that the user means. It returns an error where a request would have no effect.
 func (s *session) repairable(ctx context.Context, v *view, assessments []*assessment, of subject, within string) (foundTargets, error) {
 	in, err := s.findIn(assessments, of.kind, of.name, within)
 	switch {
@@ -110,7 +110,7 @@ func (s *session) repairable(ctx context.Context, v *view, assessments []*assess
 	return in, nil
 }
 
-// preferNode leaves of a node and its machine the node, where a person means a node by its name and a health check selects it.
+// preferNode drops the machine of a node that the user names, if a health check selects the node.
 func (in foundTargets) preferNode(of subject) []int {
 	node := slices.DeleteFunc(slices.Clone(in.targets), func(i int) bool {
 		id := in.cluster.Targets[i].ID
@@ -122,7 +122,7 @@ func (in foundTargets) preferNode(of subject) []int {
 	return in.targets
 }
 
-// noTarget says why there is nothing of a name to repair.
+// noTarget says why no target of a name can be repaired.
 func (s *session) noTarget(ctx context.Context, v *view, assessments []*assessment, of subject, within string) error {
 	e := Explanation{Subject: Reference{Kind: of.kind, Namespace: within, Name: of.name}}
 	a, err := s.explainedGone(ctx, v, assessments, &e, false)
@@ -135,7 +135,7 @@ func (s *session) noTarget(ctx context.Context, v *view, assessments []*assessme
 	return errors.New(e.Message + " So nothing was asked for; have a health check select it first.") //nolint:err113 // told to a person
 }
 
-// refuseRequest says why a request about a target could do nothing, nil when it can.
+// refuseRequest says why a request about a target would have no effect, or returns nil.
 func (w *assessment) refuseRequest(target int, lacks unmet) error {
 	id := w.cluster.Targets[target].ID
 	var why string
@@ -164,7 +164,8 @@ func (w *assessment) exhausted(repair int) bool {
 	return len(r.Tried) > 0 && len(r.Tried) >= len(r.Steps)
 }
 
-// requestTime returns the time of a request: now, or the second after the last repair, which may have been told by another clock.
+// requestTime returns the time of a request: now, or the second after the last repair. The clock of that repair may be
+// ahead.
 func (w *assessment) requestTime(target int, now time.Time) time.Time {
 	at := now.UTC().Truncate(time.Second)
 	t := &w.cluster.Targets[target]
@@ -177,7 +178,7 @@ func (w *assessment) requestTime(target int, now time.Time) time.Time {
 	return at
 }
 
-// after returns a time, or the second after another where that is not earlier.
+// after returns the first time, or the second after the other if the first is not later.
 func after(at, other time.Time) time.Time {
 	if at.After(other) {
 		return at
@@ -185,7 +186,7 @@ func after(at, other time.Time) time.Time {
 	return other.UTC().Truncate(time.Second).Add(time.Second)
 }
 
-// requestedText says what was done.
+// requestedText says what the command did.
 func (w *assessment) requestedText(target int, at time.Time, dry bool) string {
 	id := w.cluster.Targets[target].ID
 	what := fmt.Sprintf("a repair of %s %s, by annotation %s=%s", kindWord(id), qualified(reference(id)), annotation.RepairRequestedAt, at.Format(time.RFC3339))
@@ -195,7 +196,7 @@ func (w *assessment) requestedText(target int, at time.Time, dry bool) string {
 	return "Asked for " + what + "."
 }
 
-// selecting returns the health checks that select a target, with the gates that they have whatever it is.
+// selecting returns the health checks that select a target, with the gates that don't depend on a target.
 func (w *assessment) selecting(target int) []SelectingCheck {
 	checks := []SelectingCheck{}
 	for _, v := range w.groupVerdicts[w.groups[target]] {

@@ -2,7 +2,7 @@ package cli
 
 import "time"
 
-// The states of a person's request for a repair.
+// These are the states of a user's repair request.
 const (
 	requestPending    = "Pending"
 	requestServed     = "Served"
@@ -12,11 +12,13 @@ const (
 	requestUnreadable = "Unreadable"
 )
 
-// RequestedRepair is a person's request for the repair of a machine or a node, by the annotation fettle.io/repair-requested-at.
+// RequestedRepair is a user's request for the repair of a machine or a node, by the annotation
+// fettle.io/repair-requested-at.
 type RequestedRepair struct {
 	// At is missing where it can't be read.
 	At *time.Time `json:"at,omitempty"`
-	// State is Pending, Served, Lapsed, Ahead (it was made in the future), Inherited (it was made before the object) or Unreadable. Only a pending request counts.
+	// State is Pending, Served, Lapsed, Ahead (it is in the future), Inherited (it is older than the object) or
+	// Unreadable. Only a pending request counts.
 	State string `json:"state"`
 	// Lapses is when a pending request lapses, unless a repair begins before.
 	Lapses  *time.Time `json:"lapses,omitempty"`
@@ -27,22 +29,22 @@ type RequestedRepair struct {
 type RepairRequest struct {
 	Header
 
-	// Written reports whether the request was written; a dry run writes nothing.
+	// Written reports whether the request was written. A dry run writes nothing.
 	Written bool `json:"written"`
 	// Message says what was done.
 	Message string `json:"message"`
-	// Target is what is to be repaired, as it stands with the request.
+	// Target is the target of the repair, with the request.
 	Target ExplainedTarget `json:"target"`
-	// HealthChecks are those that select it, with their gates.
+	// HealthChecks are the health checks that select it, with their gates.
 	HealthChecks []SelectingCheck `json:"healthChecks"`
-	// Undo is the command that takes the request back.
+	// Undo is the command that withdraws the request.
 	Undo string `json:"undo"`
 }
 
-// SelectingCheck is a health check that selects what is to be repaired.
+// SelectingCheck is a health check that selects the target of a repair.
 type SelectingCheck struct {
 	Reference
 
-	// Gates are what may hold back its repairs, and how each stands. What holds back this one repair is in the target.
+	// Gates are the gates that don't depend on a target, with their states. Target.HeldBy has the others.
 	Gates []GateState `json:"gates"`
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// requestedRepair tells of the person's request about a target, nil without one.
+// requestedRepair returns the user's request about a target, or nil.
 func (w *assessment) requestedRepair(target int) *RequestedRepair {
 	for _, a := range w.decision.RepairRequests {
 		if a.Target != target {
@@ -41,7 +41,7 @@ func requestWords(a *core.RepairRequestStatus) (state, text string) {
 	return requestUnreadable, "the annotation " + annotation.RepairRequestedAt + " holds no time such as 2026-11-23T09:12:59Z, so it does not count; ask again"
 }
 
-// requestedRepair prints how a person's request stands.
+// requestedRepair prints the user's request.
 func (p *page) requestedRepair(a *RequestedRepair) {
 	switch {
 	case a == nil:

@@ -16,10 +16,10 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// requestOwner is who a request for a repair says that it writes for.
+// requestOwner is the field manager of a repair request.
 const requestOwner = "fettle-repair"
 
-// writeRequest annotates a target, with the person's rights. The patch carries the UID, so it hits no namesake.
+// writeRequest annotates a target, with the user's rights. The patch has the UID, so it changes no namesake.
 func (s *session) writeRequest(ctx context.Context, object *metav1.PartialObjectMetadata, id core.ID, at time.Time, dry bool) error {
 	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"uid": id.UID, "annotations": map[string]string{annotation.RepairRequestedAt: at.Format(time.RFC3339)},
@@ -36,7 +36,7 @@ func (s *session) writeRequest(ctx context.Context, object *metav1.PartialObject
 	return refusedRequest(id, err)
 }
 
-// objectOf returns the object of a target. Of several kinds of its name, it is the kind that has an object with the target's UID.
+// objectOf returns the object of a target. If several kinds have the name of its kind, the UID decides.
 func (s *session) objectOf(ctx context.Context, v *view, id core.ID) (*metav1.PartialObjectMetadata, error) {
 	var failed error
 	for _, kind := range kindsOf(s.cluster, v.sources(), id.Kind) {
@@ -61,7 +61,7 @@ func goneError(id core.ID) error {
 	return fmt.Errorf("%s went while this looked, so nothing was asked for; fettle explain %s/%s tells what became of it", id, kindWord(id), id.Name) //nolint:err113 // told to a person
 }
 
-// refusedRequest says why a request was not taken and what to do, nil where it was.
+// refusedRequest says why a request was refused and what to do, or returns nil if it was accepted.
 func refusedRequest(id core.ID, err error) error {
 	switch {
 	case err == nil:
@@ -74,7 +74,7 @@ func refusedRequest(id core.ID, err error) error {
 	return fmt.Errorf("asking for the repair of %s: %w", id, err)
 }
 
-// undo is the command that takes a request back.
+// undo returns the command that withdraws a request.
 func undo(object *metav1.PartialObjectMetadata) string {
 	kind := object.GroupVersionKind()
 	resource := strings.ToLower(kind.Kind)

@@ -11,9 +11,8 @@ import (
 // mostCell bounds a cell of a table, in bytes. The longest name of an object has 253.
 const mostCell = 256
 
-// sanitizeAnswer makes every text of an answer fit to be shown, in its place. An answer is a pointer, and repeats names,
-// messages and errors from many objects that strangers may write. That it goes through the answer as a whole keeps a
-// field that is added later from being forgotten.
+// sanitizeAnswer makes every text of an answer safe to show, in place. The answer is a pointer. It has names, messages
+// and errors of objects that other users may write. Reflection covers fields that are added later too.
 func sanitizeAnswer(answer any) { sanitizeValue(reflect.ValueOf(answer)) }
 
 func sanitizeValue(v reflect.Value) {
@@ -39,7 +38,7 @@ func sanitizeValue(v reflect.Value) {
 	}
 }
 
-// sanitizeMap replaces the values of a map, which can't be changed in their places, and leaves out a key that is not fit.
+// sanitizeMap replaces the values of a map, and drops the keys that are unsafe to show.
 func sanitizeMap(m reflect.Value) {
 	for _, key := range m.MapKeys() {
 		value := reflect.New(m.Type().Elem()).Elem()
@@ -52,13 +51,13 @@ func sanitizeMap(m reflect.Value) {
 	}
 }
 
-// failureText is the text of an error within an answer.
+// failureText returns the text of an error within an answer.
 func failureText(err error) string { return sanitize.Failure(sanitize.MaxPart, err) }
 
-// isShowable reports whether a name may be shown as it is.
+// isShowable reports whether a name is safe to show.
 func isShowable(name string) bool { return sanitize.Line(mostCell, name) == name }
 
-// sanitizeErrors has the errors of commands fit to be shown.
+// sanitizeErrors makes the errors of commands safe to show.
 func sanitizeErrors(commands ...*cobra.Command) []*cobra.Command {
 	for _, c := range commands {
 		run := c.RunE

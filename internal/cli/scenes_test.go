@@ -207,7 +207,7 @@ func TestNobodyLeads(t *testing.T) {
 	*lease = Controller{Leads: "no", Holder: "fettle-0", Lease: lease.Lease, Renewed: instant(noon.Add(-time.Hour)), Message: "NO LEADER: so."}
 	e := Explanation{Header: h, Targets: []ExplainedTarget{w.explainTarget(0, nil, lacksRole)}}
 	if text := printed(false, func(p *page) { p.explanation(&e) }); !strings.HasPrefix(text, "NO LEADER") || !strings.Contains(text, "last renewed by fettle-0, 60m ago") {
-		t.Errorf("that nobody leads is not said first:\n%s", text)
+		t.Errorf("the missing leader is not said first:\n%s", text)
 	}
 }
 

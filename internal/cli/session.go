@@ -18,17 +18,17 @@ import (
 	"github.com/fettle-io/fettle/internal/ledger"
 )
 
-// Options are what the commands need. Every field is required.
+// Options configure the commands. Every field is required.
 type Options struct {
-	// Name is how the person calls Fettle, such as fettle or kubectl fettle.
+	// Name is the command of the user, such as fettle or kubectl fettle.
 	Name string
-	// UserAgent is what the API server is told.
+	// UserAgent is the user agent of requests to the API server.
 	UserAgent string
 	Dialects  []Dialect
 	Now       func() time.Time
 }
 
-// session is one question on the command line.
+// session is one run of a command.
 type session struct {
 	Options
 	output
@@ -37,25 +37,25 @@ type session struct {
 	chosen     chosen
 	watch      bool
 
-	// concerns says which workload clusters the question is about.
+	// concerns selects the workload clusters of the question.
 	concerns  clusterFilter
 	cluster   client.WithWatch
 	namespace string
 	out, err  io.Writer
 }
 
-// answer is what is printed once.
+// answer is printed once.
 type answer struct {
 	value any
-	// header is the one within the value.
+	// header is the header of the value.
 	header *Header
 	people func(*page)
-	// nextAt is when time alone changes the answer, zero for never; ended when nothing will.
+	// nextAt is when time alone changes the answer, or zero for never. ended is set for a final answer.
 	nextAt time.Time
 	ended  bool
 }
 
-// answerFunc answers a question from what was read.
+// answerFunc answers a question from a view.
 type answerFunc func(ctx context.Context, v *view, h Header) (answer, error)
 
 func (s *session) open(cmd *cobra.Command) error {
@@ -82,7 +82,7 @@ func (s *session) addWatch(cmd *cobra.Command, until string) {
 	cmd.Flags().BoolVarP(&s.watch, "watch", "w", false, "print again whenever the answer changes, until a signal ends it"+until)
 }
 
-// run answers once, or again and again.
+// run answers once, or whenever the answer changes.
 func (s *session) run(ctx context.Context, ask answerFunc) error {
 	if s.watch {
 		return s.follow(ctx, ask)
@@ -98,7 +98,7 @@ func (s *session) run(ctx context.Context, ask answerFunc) error {
 	return s.show(a, v, false)
 }
 
-// read reads what the question needs.
+// read reads the facts for the question.
 func (s *session) read(ctx context.Context) (*view, error) {
 	v, err := read(ctx, s.cluster, s.Dialects, s.where())
 	if err != nil {
@@ -109,7 +109,7 @@ func (s *session) read(ctx context.Context) (*view, error) {
 	return v, nil
 }
 
-// ask gives an answer as of now, with a key that differs when the answer does in more than the time.
+// ask returns the present answer, with a key that differs when the answer differs in more than the time.
 func (s *session) ask(ctx context.Context, v *view, ask answerFunc) (string, answer, error) {
 	v.readLease(ctx, s.cluster, s.connection.controller)
 	v.at = s.Now()
@@ -142,11 +142,11 @@ func (s *session) show(a answer, v *view, dated bool) error {
 	})
 }
 
-// where says where to look.
+// where returns the scope of the question.
 func (s *session) where() scope { return scope{s.namespace, s.connection.controller} }
 
-// assess decides on what was read, on each cluster by itself: that which was read, and then the workload clusters that
-// the question is about. Whether quorum survives is asked only of what may be repaired, which a first decision tells.
+// assess decides on what was read: for the user's own cluster, and then for the workload clusters of the question. A
+// first decision finds the targets that may be repaired, and only for those it checks quorum.
 func (s *session) assess(ctx context.Context, v *view) []*assessment {
 	seen := map[ledger.ClusterKey][]observed{{}: nil}
 	for _, f := range v.observations() {
@@ -163,15 +163,15 @@ func (s *session) assess(ctx context.Context, v *view) []*assessment {
 	return assessments
 }
 
-// inOrder gives clusters by their names, and first the one that was read.
+// inOrder sorts clusters by their names, with the user's own cluster first.
 func inOrder[T any](clusters map[ledger.ClusterKey]T) []ledger.ClusterKey {
 	return slices.SortedFunc(maps.Keys(clusters), func(a, b ledger.ClusterKey) int {
 		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 	})
 }
 
-// observations gives what dialects see of the cluster that was read, and of the workload clusters that the question is about. A
-// cluster of which there is nothing left but repairs is seen as empty.
+// observations returns what dialects see of the user's own cluster, and of the workload clusters of the question. A
+// cluster that has nothing but repairs is empty.
 func (v *view) observations() []observed {
 	var fleets []observed
 	known := map[ledger.ClusterKey]bool{{}: true}
@@ -198,7 +198,7 @@ func (v *view) observations() []observed {
 	return fleets
 }
 
-// unmet asks the reading that knows the pair.
+// unmet asks the reading that knows both.
 func (v *view) unmet(policy, target core.ID) ([]string, bool) {
 	for _, p := range v.parts {
 		if missing, possible := p.Unmet(policy, target); possible {

@@ -7,17 +7,17 @@ import (
 	"strings"
 )
 
-// statusPage says how much of a status is printed for people.
+// statusPage prints a status for people.
 type statusPage struct {
 	page
 
-	// limit is how many rows a table has at most; 0 for all.
+	// limit bounds the rows of a table; 0 is no limit.
 	limit int
 	// namespaces is set to show them.
 	namespaces bool
-	// where the status is from, in words.
+	// where names the namespaces of the status.
 	where string
-	// command is how the person calls Fettle.
+	// command is the command of the user.
 	command string
 }
 
@@ -49,7 +49,7 @@ func (p *statusPage) all(s *Status) {
 	}
 }
 
-// mixed tells whether there are health checks of several kinds.
+// mixed reports whether there are health checks of several kinds.
 func (s *Status) mixed() bool {
 	return slices.ContainsFunc(s.HealthChecks, func(h HealthCheck) bool { return h.Kind != s.HealthChecks[0].Kind })
 }
@@ -61,7 +61,7 @@ func inNamespace(namespace string) string {
 	return " -n " + namespace
 }
 
-// inCluster is what else tells a target from others.
+// inCluster returns the flag that distinguishes a target from others of its name.
 func (p *statusPage) inCluster(s *Status, t *Target) string {
 	twin := func(o Target) bool { return o.Name == t.Name && o.Namespace == t.Namespace && o.Cluster != t.Cluster }
 	switch {
@@ -103,7 +103,7 @@ func (p *page) notes(notes []string) {
 	}
 }
 
-// allHealthyText is what there is to say when nothing is wrong.
+// allHealthyText says that every selected target is healthy.
 func (p *statusPage) allHealthyText(s *Status) string {
 	total := 0
 	var kinds []string
@@ -115,7 +115,7 @@ func (p *statusPage) allHealthyText(s *Status) string {
 		}
 	}
 	rest := ", and nothing is under repair."
-	if len(s.Repairs) > 0 { // of what nobody selects
+	if len(s.Repairs) > 0 { // of targets that no health check selects
 		rest = "."
 	}
 	switch total {
@@ -127,7 +127,7 @@ func (p *statusPage) allHealthyText(s *Status) string {
 	return fmt.Sprintf("All %ss are healthy%s", strings.Join(kinds, "s and "), rest)
 }
 
-// kindIf gives a kind where there are several to tell apart.
+// kindIf returns a kind, where there are several to distinguish.
 func (p *statusPage) kindIf(kind string) cell {
 	if !p.mixed {
 		return text("")
@@ -205,7 +205,7 @@ func (p *page) next(n *Next) string {
 	return n.Text + " at " + p.when(n.At)
 }
 
-// stopped says why repairs are stopped, below the table, since it takes a sentence.
+// stopped prints below the table why repairs are stopped, since that takes a sentence.
 func (p *statusPage) stopped(checks []HealthCheck) {
 	shown := 0
 	for i := range checks {
@@ -300,7 +300,7 @@ func (p *statusPage) repairs(repairs []Repair) {
 // noStepLeft stands in the place of the step once all were tried.
 const noStepLeft = "none left"
 
-// stepOf gives the place of the step under way, for ladders that are worth it, and what asks a remediator in it.
+// stepOf returns the number of the step under way, and its remediator, for repairs with several steps or a template.
 func stepOf(r *Repair) string {
 	at := slices.IndexFunc(r.Steps, func(s Step) bool {
 		return slices.Contains([]string{stepDue, stepUnderWay, stepUnknown, stepEnded}, s.State)
@@ -330,7 +330,7 @@ func limited(rows [][]cell, limit int) (shown [][]cell, left int) {
 	return rows[:limit], len(rows) - limit
 }
 
-// more says how many rows were left out.
+// more prints how many rows were left out.
 func (p *page) more(left int, word string) {
 	if left > 0 {
 		p.printf("… and %s more (--limit 0 shows all)\n", count(left, word))

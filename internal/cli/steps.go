@@ -8,7 +8,7 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// planned tells of a step that nobody has taken yet.
+// planned returns a step that was not taken yet.
 func planned(s *core.Step) Step {
 	out := Step{Remedy: s.Remedy, State: stepPlanned, Message: s.Problem}
 	if s.Template != (core.Reference{}) {
@@ -20,7 +20,7 @@ func planned(s *core.Step) Step {
 	return out
 }
 
-// stepsOf tells of the steps of a repair: those that were given up, the one under way, and those that follow.
+// stepsOf returns the steps of a repair: the steps that were given up, the step under way, and the following ones.
 func (w *assessment) stepsOf(repair int) []Step {
 	r := &w.cluster.Repairs[repair]
 	steps := make([]Step, 0, len(r.Steps))
@@ -44,7 +44,7 @@ func (w *assessment) stepsOf(repair int) []Step {
 	return steps
 }
 
-// close tells of a step that an ended repair has not given up.
+// close describes a step that an ended repair has not given up.
 func (s *Step) close(r *core.Repair, at int) {
 	s.State, s.Message = stepNotTaken, ""
 	if at == len(r.Tried) && r.Outcome != core.Recovered {
@@ -52,7 +52,8 @@ func (s *Step) close(r *core.Repair, at int) {
 	}
 }
 
-// underWay tells of the step under way. It has no end while the target is not unhealthy: then nothing is given up.
+// underWay describes the step under way. It has no end while the target is not unhealthy, since no step is given up
+// then.
 func (w *assessment) underWay(repair int, s *Step) {
 	r := &w.cluster.Repairs[repair]
 	step := &r.Steps[len(r.Tried)]
@@ -81,14 +82,14 @@ func (w *assessment) underWay(repair int, s *Step) {
 		if q, stands := w.requestOf(repair, target); stands {
 			s.State, ends = stepUnderWay, r.StepEnds(step, q)
 		}
-		tried := s.State == stepUnderWay || r.Attempts > 0 // a step that gates hold back has no end
+		tried := s.State == stepUnderWay || r.Attempts > 0 // a step that gates hold back does not time out
 		if v, leads := w.lead(target); tried && step.Limit > 0 && leads && v.Health == core.Unhealthy {
 			s.Ends = instant(ends)
 		}
 	}
 }
 
-// targetOf gives the target of a repair, -1 when that is gone.
+// targetOf returns the target of a repair, or -1 if it is gone.
 func (w *assessment) targetOf(repair int) int {
 	if target, exists := w.byID[w.cluster.Repairs[repair].Target]; exists {
 		return target
@@ -96,7 +97,7 @@ func (w *assessment) targetOf(repair int) int {
 	return -1
 }
 
-// requestOf gives the request of the step under way of a repair.
+// requestOf returns the request of the step under way of a repair.
 func (w *assessment) requestOf(repair, target int) (*core.Request, bool) {
 	return requestUnderWay(&w.cluster.Repairs[repair], w.requestsOn(target))
 }
@@ -114,7 +115,7 @@ func requestUnderWay(r *core.Repair, requests []*core.Request) (*core.Request, b
 	return nil, false
 }
 
-// requestsOn gives what remediators have been asked for a target, the oldest first.
+// requestsOn returns the remediation requests about a target, the oldest first.
 func (w *assessment) requestsOn(target int) []*core.Request {
 	return w.requestsAbout(w.cluster.Targets[target].ID)
 }
@@ -144,8 +145,8 @@ func requestOf(q *core.Request) Request {
 	}
 }
 
-// objectsAbout returns the objects by which remediators were asked about a target. What an owner is asked is no object, and
-// how the owner answers is told apart.
+// objectsAbout returns the objects for remediators about a target. A request to an owner is no object, and the answer
+// of the owner is shown apart.
 func (w *assessment) objectsAbout(id core.ID) []Request {
 	var objects []Request
 	for _, q := range w.requestsAbout(id) {
@@ -156,8 +157,8 @@ func (w *assessment) objectsAbout(id core.ID) []Request {
 	return objects
 }
 
-// objectsOfNamesakes returns the objects about earlier targets of the same name. They may keep an object about this one from
-// being created.
+// objectsOfNamesakes returns the objects about earlier targets of the same name. They may prevent the creation of an
+// object about this one.
 func (w *assessment) objectsOfNamesakes(id core.ID) []Request {
 	var objects []Request
 	for i := range w.cluster.Requests {
@@ -175,7 +176,7 @@ func (w *assessment) objectsOfNamesakes(id core.ID) []Request {
 	return objects
 }
 
-// fillDetails fills in what else there is to know of a target.
+// fillDetails fills in the remaining facts about a target.
 func (w *assessment) fillDetails(target int, e *ExplainedTarget) {
 	t := &w.cluster.Targets[target]
 	if w.blocked != nil {
@@ -204,8 +205,8 @@ func (w *assessment) fillDetails(target int, e *ExplainedTarget) {
 	}
 }
 
-// plannedBy gives the policy by whose ladder a target that is not well would be repaired: the one that leads, or the
-// oldest that doubts it.
+// plannedBy returns the policy that would repair an unhealthy or suspect target: the leading one, or the oldest
+// that does not find it healthy.
 func (w *assessment) plannedBy(target int) (int, bool) {
 	if v, leads := w.lead(target); leads {
 		return v.Policy, v.Target == target
@@ -218,7 +219,7 @@ func (w *assessment) plannedBy(target int) (int, bool) {
 	return 0, false
 }
 
-// leaseOf tells who may take a target's node out of service, nil where no health check heeds that.
+// leaseOf returns the lease of a target's node, or nil where no health check uses leases.
 func (w *assessment) leaseOf(target int) *NodeLease {
 	heeded, ours := false, false
 	lease := w.cluster.Targets[target].Lease
@@ -238,7 +239,7 @@ func (w *assessment) leaseOf(target int) *NodeLease {
 	return &NodeLease{Holder: lease.Holder, Until: instant(lease.Until), Ours: ours}
 }
 
-// recoveryOf tells until when the requests of a target that is healthy again stay, nil for those that don't wait.
+// recoveryOf returns how long the requests of a target that is healthy again stay, or nil if they don't wait.
 func (w *assessment) recoveryOf(target int) *Recovery {
 	t := &w.cluster.Targets[target]
 	for i := range w.reports {
@@ -256,7 +257,8 @@ func (w *assessment) recoveryOf(target int) *Recovery {
 	return nil
 }
 
-// recoveryIn tells until when the requests of a case stay: for the delay of the policy, and until its conditions have settled.
+// recoveryIn returns how long the requests of a case stay: for the delay of the policy, and until its conditions have
+// settled.
 func (w *assessment) recoveryIn(p *core.Policy, c *core.MemberReport) *Recovery {
 	since, until := c.HealthySince, c.SettlesAt
 	if p.HealthyDelay != 0 && c.Repair != nil && c.Repair.Recovered.IsZero() {
@@ -283,7 +285,7 @@ func (w *assessment) recovers(policy, target int) bool {
 	return judged && v.Reason == core.Recovering
 }
 
-// nextOfRemediator is for a step without a limit that a remediator takes. The request is nil where it is not seen yet.
+// nextOfRemediator is for a step without a limit that a remediator takes. The request is nil while it is not seen yet.
 func nextOfRemediator(r *core.Repair, q *core.Request) Next {
 	if q != nil {
 		if until := r.RecoversUntil(q); !until.IsZero() {

@@ -7,7 +7,7 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// steps print a ladder that is worth it: of one step without a template or a time the remedy says all.
+// steps prints the steps of a repair. For a single step without a template or a limit, the remedy is enough.
 func (p *page) steps(steps []Step) {
 	if len(steps) == 0 || (len(steps) == 1 && steps[0].Template == nil) {
 		return
@@ -47,7 +47,7 @@ func (p *page) stateOf(s *Step) string {
 	return fmt.Sprintf("%s %s: %s", p.in(red, givenUp(s.State)), p.when(s.Ended), s.Message)
 }
 
-// endedWith is for a step whose turn it was when the repair ended, or whose target is gone.
+// endedWith is for a step that was under way when the repair ended, or whose target is gone.
 func (p *page) endedWith(s *Step) string {
 	if s.Ended == nil {
 		return "over, since " + s.Message
@@ -96,7 +96,7 @@ func (p *page) leavingText(r *Request) string {
 	return text
 }
 
-// answerOf is what a remediator says of a request, and what it was told.
+// answerOf returns the remediator's answer to a request, and what Fettle told it.
 func (p *page) answerOf(r *Request) string {
 	text := "not taken up yet"
 	switch {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// The kinds that explain knows, and how people call them.
+// These are the kinds that explain knows, in the words of users.
 const (
 	machineSubject      = "machine"
 	nodeSubject         = "node"
@@ -17,17 +17,17 @@ const (
 // subjectKinds are those kinds in the order in which they are offered.
 var subjectKinds = [...]string{machineSubject, nodeSubject, repairSubject, nodeCheckSubject, machineCheckSubject}
 
-// subject is what a person asks explain about.
+// subject is the object that the user names.
 type subject struct {
 	kind, name string
-	// group is that of the kind's API, empty where the person gave none. It tells health checks apart.
+	// group is the API group, or empty if the user gave none. It distinguishes health checks.
 	group string
 }
 
 // isCheck reports whether it is a health check.
 func (o subject) isCheck() bool { return o.kind == nodeCheckSubject || o.kind == machineCheckSubject }
 
-// subjectOf reads the word for a kind: its name, plural or short name, with its group or without.
+// subjectOf parses the word for a kind: its name, plural or short name, with its group or without.
 func subjectOf(word string) (subject, bool) {
 	name, group, _ := strings.Cut(strings.ToLower(word), ".")
 	if version, rest, both := strings.Cut(group, "."); both && isVersion(version) {
@@ -53,7 +53,7 @@ func isVersion(part string) bool {
 	return len(part) > 1 && part[0] == 'v' && part[1] >= '0' && part[1] <= '9'
 }
 
-// readSubject reads machine/NAME, or machine NAME.
+// readSubject parses machine/NAME, or machine NAME.
 func readSubject(args []string) (subject, error) {
 	word, name, joined := strings.Cut(args[0], "/")
 	rest := args[1:]

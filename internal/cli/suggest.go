@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// mostSuggestions is how many close names are offered.
+// mostSuggestions bounds the names that are suggested.
 const mostSuggestions = 3
 
-// closest gives the names that somebody may have meant, the closest first: those within an edit
-// distance of a third of the word, and those that contain it.
+// closest returns the names that the user may have meant, the closest first. They are within an edit distance of a
+// third of the word, or contain it.
 func closest(word string, names []string) []string {
 	type candidate struct {
 		name     string
@@ -34,7 +34,7 @@ func closest(word string, names []string) []string {
 	return near
 }
 
-// distance is the number of letters to insert, delete or replace (Levenshtein).
+// distance returns the number of letters to insert, delete or replace (Levenshtein).
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

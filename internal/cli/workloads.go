@@ -21,30 +21,30 @@ import (
 )
 
 const (
-	// nodesTimeout bounds how long one workload cluster may take to tell its nodes, and allNodesTimeout all of them together.
+	// nodesTimeout bounds the read of one workload cluster's nodes, and allNodesTimeout that of all together.
 	nodesTimeout, allNodesTimeout = 5 * time.Second, 30 * time.Second
-	// nodeReadsAtOnce is how many workload clusters are asked at a time.
+	// nodeReadsAtOnce is the number of workload clusters that are read at a time.
 	nodeReadsAtOnce = 8
-	// retryUnread is how long a watch waits before it asks those again that did not answer.
+	// retryUnread is the pause before a watch reads those again that did not answer.
 	retryUnread = 30 * time.Second
 )
 
-// clusterFilter tells whether a question is about a fleet.
+// clusterFilter reports whether a question is about a cluster.
 type clusterFilter func(v *view, f *ClusterObservation) bool
 
-// nodeRead is one workload cluster that is asked for its nodes.
+// nodeRead is one read of a workload cluster's nodes.
 type nodeRead struct {
 	of      Workloads
 	cluster ledger.ClusterKey
 
-	// What follows is what came of it; with an error, nothing did.
+	// The following fields are the result. With an error, the others are not set.
 	client   client.WithWatch
 	nodes    []client.Object
 	revision string
 	err      error
 }
 
-// unreadWorkloads gives the workload clusters that the question is about and whose nodes were not asked for.
+// unreadWorkloads returns the workload clusters of the question whose nodes were not read.
 func (v *view) unreadWorkloads() []*nodeRead {
 	var reads []*nodeRead
 	for _, p := range v.parts {
@@ -61,8 +61,8 @@ func (v *view) unreadWorkloads() []*nodeRead {
 	return reads
 }
 
-// readWorkloads reads the nodes of the workload clusters that the question is about, by their own kubeconfigs. One that can't
-// be read keeps nobody from telling of the others.
+// readWorkloads reads the nodes of the workload clusters of the question, by their own kubeconfigs. If one can't be
+// read, the others still are.
 func (v *view) readWorkloads(ctx context.Context, c client.Reader, userAgent string) {
 	reads := v.unreadWorkloads()
 	ctx, cancel := context.WithTimeout(ctx, allNodesTimeout)
@@ -81,7 +81,7 @@ func (v *view) readWorkloads(ctx context.Context, c client.Reader, userAgent str
 	}
 }
 
-// takeNodes takes in what came of a look.
+// takeNodes stores the result of a read.
 func (v *view) takeNodes(l *nodeRead) {
 	v.nodesRead[l.cluster] = true
 	if l.err != nil {
@@ -97,7 +97,7 @@ func (v *view) takeNodes(l *nodeRead) {
 	v.reached[l.cluster] = l.client
 }
 
-// read reads the nodes of the cluster. Its errors are for people.
+// read reads the nodes of the cluster. Its errors are for users.
 func (l *nodeRead) read(ctx context.Context, c client.Reader, userAgent string) error {
 	ctx, cancel := context.WithTimeout(ctx, nodesTimeout)
 	defer cancel()
@@ -119,7 +119,7 @@ func (l *nodeRead) read(ctx context.Context, c client.Reader, userAgent string) 
 	return nil
 }
 
-// kubeconfigOf reads the kubeconfig of a cluster with the person's own permissions.
+// kubeconfigOf reads the kubeconfig of a cluster with the user's own rights.
 func kubeconfigOf(ctx context.Context, c client.Reader, cluster types.NamespacedName) (*rest.Config, error) {
 	at := workload.SecretOf(cluster)
 	secret := &unstructured.Unstructured{}

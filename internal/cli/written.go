@@ -8,14 +8,14 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// What stands in the place of whether repairs go on.
+// These say whether repairs go on.
 const (
 	repairsAllowed = "Allowed"
 	repairsStopped = "Stopped"
 	repairsUnknown = "Unknown"
 )
 
-// useWrittenStatus tells of a health check what its controller has written last, where it can't be judged from here.
+// useWrittenStatus fills in the status that a controller last wrote, where targets can't be judged from here.
 func (w *assessment) useWrittenStatus(policy int, h *HealthCheck) {
 	h.AsWritten, h.Next = true, nil
 	written := w.writtenStatus(w.policies[policy].ID)
@@ -35,12 +35,12 @@ func (w *assessment) useWrittenStatus(policy int, h *HealthCheck) {
 	}
 }
 
-// mostAtOdds bounds the health checks that are named in notes.
+// mostAtOdds bounds the health checks that notes name.
 const mostAtOdds = 10
 
-// notesAtOdds are sentences about health checks of which the controller says that it can't follow them, while from here they
-// can be: it lacks a right or meets a bound that the person does not. So are those about another controller. Those of a namespace
-// are told, or all for "".
+// notesAtOdds returns sentences about health checks in a namespace, or in all, that the controller can't follow though
+// they can be judged from here. The controller lacks a right, or meets a bound. It also returns those about another
+// controller.
 func (w *assessment) notesAtOdds(namespace string) []string {
 	var notes []string
 	for i := range w.policies {
@@ -51,7 +51,7 @@ func (w *assessment) notesAtOdds(namespace string) []string {
 	return notes
 }
 
-// notesAtOddsOn are such sentences about the health checks that judge some targets.
+// notesAtOddsOn returns such sentences about the health checks that judge some targets.
 func (w *assessment) notesAtOddsOn(targets []int) []string {
 	var notes []string
 	for _, i := range targets {
@@ -66,7 +66,7 @@ func (w *assessment) notesAtOddsOn(targets []int) []string {
 	return notes
 }
 
-// notesOn are such sentences about one health check.
+// notesOn returns such sentences about one health check.
 func (w *assessment) notesOn(policy int) []string {
 	var notes []string
 	if note := w.noteAtOdds(policy); note != "" {
@@ -78,7 +78,7 @@ func (w *assessment) notesOn(policy int) []string {
 	return notes
 }
 
-// noteAtOdds is such a sentence about one health check, empty where the controller agrees.
+// noteAtOdds returns such a sentence about one health check, or nothing where the controller agrees.
 func (w *assessment) noteAtOdds(policy int) string {
 	p := &w.policies[policy]
 	if w.blocked != nil || p.Paused || w.healthCheck(policy).Repairs != repairsAllowed {
@@ -100,7 +100,7 @@ func (w *assessment) writtenStatus(check core.ID) WrittenStatus {
 	return WrittenStatus{}
 }
 
-// writtenHealth gives what a target says of its health, false when it says nothing.
+// writtenHealth returns the health in a target's conditions, and false without one.
 func (w *assessment) writtenHealth(target int) (WrittenHealth, bool) {
 	for _, reader := range w.statusReaders {
 		if health, says := reader.HealthOf(w.cluster.Targets[target].ID); says {
@@ -110,8 +110,8 @@ func (w *assessment) writtenHealth(target int) (WrittenHealth, bool) {
 	return WrittenHealth{}, false
 }
 
-// useWrittenHealth takes what a target says of itself in the place of verdicts that can't be made from here. Where nobody judges,
-// that too is out of date.
+// useWrittenHealth replaces verdicts that can't be made from here by the health in the target's conditions. While the
+// controller doesn't judge either, that health is out of date too.
 func (w *assessment) useWrittenHealth(target int, t *Target) {
 	message := inSentence(w.blocked.Message)
 	t.Health, t.Reason, t.Since, t.Until = core.Undetermined.String(), w.blocked.Reason, nil, nil
@@ -135,7 +135,7 @@ func (w *assessment) useWrittenHealth(target int, t *Target) {
 	t.HeldBy, t.Lead = nil, nil
 }
 
-// nextUnjudged says what comes next for a target that can't be judged from here.
+// nextUnjudged says what happens next to a target that can't be judged from here.
 func (w *assessment) nextUnjudged() Next {
 	if w.blocked.Halted {
 		return Next{Text: sentence(w.blocked.Message)}
@@ -143,7 +143,7 @@ func (w *assessment) nextUnjudged() Next {
 	return Next{Text: "It is not known, since " + w.blocked.Message + "."}
 }
 
-// skippedBy says by what somebody has taken a target out of all health checking.
+// skippedBy returns the annotation that takes a target out of all health checking.
 func (w *assessment) skippedBy(target int) (string, bool) {
 	for _, reader := range w.statusReaders {
 		if by, out := reader.SkippedBy(w.cluster.Targets[target].ID); out {
