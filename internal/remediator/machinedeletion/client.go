@@ -19,22 +19,22 @@ import (
 	"github.com/fettle-io/fettle/internal/informer"
 )
 
-// Kinds are the resources without which this remediator sleeps, by the name of their definitions.
+// Kinds are the definitions without which this remediator does nothing, by name.
 var Kinds = []string{"machinedeletionremediations.fettle.io", "machines.machine.openshift.io"} //nolint:gochecknoglobals // a constant list
 
 // Config is what a Client needs. Every field is required.
 type Config struct {
-	// Informers give what is watched, and Cache reads it.
+	// Informers watch remediations and machines, and Cache reads them.
 	Informers cache.Informers
 	Cache     client.Reader
-	// Live reads from the API server itself.
+	// Live reads from the API server.
 	Live   client.Reader
 	Writer client.Client
 	Events events.EventRecorder
 	Log    logr.Logger
 	Now    func() time.Time
-	// Machine and Machines are an empty machine and an empty list, of the types as which others watch
-	// machines too, so that one watch serves all. Read reads one of them.
+	// Machine and Machines are an empty machine and an empty list, of the types of the other watches of machines, so
+	// that they share one. Read reads such a machine.
 	Machine  client.Object
 	Machines client.ObjectList
 	Read     func(client.Object) Machine
@@ -48,19 +48,19 @@ type Client struct {
 	pools *pools
 
 	watched informer.Kinds
-	// watching is closed by began, once both kinds are watched.
+	// watching is closed by markWatching, once both kinds are watched.
 	watching     chan struct{}
 	markWatching func()
 }
 
-// The pauses between tries of what has failed, and how long one look at a remediation may take.
+// retryFirst and retryMost bound the pauses after a failure. reconcileTimeout bounds one reconciliation.
 const (
 	retryFirst       = 100 * time.Millisecond
 	retryMost        = time.Minute
 	reconcileTimeout = 30 * time.Second
 )
 
-// NewClient makes a remediator that watches nothing yet.
+// NewClient returns a remediator that watches nothing yet.
 func NewClient(c Config) *Client {
 	watches := make(chan struct{})
 	return &Client{
@@ -72,8 +72,8 @@ func NewClient(c Config) *Client {
 // +kubebuilder:rbac:groups=fettle.io,resources=machinedeletionremediations,verbs=list;watch
 // +kubebuilder:rbac:groups=machine.openshift.io,resources=machines,verbs=list;watch
 
-// Watch begins to watch. It fails with a NoMatch error while the kinds are not served, and may be called
-// again then. Once it has succeeded, calling it again does nothing.
+// Watch begins to watch. It returns a NoMatch error while the kinds are not served, and may be called again. After it
+// has succeeded, it does nothing.
 func (c *Client) Watch(ctx context.Context) error {
 	err := c.watched.Watch(ctx, c.Informers,
 		informer.Kind{Plural: "machines", Object: c.Machine, Handler: c.machineEvents()},
@@ -94,16 +94,16 @@ func (c *Client) remediationEvents() toolscache.ResourceEventHandler {
 	return toolscache.ResourceEventHandlerFuncs{AddFunc: take, UpdateFunc: func(_, obj any) { take(obj) }, DeleteFunc: take}
 }
 
-// HasSynced tells whether what is watched has been taken in.
+// HasSynced reports whether the initial lists were handled.
 func (c *Client) HasSynced() bool { return c.watched.HasSynced() }
 
 // NeedLeaderElection keeps replicas that don't lead from working.
 func (*Client) NeedLeaderElection() bool { return true }
 
-// workers is how many remediations are worked on at the same time.
+// workers is the number of remediations that are reconciled at the same time.
 const workers = 8
 
-// Start works until the context ends. It must run only in the replica that leads.
+// Start reconciles until the context ends. It must run only in the replica that leads.
 func (c *Client) Start(ctx context.Context) error {
 	defer c.queue.ShutDown()
 	select {
@@ -127,7 +127,7 @@ func (c *Client) Start(ctx context.Context) error {
 	return nil
 }
 
-// processNext looks at one remediation. It is false when there is nothing more to do for good.
+// processNext reconciles one remediation. It returns false after the queue was shut down.
 func (c *Client) processNext(ctx context.Context) bool {
 	key, over := c.queue.Get()
 	if over {
@@ -140,7 +140,7 @@ func (c *Client) processNext(ctx context.Context) bool {
 	case err == nil:
 		c.queue.Forget(key)
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
-		c.queue.AddRateLimited(key) // somebody was faster, and the cache will show what
+		c.queue.AddRateLimited(key) // another writer was faster, and the cache will show the change
 	case ctx.Err() == nil:
 		c.Log.Error(err, "remediation could not go on; it is tried again after a pause", "remediation", key.String())
 		c.queue.AddRateLimited(key)

@@ -12,11 +12,11 @@ import (
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
 )
 
-// step is what comes next.
+// step is the next step of a remediation.
 type step int
 
 const (
-	// waitForEvent: nothing, until something changes.
+	// waitForEvent does nothing until an object changes.
 	waitForEvent step = iota + 1
 	addFinalizer
 	dropFinalizer
@@ -27,15 +27,15 @@ const (
 	readCachedMachine
 	countPool
 	readOwner
-	// record writes next.status, and tells next.event.
+	// record writes next.status, and emits next.event.
 	record
 	deleteMachine
 )
 
-// next is a step and what it is about.
+// next is a step with its arguments.
 type next struct {
 	step step
-	// poll is set for a rest that may end without an event: owners are not watched.
+	// poll is set for a wait that may end without an event, since owners are not watched.
 	poll    bool
 	machine types.NamespacedName
 	owner   types.UID
@@ -43,9 +43,8 @@ type next struct {
 	event   event
 }
 
-// decide gives the next step. Each look asks for what it needs, until there is nothing more to do. A cached
-// remediation may be older than what was written here a moment ago, so nothing is written by that alone: what
-// was done would be tried again, and refused.
+// decide returns the next step. A reconciliation decides and acts until no step is left. A cached remediation may lack
+// the last write, so decide reads it live before it writes anything.
 func decide(f *facts) next {
 	n := nextStep(f)
 	if n.step.writes() && !f.fresh {
@@ -54,7 +53,7 @@ func decide(f *facts) next {
 	return n
 }
 
-// writes tells whether a step changes anything in the API server.
+// writes reports whether a step changes an object of the API server.
 func (s step) writes() bool {
 	switch s {
 	case addFinalizer, dropFinalizer, record, deleteMachine:
@@ -64,7 +63,7 @@ func (s step) writes() bool {
 	return false
 }
 
-// nextStep gives the next step by what is known of the remediation, be it fresh or not.
+// nextStep returns the next step by the known remediation, fresh or cached.
 func nextStep(f *facts) next {
 	r := f.remediation
 	if !r.DeletionTimestamp.IsZero() {
@@ -84,8 +83,7 @@ func nextStep(f *facts) next {
 	return identifyMachine(f)
 }
 
-// finalize: a deletion that was asked for can't be taken back, and nothing else was done, so nothing is to
-// be undone.
+// finalize drops the finalizer. A requested deletion can't be taken back, and there is nothing else to undo.
 func finalize(r *v1alpha1.MachineDeletionRemediation) next {
 	if hasFinalizer(r) {
 		return next{step: dropFinalizer}
@@ -93,7 +91,7 @@ func finalize(r *v1alpha1.MachineDeletionRemediation) next {
 	return next{step: waitForEvent}
 }
 
-// identifyMachine finds the machine, and records it before anything is done to it.
+// identifyMachine finds the machine, which is recorded before anything is done to it.
 func identifyMachine(f *facts) next {
 	r := f.remediation
 	key, uid, named := ownerMachine(r)
@@ -120,7 +118,7 @@ func identifyMachine(f *facts) next {
 	return recordMachine(f, key)
 }
 
-// recordMachine records a machine that is meant, unless it can't be replaced or another has the same node.
+// recordMachine records the machine, unless no controller owns it or another machine refers to the same node.
 func recordMachine(f *facts, key types.NamespacedName) next {
 	owner := f.machine.owner
 	if owner == nil {
@@ -136,7 +134,7 @@ func recordMachine(f *facts, key types.NamespacedName) next {
 	return started(f)
 }
 
-// deleteAndWait is for a machine that is recorded: it is deleted unless that was asked for, and waited for.
+// deleteAndWait deletes the recorded machine unless it is being deleted, and waits for its replacement.
 func deleteAndWait(f *facts) next {
 	r := f.remediation
 	key := types.NamespacedName{Namespace: r.Status.Machine.Namespace, Name: r.Status.Machine.Name}
@@ -147,7 +145,7 @@ func deleteAndWait(f *facts) next {
 		return awaitReplacement(f, key)
 	case f.cached.deleting, succeeded(r) == metav1.ConditionFalse:
 		return next{step: waitForEvent}
-	case !f.fresh: // before the machine, which is read last before it is deleted
+	case !f.fresh: // the machine is read last, right before its deletion
 		return next{step: readAgain}
 	case f.machine == nil:
 		return next{step: readMachine, machine: key}
@@ -157,8 +155,8 @@ func deleteAndWait(f *facts) next {
 	return deleteRecorded(f, key)
 }
 
-// deleteRecorded looks once more whether the machine is that of the node: the status may not be Fettle's own word,
-// and a deletion that was refused is tried again much later.
+// deleteRecorded checks once more that the machine belongs to the node. Another program may have written the status,
+// and a refused deletion is retried much later.
 func deleteRecorded(f *facts, key types.NamespacedName) next {
 	for _, problem := range [...]string{namespaceMismatch(f.remediation, key), nodeMismatch(f.remediation, f.machine)} {
 		if problem != "" {
@@ -168,13 +166,13 @@ func deleteRecorded(f *facts, key types.NamespacedName) next {
 	return next{step: deleteMachine, machine: key}
 }
 
-// awaitReplacement: what a cache does not have may not have come yet, so the end is believed only of the API
-// server itself.
+// awaitReplacement ends the remediation once the machine is replaced. A cache may lack an object that exists, so only a
+// live read proves that the machine is gone.
 func awaitReplacement(f *facts, key types.NamespacedName) next {
 	owner := f.remediation.Status.Owner
 	switch {
 	case owner == nil:
-		return next{step: waitForEvent} // somebody else has written this status
+		return next{step: waitForEvent} // another program has written this status
 	case f.pool == nil:
 		return next{step: countPool, machine: key, owner: types.UID(owner.UID)}
 	}
@@ -194,12 +192,12 @@ func awaitReplacement(f *facts, key types.NamespacedName) next {
 	return finished(f, !enough && !f.owner.found)
 }
 
-// satisfiedBy tells whether an owner makes no more machines than have joined: it is gone, or wants no more.
+// satisfiedBy reports whether an owner makes no more machines than have joined: it is gone, or has its replicas.
 func (o *ownerFacts) satisfiedBy(joined int) bool {
 	return !o.found || (o.replicas != nil && joined >= *o.replicas)
 }
 
-// is tells whether a machine is the recorded one.
+// is reports whether a machine is the recorded one.
 func (m *machineFacts) is(recorded *v1alpha1.ObjectReference) bool {
 	return m.found && string(m.uid) == recorded.UID
 }
@@ -220,5 +218,5 @@ func hasFinalizer(r *v1alpha1.MachineDeletionRemediation) bool {
 	return slices.Contains(r.Finalizers, annotation.MachineDeletionFinalizer)
 }
 
-// conditionTime is an instant as conditions have it.
+// conditionTime returns an instant in the precision of conditions.
 func conditionTime(now time.Time) metav1.Time { return metav1.NewTime(now.UTC().Truncate(time.Second)) }

@@ -208,8 +208,8 @@ func middles() map[string]look {
 		"told to go while stopped": {
 			reason: "nothing is to be undone", facts: facts{remediation: remediation(begun, deleted, ended(metav1.ConditionFalse))}, want: dropFinalizer,
 		},
-		"a status that somebody has written": {
-			reason: "without an owner nobody knows when it is replaced", want: waitForEvent,
+		"a status of another author": {
+			reason: "without an owner it is not known when it is replaced", want: waitForEvent,
 			facts: facts{remediation: remediation(begun, func(r *v1alpha1.MachineDeletionRemediation) { r.Status.Owner = nil }), cached: &cachedMachine{}},
 		},
 	}
@@ -234,14 +234,14 @@ func ends() map[string]look {
 		"none comes, and one should": {
 			reason: "its owner has not made it yet", facts: gone(facts{pool: &pool{joined: 2}, owner: ownerWanting(3)}), want: waitForEvent,
 		},
-		"none comes, and nobody says whether one should": {
+		"none comes, and the owner does not say whether one should": {
 			reason: "what is not known is waited for", facts: gone(facts{pool: &pool{joined: 2}, owner: &ownerFacts{found: true}}), want: waitForEvent,
 		},
 		"fewer are wanted": {
 			reason: "the owner has what it wants, if the machine is really gone", facts: gone(facts{pool: &pool{joined: 2}, owner: ownerWanting(2)}), want: readMachine,
 		},
 		"the owner is gone": {
-			reason: "there is nobody to wait for", facts: gone(facts{pool: &pool{}, owner: &ownerFacts{}}), want: readMachine,
+			reason: "there is no owner to wait for", facts: gone(facts{pool: &pool{}, owner: &ownerFacts{}}), want: readMachine,
 		},
 		"as many as before": {
 			reason: "if the machine is really gone", facts: gone(facts{pool: &pool{joined: 3, coming: 1}}), want: readMachine,
@@ -269,7 +269,7 @@ func ends() map[string]look {
 	}
 }
 
-// TestOwnerThatWantsMoreIsLookedAtAgain: nobody hears of it when it wants no more.
+// TestOwnerThatWantsMoreIsLookedAtAgain, since owners are not watched.
 func TestOwnerThatWantsMoreIsLookedAtAgain(t *testing.T) {
 	for wanted, again := range map[int]bool{3: true, 2: false} {
 		f := facts{now: noon, remediation: remediation(begun), cached: &cachedMachine{}, pool: &pool{joined: 2}, owner: ownerWanting(wanted)}
@@ -306,7 +306,7 @@ func TestNothingIsWrittenByACachedRemediation(t *testing.T) {
 }
 
 // TestI11OnlyTheRecordedMachineIsDeleted: whatever else is known, nothing is deleted that was not recorded by its
-// UID, read live, and is asked for in what was read live.
+// UID, read live, for a remediation that was read live.
 func TestI11OnlyTheRecordedMachineIsDeleted(t *testing.T) {
 	deletions := 0
 	for _, r := range []*v1alpha1.MachineDeletionRemediation{

@@ -9,30 +9,30 @@ import (
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
 )
 
-// facts are what is known in one look at a remediation. What is nil has not been looked at.
+// facts are what one reconciliation knows. A nil field was not read.
 type facts struct {
 	remediation *v1alpha1.MachineDeletionRemediation
-	// fresh is set when the remediation was read, or written, in this look and not taken from a cache.
+	// fresh is set when this reconciliation has read or written the remediation, and it is not from the cache.
 	fresh bool
-	// node and machine are read from the API server itself.
+	// node and machine are read live.
 	node    *nodeFacts
 	machine *machineFacts
-	// cached is the recorded machine as a cache has it, and pool are its siblings.
+	// cached is the recorded machine in the cache, and pool counts its siblings.
 	cached *cachedMachine
 	pool   *pool
 	owner  *ownerFacts
 	now    time.Time
 }
 
-// nodeFacts are of a node that may not exist.
+// nodeFacts are the facts about a node, which may not exist.
 type nodeFacts struct {
 	found bool
 	uid   types.UID
-	// machine is the node's own word on its machine, as namespace/name; empty when it has none.
+	// machine is the machine that the node names in an annotation, as namespace/name, or empty.
 	machine string
 }
 
-// machineFacts are of a machine that may not exist.
+// machineFacts are the facts about a machine, which may not exist.
 type machineFacts struct {
 	found    bool
 	key      types.NamespacedName
@@ -41,27 +41,26 @@ type machineFacts struct {
 	deleting bool
 	// owner is the controller that owns it, or nil.
 	owner *metav1.OwnerReference
-	// node is the name of the node that the machine refers to, if it does, and nodeUID its UID, if the machine
-	// has that too.
+	// node and nodeUID are the name and the UID of the node in the machine's status. Each may be empty.
 	node       string
 	nodeUID    types.UID
 	providerID string
 }
 
-// cachedMachine is the recorded machine in a cache. A namesake with another UID is not it.
+// cachedMachine is the recorded machine in a cache. A namesake with another UID counts as absent.
 type cachedMachine struct{ exists, deleting bool }
 
-// pool counts the machines of an owner that are not being deleted, without the one in question.
+// pool counts the other machines of an owner that are not being deleted.
 type pool struct {
-	// joined have a node; coming have none yet.
+	// joined counts the machines with a node, and coming those without.
 	joined, coming int
-	// sameNode is another machine of the namespace that refers to the same node, whatever its owner.
+	// sameNode is the name of another machine of the namespace that refers to the same node, whatever its owner.
 	sameNode string
 }
 
-// ownerFacts are of an owner that may not exist.
+// ownerFacts are the facts about an owner, which may not exist.
 type ownerFacts struct {
 	found bool
-	// replicas is how many machines it is to have; nil when it does not say, or nobody may read it.
+	// replicas is the number of machines that the owner shall have. It is nil when it is not set, or may not be read.
 	replicas *int
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
 )
 
-// machineMismatch says why the remediation was made for another machine, and returns "" if it is. A
-// replacement may have the machine's name, its node's name, or both.
+// machineMismatch says why the remediation was made for another machine, or returns an empty text. A replacement may
+// have the machine's name, its node's name, or both.
 func machineMismatch(f *facts, key types.NamespacedName, uid types.UID) string {
 	m, r := f.machine, f.remediation
 	switch {
@@ -26,9 +26,8 @@ func machineMismatch(f *facts, key types.NamespacedName, uid types.UID) string {
 	return nodeMismatch(r, m)
 }
 
-// nodeMismatch says why a machine does not belong to the node of a remediation, and returns "" if it does. The
-// machine's status decides. The owners of the remediation and the annotation of the node don't: a kubelet may
-// have written what they follow from.
+// nodeMismatch says why a machine does not belong to the node of a remediation, or returns an empty text. The machine's
+// status decides. A kubelet may have written the annotation of the node, and so caused the owners of the remediation.
 func nodeMismatch(r *v1alpha1.MachineDeletionRemediation, m *machineFacts) string {
 	switch {
 	case aboutMachine(r), m.node == nodeOf(r):
@@ -39,8 +38,8 @@ func nodeMismatch(r *v1alpha1.MachineDeletionRemediation, m *machineFacts) strin
 	return "machine " + m.key.String() + " belongs to node " + m.node + " (status.nodeRef), and not to node " + nodeOf(r)
 }
 
-// namespaceMismatch says that a machine is in another namespace than the remediation, and returns "" if it is not.
-// Rights to create remediations in one namespace must not reach the machines of another.
+// namespaceMismatch says that a machine is in another namespace than the remediation, or returns an empty text. The
+// right to create remediations in one namespace must not reach the machines of another.
 func namespaceMismatch(r *v1alpha1.MachineDeletionRemediation, machine types.NamespacedName) string {
 	if machine.Namespace == r.Namespace {
 		return ""
@@ -49,7 +48,7 @@ func namespaceMismatch(r *v1alpha1.MachineDeletionRemediation, machine types.Nam
 		"; keep the MachineDeletionRemediationTemplate, or create the remediation, in namespace " + machine.Namespace
 }
 
-// nodeOf names the node that a remediation is about.
+// nodeOf returns the name of the node that a remediation is about.
 func nodeOf(r *v1alpha1.MachineDeletionRemediation) string {
 	if name := r.Annotations[v1alpha1.NodeNameAnnotation]; name != "" {
 		return name
@@ -65,7 +64,7 @@ const (
 	machineKind  = "Machine"
 )
 
-// ownerMachine is the machine that owns a remediation, where one does.
+// ownerMachine returns the machine that owns a remediation, if one does.
 func ownerMachine(r *v1alpha1.MachineDeletionRemediation) (types.NamespacedName, types.UID, bool) {
 	for _, o := range r.OwnerReferences {
 		if gv, err := schema.ParseGroupVersion(o.APIVersion); err == nil && gv.Group == machineGroup && o.Kind == machineKind {
@@ -76,13 +75,13 @@ func ownerMachine(r *v1alpha1.MachineDeletionRemediation) (types.NamespacedName,
 }
 
 // aboutMachine reports whether a remediation is for a machine rather than for a node, as a health check of machines
-// creates it: it has the name of the machine, which is its one owner, and names no node.
+// creates it. It has the name of the machine, has no other owner, and names no node.
 func aboutMachine(r *v1alpha1.MachineDeletionRemediation) bool {
 	machine, _, owned := ownerMachine(r)
 	return owned && len(r.OwnerReferences) == 1 && machine.Name == r.Name && r.Annotations[v1alpha1.NodeNameAnnotation] == ""
 }
 
-// machineKey reads namespace/name.
+// machineKey parses namespace/name.
 func machineKey(text string) (types.NamespacedName, bool) {
 	namespace, name, both := strings.Cut(text, "/")
 	if !both || namespace == "" || name == "" || strings.Contains(name, "/") {

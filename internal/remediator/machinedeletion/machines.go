@@ -14,26 +14,27 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Machine is what is read of a machine that is watched.
+// Machine has the fields of a watched machine that the remediator uses.
 type Machine struct {
 	UID types.UID
-	// Owner is the UID of the controller that owns it, if one does.
+	// Owner is the UID of the controller that owns it, or empty.
 	Owner types.UID
 	// Name is its name, without the namespace.
 	Name string
-	// Node is the name of the node that it refers to, if it does.
+	// Node is the name of the node that it refers to, or empty.
 	Node     string
 	Deleting bool
 }
 
-// pools are the owners whose machines somebody waits for. It is safe for concurrent use.
+// pools are the owners whose machines remediations wait for. It is safe for concurrent use.
 //
-// While many machines of one owner are replaced, each of their events brings many remediations here. So
-// an owner's machines are counted once after each change, however many ask.
+// While many machines of one owner are replaced, each of their events wakes many remediations. So an owner's machines
+// are counted once after each change, and all these remediations use that count.
 type pools struct {
 	mu      sync.Mutex
 	waiting map[types.UID][]types.NamespacedName
-	// changes counts the events of an owner's machines; counted is what was counted at one of these.
+	// changes counts the events of an owner's machines. counted has the last count, with the number of changes before
+	// it.
 	changes map[types.UID]int
 	counted map[types.UID]count
 }
@@ -47,7 +48,7 @@ func newPools() *pools {
 	return &pools{waiting: map[types.UID][]types.NamespacedName{}, changes: map[types.UID]int{}, counted: map[types.UID]count{}}
 }
 
-// await has a remediation looked at again whenever a machine of an owner changes.
+// await wakes a remediation whenever a machine of an owner changes.
 func (p *pools) await(owner types.UID, remediation types.NamespacedName) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -56,7 +57,7 @@ func (p *pools) await(owner types.UID, remediation types.NamespacedName) {
 	}
 }
 
-// forget ends that.
+// forget ends all waits of a remediation.
 func (p *pools) forget(remediation types.NamespacedName) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -74,7 +75,7 @@ func (p *pools) forget(remediation types.NamespacedName) {
 	}
 }
 
-// changed takes in that a machine of an owner has changed, and gives who waits for that.
+// changed notes a change of a machine of an owner, and returns the remediations that wait for it.
 func (p *pools) changed(owner types.UID) []types.NamespacedName {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -85,8 +86,8 @@ func (p *pools) changed(owner types.UID) []types.NamespacedName {
 	return slices.Clone(p.waiting[owner])
 }
 
-// count gives an owner's machines as last counted, or counts them. What changes while they are counted
-// has them counted again. Only of an owner that is awaited anything is kept.
+// count returns the last count of an owner's machines, or counts them. It counts again after a change during the count.
+// It keeps the count only of owners that a remediation waits for.
 func (p *pools) count(owner types.UID, list func() (pool, error)) (pool, error) {
 	p.mu.Lock()
 	now := p.changes[owner]
@@ -107,7 +108,7 @@ func (p *pools) count(owner types.UID, list func() (pool, error)) (pool, error) 
 	return counted, nil
 }
 
-// machineEvents has those looked at again who wait for the machines that change.
+// machineEvents wakes the remediations that wait for the machines of an owner.
 func (c *Client) machineEvents() toolscache.ResourceEventHandler {
 	wake := func(m Machine) {
 		if m.Owner == "" {
@@ -153,7 +154,7 @@ func (c *Client) readMachine(obj any) (Machine, bool) {
 	return c.Read(o), true
 }
 
-// getCachedMachine gives the recorded machine as the cache has it.
+// getCachedMachine reads the recorded machine from the cache.
 func (c *Client) getCachedMachine(ctx context.Context, key types.NamespacedName, uid types.UID) (*cachedMachine, error) {
 	m, ok := c.Machine.DeepCopyObject().(client.Object)
 	if !ok {
@@ -170,7 +171,7 @@ func (c *Client) getCachedMachine(ctx context.Context, key types.NamespacedName,
 	return &cachedMachine{exists: there, deleting: there && c.Read(m).Deleting}, nil
 }
 
-// poolOf counts the machines of an owner, without one of them, and looks for another machine of the namespace that
+// poolOf counts the machines of an owner, except one of them. It also looks for another machine of the namespace that
 // refers to a node.
 func (c *Client) poolOf(ctx context.Context, namespace string, owner, without types.UID, node string) (pool, error) {
 	list, ok := c.Machines.DeepCopyObject().(client.ObjectList)

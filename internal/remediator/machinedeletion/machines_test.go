@@ -16,7 +16,7 @@ func aKey(name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: "machines", Name: name}
 }
 
-// TestPoolsWakeWhoWaits: and nobody else.
+// TestPoolsWakeWhoWaits, and no other remediation.
 func TestPoolsWakeWhoWaits(t *testing.T) {
 	p := newPools()
 	p.await("set", aKey("a"))
@@ -27,7 +27,7 @@ func TestPoolsWakeWhoWaits(t *testing.T) {
 		t.Errorf("a change wakes %v, want each once", got)
 	}
 	if got := p.changed("unheard-of"); len(got) != 0 {
-		t.Errorf("a change of a set that nobody waits for wakes %v", got)
+		t.Errorf("a change of a set without waiting remediations wakes %v", got)
 	}
 	p.forget(aKey("a"))
 	if got := p.changed("set"); !slices.Equal(got, []types.NamespacedName{aKey("b")}) {
@@ -35,7 +35,7 @@ func TestPoolsWakeWhoWaits(t *testing.T) {
 	}
 	p.forget(aKey("b"))
 	if len(p.waiting)+len(p.changes)+len(p.counted) != 0 {
-		t.Errorf("of pools that nobody waits for is kept: %v %v %v", p.waiting, p.changes, p.counted)
+		t.Errorf("of pools without waiting remediations is kept: %v %v %v", p.waiting, p.changes, p.counted)
 	}
 }
 
@@ -54,7 +54,7 @@ func TestPoolsCountOnceForEachChange(t *testing.T) {
 			t.Errorf("got %d (%v) after %d counts, want %d after %d", got.joined, err, counts, want, wantCounts)
 		}
 	}
-	ask(1, 1) // nobody waits, so nothing is kept
+	ask(1, 1) // no remediation waits, so nothing is kept
 	ask(2, 2)
 	p.await("set", aKey("a"))
 	ask(3, 3)

@@ -19,7 +19,7 @@ var machineResource = schema.GroupVersionKind{Group: machineGroup, Version: "v1b
 
 // +kubebuilder:rbac:groups=fettle.io,resources=machinedeletionremediations,verbs=get
 
-// getRemediation reads a remediation live, and tells whether it is still there. Another of its name is not it.
+// getRemediation reads a remediation live, and reports whether it still exists. A namesake does not count.
 func (c *Client) getRemediation(ctx context.Context, like *v1alpha1.MachineDeletionRemediation) (*v1alpha1.MachineDeletionRemediation, bool, error) {
 	r := emptyCopy(like)
 	err := c.Live.Get(ctx, client.ObjectKeyFromObject(like), r)
@@ -62,7 +62,7 @@ func (c *Client) getMachine(ctx context.Context, key types.NamespacedName) (*mac
 	return machineOf(m), nil
 }
 
-// machineOf reads a machine. What has the wrong type is absent.
+// machineOf reads a machine. A field of a wrong type counts as absent.
 func machineOf(m *unstructured.Unstructured) *machineFacts {
 	f := &machineFacts{
 		found: true, key: client.ObjectKeyFromObject(m), uid: m.GetUID(), created: m.GetCreationTimestamp().Time,
@@ -79,7 +79,7 @@ func machineOf(m *unstructured.Unstructured) *machineFacts {
 //
 // +kubebuilder:rbac:groups=machine.openshift.io,resources=machinesets,verbs=get
 
-// getOwner reads how many machines an owner is to have. One that may not be read does not say.
+// getOwner reads the replicas of an owner. They are unknown when the remediator may not read it.
 func (c *Client) getOwner(ctx context.Context, o *v1alpha1.RemediationOwner) (*ownerFacts, error) {
 	u := &unstructured.Unstructured{}
 	u.SetAPIVersion(o.APIVersion)
@@ -96,7 +96,7 @@ func (c *Client) getOwner(ctx context.Context, o *v1alpha1.RemediationOwner) (*o
 	return ownerOf(u, types.UID(o.UID)), nil
 }
 
-// ownerOf reads an owner. A namesake is not it.
+// ownerOf reads an owner. A namesake counts as absent.
 func ownerOf(u *unstructured.Unstructured, uid types.UID) *ownerFacts {
 	if u.GetUID() != uid {
 		return &ownerFacts{}

@@ -12,7 +12,7 @@ import (
 	"github.com/fettle-io/fettle/internal/sanitize"
 )
 
-// event is one event to emit. All notes begin alike, as those of other remediators do.
+// event is an event to emit. All notes have the prefix of other remediators' notes.
 type event struct {
 	kind, reason, note string
 }
@@ -27,14 +27,14 @@ func warning(reason, note string) event {
 	return event{kind: corev1.EventTypeWarning, reason: reason, note: prefix + note}
 }
 
-// condition is what one condition says.
+// condition has the fields of one condition.
 type condition struct {
 	kind            string
 	status          metav1.ConditionStatus
 	reason, message string
 }
 
-// statusWith gives the status with these conditions.
+// statusWith returns the status with these conditions.
 func statusWith(f *facts, words ...condition) v1alpha1.MachineDeletionRemediationStatus {
 	s := *f.remediation.Status.DeepCopy()
 	for _, w := range words {
@@ -45,7 +45,7 @@ func statusWith(f *facts, words ...condition) v1alpha1.MachineDeletionRemediatio
 	return s
 }
 
-// started records the machine and says that it is being replaced.
+// started records the machine, with conditions that say that it is being replaced.
 func started(f *facts) next {
 	m := f.machine
 	what := "machine " + m.key.String()
@@ -64,7 +64,7 @@ func started(f *facts) next {
 	return next{step: record, status: s, event: normal("RemediationStarted", message)}
 }
 
-// permanentDeletionCondition tells from who provides a machine whether its node comes back under its name.
+// permanentDeletionCondition says by the machine's provider whether its node comes back under the same name.
 func permanentDeletionCondition(m *machineFacts) condition {
 	w := condition{kind: v1alpha1.PermanentNodeDeletionExpectedCondition}
 	switch {
@@ -78,7 +78,7 @@ func permanentDeletionCondition(m *machineFacts) condition {
 	return w
 }
 
-// cannotStart: the remediation ends before it has begun, so that the health checker takes its next step.
+// cannotStart ends a remediation that has done nothing, so that the health checker takes its next step.
 func cannotStart(f *facts, reason, why string) next {
 	message := "nothing was deleted, since " + why
 	s := statusWith(f,
@@ -89,7 +89,7 @@ func cannotStart(f *facts, reason, why string) next {
 	return next{step: record, status: s, event: warning("RemediationCannotStart", message)}
 }
 
-// stopped: the health checker's time is over. What was asked for can't be taken back.
+// stopped ends a remediation whose time is over for the health checker. A requested deletion goes on.
 func stopped(f *facts) next {
 	message := "the health checker has asked to stop, and nothing was deleted"
 	words := []condition{{v1alpha1.PermanentNodeDeletionExpectedCondition, metav1.ConditionFalse, v1alpha1.NothingDeletedReason, message}}
@@ -104,7 +104,7 @@ func stopped(f *facts) next {
 	return next{step: record, status: statusWith(f, words...), event: normal("RemediationStopped", message)}
 }
 
-// finished: the machine is gone, and its owner has what it should have.
+// finished ends a remediation whose machine is gone, and whose owner has its replicas.
 func finished(f *facts, ownerless bool) next {
 	m, o := f.remediation.Status.Machine, f.remediation.Status.Owner
 	message := fmt.Sprintf("machine %s/%s is gone, and %s %s has %d that have joined the cluster", m.Namespace, m.Name, o.Kind, o.Name, f.pool.joined)

@@ -11,7 +11,7 @@ import (
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
 )
 
-// summary gives the conditions as "type=status reason".
+// summary returns the conditions as "type=status reason".
 func summary(s v1alpha1.MachineDeletionRemediationStatus) []string {
 	var lines []string
 	for _, c := range s.Conditions {

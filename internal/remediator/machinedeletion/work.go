@@ -18,13 +18,13 @@ import (
 	"github.com/fettle-io/fettle/internal/sanitize"
 )
 
-// ownerPoll is how soon it is looked at again how many machines an owner wants.
+// ownerPoll is the pause before the replicas of an owner are read again.
 const ownerPoll = time.Minute
 
-// mostSteps is more than one look ever takes.
+// mostSteps is above the number of steps that a reconciliation takes.
 const mostSteps = 20
 
-// reconcile does all that is to be done for a remediation now.
+// reconcile takes all steps of a remediation that can be taken now.
 func (c *Client) reconcile(ctx context.Context, key types.NamespacedName) error {
 	var r v1alpha1.MachineDeletionRemediation
 	switch err := c.Cache.Get(ctx, key, &r); {
@@ -34,7 +34,7 @@ func (c *Client) reconcile(ctx context.Context, key types.NamespacedName) error 
 	case err != nil:
 		return fmt.Errorf("reading it: %w", err)
 	}
-	// Before the machine is looked at, so that no change of it is missed.
+	// It waits before it reads the machine, so that it misses no change.
 	if owner := r.Status.Owner; owner != nil {
 		c.pools.await(types.UID(owner.UID), key)
 	}
@@ -64,7 +64,7 @@ func (c *Client) reconcile(ctx context.Context, key types.NamespacedName) error 
 	return fmt.Errorf("looking at it took more than %d steps", mostSteps)
 }
 
-// runStep takes a step after which there is more to decide. It tells whether the remediation is gone.
+// runStep takes a step after which there is more to decide. It reports whether the remediation is gone.
 func (c *Client) runStep(ctx context.Context, f *facts, n next) (bool, error) {
 	var err error
 	switch n.step {
@@ -93,7 +93,7 @@ func (c *Client) runStep(ctx context.Context, f *facts, n next) (bool, error) {
 	return false, err
 }
 
-// countPool counts the siblings of a machine that is there, or those that are left of one that is gone.
+// countPool counts the siblings of a machine that exists, or of a deleted one.
 func (c *Client) countPool(ctx context.Context, f *facts, n next) error {
 	var counted pool
 	var err error
@@ -108,7 +108,7 @@ func (c *Client) countPool(ctx context.Context, f *facts, n next) error {
 
 // +kubebuilder:rbac:groups=fettle.io,resources=machinedeletionremediations,verbs=patch
 
-// setFinalizers insists on the revision, since finalizers of others may have come and gone.
+// setFinalizers has the revision as its precondition, since other controllers change finalizers too.
 func (c *Client) setFinalizers(ctx context.Context, f *facts, finalizers []string) error {
 	change, err := encode(map[string]any{"metadata": map[string]any{
 		"resourceVersion": f.remediation.ResourceVersion, "finalizers": finalizers,
@@ -127,8 +127,8 @@ func (c *Client) setFinalizers(ctx context.Context, f *facts, finalizers []strin
 // +kubebuilder:rbac:groups=fettle.io,resources=machinedeletionremediations/status,verbs=patch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// record writes the status, unless the remediation has changed since it was decided, and then says what
-// happened. Whoever has written it knows the remediation as it is.
+// record writes the status, unless the remediation has changed since the decision, and emits an event. The answer to
+// the write is the remediation as it is now.
 func (c *Client) record(ctx context.Context, f *facts, n next) error {
 	change, err := encode(map[string]any{
 		"metadata": map[string]any{"resourceVersion": f.remediation.ResourceVersion},
@@ -150,7 +150,7 @@ func (c *Client) record(ctx context.Context, f *facts, n next) error {
 	return nil
 }
 
-// emit emits an event about a remediation. It is written in the background.
+// emit emits an event about a remediation, in the background.
 func (c *Client) emit(r *v1alpha1.MachineDeletionRemediation, e event) {
 	c.Events.Eventf(&corev1.ObjectReference{
 		APIVersion: v1alpha1.GroupVersion.String(), Kind: "MachineDeletionRemediation", Namespace: r.Namespace, Name: r.Name, UID: r.UID,
@@ -159,7 +159,7 @@ func (c *Client) emit(r *v1alpha1.MachineDeletionRemediation, e event) {
 
 // +kubebuilder:rbac:groups=machine.openshift.io,resources=machines,verbs=delete
 
-// delete asks for the machine's deletion. The UID keeps a replacement of its name from being hit (I11).
+// delete requests the machine's deletion. The UID protects a replacement of its name (I11).
 func (c *Client) delete(ctx context.Context, f *facts, key types.NamespacedName) error {
 	m := &metav1.PartialObjectMetadata{}
 	m.SetGroupVersionKind(machineResource)
@@ -168,7 +168,7 @@ func (c *Client) delete(ctx context.Context, f *facts, key types.NamespacedName)
 	uid := types.UID(f.remediation.Status.Machine.UID)
 	err := c.Writer.Delete(ctx, m, client.Preconditions{UID: &uid})
 	if err == nil || apierrors.IsNotFound(err) {
-		return nil // it is being deleted, or gone; what the cache shows next says which
+		return nil // it is being deleted, or gone, as the cache will show
 	}
 	if ctx.Err() == nil && !apierrors.IsConflict(err) {
 		c.emit(f.remediation, warning("MachineDeletionRefused", fmt.Sprintf("machine %s was not deleted, since that was refused; it is tried again after a pause: %v", key, err)))
@@ -176,7 +176,7 @@ func (c *Client) delete(ctx context.Context, f *facts, key types.NamespacedName)
 	return fmt.Errorf("deleting machine %s: %w", key, err)
 }
 
-// emptyCopy is a remediation of the same name, for an answer to be read into.
+// emptyCopy returns an empty remediation of the same name, to decode an answer into.
 func emptyCopy(r *v1alpha1.MachineDeletionRemediation) *v1alpha1.MachineDeletionRemediation {
 	return &v1alpha1.MachineDeletionRemediation{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: r.Name}}
 }

@@ -118,14 +118,14 @@ func TestAnswers(t *testing.T) {
 		fails  bool
 	}{
 		"accepted":  {"it is marked", nil, core.Accepted, false},
-		"not found": {"there is nobody to repair", apierrors.NewNotFound(resource, "m"), core.Vanished, false},
+		"not found": {"there is no machine to repair", apierrors.NewNotFound(resource, "m"), core.Vanished, false},
 		"conflict":  {"it must be judged again", apierrors.NewConflict(resource, "m", errors.New("precondition failed")), core.Stale, false},
-		"forbidden": {"somebody must grant the right", apierrors.NewForbidden(resource, "m", errors.New("no")), 0, true},
+		"forbidden": {"an administrator must grant the right", apierrors.NewForbidden(resource, "m", errors.New("no")), 0, true},
 		"refused by a webhook": {
-			"whoever refuses says why", apierrors.NewInvalid(machines.GroupKind(), "m", nil), 0, true,
+			"the API server says why", apierrors.NewInvalid(machines.GroupKind(), "m", nil), 0, true,
 		},
-		"no answer": {"nobody knows", errDown, 0, true},
-		"cancelled": {"nobody knows", context.DeadlineExceeded, 0, true},
+		"no answer": {"the result is unknown", errDown, 0, true},
+		"cancelled": {"the result is unknown", context.DeadlineExceeded, 0, true},
 	}
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {

@@ -14,21 +14,21 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// Client marks machines of one kind with annotations.
+// Client annotates machines of one kind.
 type Client struct {
 	kind        schema.GroupVersionKind
 	annotations map[string]string
 	writer      client.Writer
 }
 
-// NewClient returns a client that marks machines of this kind with these annotations, all in one call.
+// NewClient returns a client that sets these annotations on machines of this kind, all in one call.
 func NewClient(kind schema.GroupVersionKind, annotations map[string]string, writer client.Writer) *Client {
 	return &Client{kind: kind, annotations: annotations, writer: writer}
 }
 
 // +kubebuilder:rbac:groups=machine.openshift.io,resources=machines,verbs=patch
 
-// Begin marks the machine. One that has the mark already keeps it as it is, whatever its value.
+// Begin annotates the machine. A machine that has the annotation already stays as it is, whatever the value.
 func (c *Client) Begin(ctx context.Context, o core.RemedyCall) (core.RemedyResult, error) {
 	t := o.Target
 	if t.ID.UID == "" || t.Revision == "" {

@@ -10,7 +10,7 @@ import (
 	"github.com/fettle-io/fettle/internal/remedy/conform"
 )
 
-// machine is one that is there.
+// machine returns a machine that exists.
 func machine(uid, revision string) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(machines)

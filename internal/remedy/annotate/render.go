@@ -12,8 +12,8 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// render makes the machine to mark and the patch that does it. The patch names the UID and the revision
-// of the machine that was judged, and the API server refuses it as a conflict for any other (I11).
+// render returns the machine and the patch that annotates it. The patch names the UID and the revision of the judged
+// machine. For any other, the API server answers with a conflict (I11).
 func render(gvk schema.GroupVersionKind, annotations map[string]string, t core.Target) (*metav1.PartialObjectMetadata, client.Patch, error) {
 	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"uid":             t.ID.UID,

@@ -12,7 +12,7 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// Remedy is what the engine asks of a remedy.
+// Remedy is the engine's interface of a remedy.
 type Remedy interface {
 	Begin(ctx context.Context, o core.RemedyCall) (core.RemedyResult, error)
 }
@@ -24,23 +24,24 @@ type requester interface {
 	Withdraw(ctx context.Context, r core.Request) error
 }
 
-// Fixture is how one remedy is tested. Every field is required but Request, ReplaceRequest and NeverStopped.
+// Fixture describes how to test one remedy. Every field is required but Request, ReplaceRequest and NeverStopped.
 type Fixture struct {
-	// Objects are what is there.
+	// Objects are what the API server has at first.
 	Objects []*unstructured.Unstructured
-	// Call asks for a step about a target that is there, as it was judged.
+	// Call is a call of the remedy for a target that exists, as it was judged.
 	Call core.RemedyCall
-	// New makes the remedy. Its caches show what the server has now.
+	// New makes the remedy. Its caches show the present objects of the server.
 	New func(t *testing.T, s *Server) Remedy
-	// RemovePrerequisite takes away what the step can't do without.
+	// RemovePrerequisite removes an object that the step can't do without.
 	RemovePrerequisite func(s *Server)
-	// InsertNamesake puts a namesake in the place of what the step would touch or make.
+	// InsertNamesake puts a namesake in the place of the object that the step would change or create.
 	InsertNamesake func(s *Server)
-	// Request gives the request that was made for the order, for remedies whose requests stand.
+	// Request returns the request that the call has made, for remedies whose requests stand.
 	Request func(s *Server) core.Request
-	// ReplaceRequest puts a namesake in the place of the object by which it is asked. Nil gives that object another UID.
+	// ReplaceRequest puts a namesake in the place of the object that holds the request. If it is nil, that object gets
+	// another UID.
 	ReplaceRequest func(s *Server)
-	// NeverStopped is set for a remedy whose requests are never told to stop.
+	// NeverStopped is set for a remedy that ignores the end of a request's time.
 	NeverStopped bool
 }
 
@@ -60,10 +61,10 @@ func Run(t *testing.T, f Fixture) {
 	t.Run("tells what could not be taken back", f.returnsWithdrawalErrors)
 }
 
-// errDown is not an answer of the API server.
+// errDown is an error that doesn't come from the API server.
 var errDown = errors.New("the API server is down")
 
-// wantUntouched runs what must change nothing.
+// wantUntouched calls a function, and fails the test if that changes any object.
 func wantUntouched(t *testing.T, s *Server, do func()) {
 	t.Helper()
 	before := s.dump(t)
@@ -73,7 +74,7 @@ func wantUntouched(t *testing.T, s *Server, do func()) {
 	}
 }
 
-// beginsOnce: beginning once more, for the same order, is harmless, and no error.
+// beginsOnce tests that a second call for the same step changes nothing, and is no error.
 func (f *Fixture) beginsOnce(t *testing.T) {
 	s := NewServer(f.Objects...)
 	r := f.New(t, s)
@@ -91,7 +92,7 @@ func (f *Fixture) beginsOnce(t *testing.T) {
 	})
 }
 
-// reportsAbsence: what is gone, or has changed, is an answer and no error.
+// reportsAbsence tests that a missing or changed object is a result, and no error.
 func (f *Fixture) reportsAbsence(t *testing.T) {
 	s := NewServer(f.Objects...)
 	f.RemovePrerequisite(s)
@@ -103,7 +104,7 @@ func (f *Fixture) reportsAbsence(t *testing.T) {
 	})
 }
 
-// sparesNamesakes: I11.
+// sparesNamesakes tests I11.
 func (f *Fixture) sparesNamesakes(t *testing.T) {
 	s := NewServer(f.Objects...)
 	f.InsertNamesake(s)
@@ -115,7 +116,7 @@ func (f *Fixture) sparesNamesakes(t *testing.T) {
 	})
 }
 
-// requiresUID: nothing is done to whoever has a name (I11).
+// requiresUID tests that the remedy does nothing by a name alone (I11).
 func (f *Fixture) requiresUID(t *testing.T) {
 	s := NewServer(f.Objects...)
 	r := f.New(t, s)
@@ -128,7 +129,7 @@ func (f *Fixture) requiresUID(t *testing.T) {
 	})
 }
 
-// returnsErrors: an error is given on as it is, so that it can be told from others.
+// returnsErrors tests that the remedy wraps errors, so that callers can tell them apart.
 func (f *Fixture) returnsErrors(t *testing.T) {
 	s := NewServer(f.Objects...)
 	r := f.New(t, s)
@@ -138,7 +139,7 @@ func (f *Fixture) returnsErrors(t *testing.T) {
 	}
 }
 
-// requested is a server on which a request was made, and the request.
+// requested returns a server on which a request was made, the remedy, and the request.
 func (f *Fixture) requested(t *testing.T) (*Server, requester, core.Request) {
 	t.Helper()
 	s := NewServer(f.Objects...)
@@ -157,7 +158,7 @@ var noon = time.Date(2026, time.August, 3, 12, 0, 0, 0, time.UTC)
 
 const stopping = "stopping"
 
-// calls are the two that are about a request, by what they are called in a message.
+// calls returns the two calls about a request, by their names in messages.
 func calls(r requester, request core.Request) map[string]func(ctx context.Context) error {
 	return map[string]func(ctx context.Context) error{
 		stopping:      func(ctx context.Context) error { return r.Stop(ctx, request, noon) },
@@ -165,6 +166,7 @@ func calls(r requester, request core.Request) map[string]func(ctx context.Contex
 	}
 }
 
+// withdrawsOnce tests that stopping and withdrawing are idempotent.
 func (f *Fixture) withdrawsOnce(t *testing.T) {
 	for name := range calls(nil, core.Request{}) {
 		if f.NeverStopped && name == stopping {
@@ -197,7 +199,7 @@ func (f *Fixture) withdrawsOnce(t *testing.T) {
 	})
 }
 
-// sparesOtherRequests: a namesake of a request stays, and so does whatever has no UID (I10, I11).
+// sparesOtherRequests tests that a namesake of a request stays, and so does a request without a UID (I10, I11).
 func (f *Fixture) sparesOtherRequests(t *testing.T) {
 	s, r, request := f.requested(t)
 	if f.ReplaceRequest != nil {
@@ -223,6 +225,7 @@ func (f *Fixture) sparesOtherRequests(t *testing.T) {
 	})
 }
 
+// returnsWithdrawalErrors tests that stopping and withdrawing wrap errors.
 func (f *Fixture) returnsWithdrawalErrors(t *testing.T) {
 	s, r, request := f.requested(t)
 	s.failure = errDown

@@ -1,6 +1,6 @@
-// Package conform is what every remedy must do, as one suite of tests.
+// Package conform has the tests that every remedy must pass, as one suite.
 //
-// A remedy's own test describes in a Fixture what it needs, and calls Run. The suite plays the API server,
-// as far as remedies rely on it: preconditions, conflicts and finalizers. That the real one does the same is
-// asked in test/integration. What is particular to one remedy is for its own tests.
+// A remedy's own test describes in a Fixture what the suite needs, and calls Run. The suite has a fake API server with
+// preconditions, conflicts and finalizers, as far as remedies rely on them. test/integration tests the remedies on a
+// real one. Each remedy tests its own peculiarities itself.
 package conform

@@ -19,18 +19,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Server is the API server as remedies have it. Every object has a finalizer, so that one that is deleted stays.
+// Server is a fake API server for remedies. Every object has a finalizer, so a deleted object stays, and is being
+// deleted.
 type Server struct {
-	client.WithWatch // what remedies don't call
+	client.WithWatch // for the methods that remedies don't call
 
 	objects map[string]*unstructured.Unstructured
-	// kinds are those of Go types that don't say their kind.
+	// kinds are the kinds of Go types whose objects don't say their kind.
 	kinds   map[string]schema.GroupVersionKind
 	created int
 	failure error
 }
 
-// NewServer makes a server that has these objects.
+// NewServer returns a server that has these objects.
 func NewServer(objects ...*unstructured.Unstructured) *Server {
 	s := &Server{objects: map[string]*unstructured.Unstructured{}, kinds: map[string]schema.GroupVersionKind{}}
 	for _, u := range objects {
@@ -39,7 +40,7 @@ func NewServer(objects ...*unstructured.Unstructured) *Server {
 	return s
 }
 
-// RegisterKind has objects of a Go type be of a kind that they don't say.
+// RegisterKind sets the kind of the objects of a Go type that don't say it.
 func (s *Server) RegisterKind(kind schema.GroupVersionKind, of client.Object) {
 	s.kinds[fmt.Sprintf("%T", of)] = kind
 }
@@ -55,7 +56,7 @@ func (s *Server) key(o client.Object) string {
 	return s.kindOf(o).String() + " " + o.GetNamespace() + "/" + o.GetName()
 }
 
-// decodeInto decodes what the server has.
+// decodeInto decodes an object of the server.
 func decodeInto(have *unstructured.Unstructured, into client.Object) error {
 	if u, whole := into.(*unstructured.Unstructured); whole {
 		u.Object = have.DeepCopy().Object
@@ -71,7 +72,7 @@ func decodeInto(have *unstructured.Unstructured, into client.Object) error {
 	case decodes:
 		err = part.UnmarshalJSON(body)
 	default:
-		return fmt.Errorf("nobody reads into %T", into)
+		return fmt.Errorf("no remedy reads into %T", into)
 	}
 	if err != nil {
 		return fmt.Errorf("decoding into %T: %w", into, err)
@@ -79,7 +80,7 @@ func decodeInto(have *unstructured.Unstructured, into client.Object) error {
 	return nil
 }
 
-// dump is everything that there is, as text.
+// dump returns all objects as text.
 func (s *Server) dump(t *testing.T) string {
 	t.Helper()
 	body, err := json.Marshal(s.objects)
@@ -89,7 +90,7 @@ func (s *Server) dump(t *testing.T) string {
 	return string(body)
 }
 
-// Object gives what the server has by a kind and a name, nil for nothing.
+// Object returns the object of a kind and a name, or nil.
 func (s *Server) Object(kind schema.GroupVersionKind, namespace, name string) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(kind)
@@ -98,10 +99,10 @@ func (s *Server) Object(kind schema.GroupVersionKind, namespace, name string) *u
 	return s.objects[s.key(u)]
 }
 
-// Put has an object be there, whatever was.
+// Put stores an object, in the place of an earlier one.
 func (s *Server) Put(u *unstructured.Unstructured) { s.objects[s.key(u)] = u.DeepCopy() }
 
-// Remove has an object be gone.
+// Remove removes an object at once.
 func (s *Server) Remove(u *unstructured.Unstructured) { delete(s.objects, s.key(u)) }
 
 func (s *Server) resourceOf(o client.Object) schema.GroupResource {
@@ -123,14 +124,14 @@ func (s *Server) Get(_ context.Context, at client.ObjectKey, into client.Object,
 	return decodeInto(have, into)
 }
 
-// Create makes an object unless there is one of its name.
+// Create creates an object unless there is one of its name.
 func (s *Server) Create(_ context.Context, o client.Object, _ ...client.CreateOption) error {
 	u, whole := o.(*unstructured.Unstructured)
 	switch {
 	case s.failure != nil:
 		return s.failure
 	case !whole:
-		return fmt.Errorf("nobody creates %T", o)
+		return fmt.Errorf("no remedy creates %T", o)
 	case s.objects[s.key(o)] != nil:
 		return apierrors.NewAlreadyExists(s.resourceOf(o), o.GetName())
 	}
@@ -159,7 +160,7 @@ func bumpRevision(u *unstructured.Unstructured) {
 	u.SetResourceVersion(u.GetResourceVersion() + "0")
 }
 
-// Delete has an object leave.
+// Delete sets the deletion timestamp of an object.
 func (s *Server) Delete(_ context.Context, o client.Object, opts ...client.DeleteOption) error {
 	options := (&client.DeleteOptions{}).ApplyOptions(opts)
 	uid, revision := "", ""
@@ -191,7 +192,7 @@ func (s *Server) Patch(_ context.Context, o client.Object, patch client.Patch, _
 		} `json:"metadata"`
 	}
 	if err := errors.Join(err, json.Unmarshal(data, &body)); err != nil || patch.Type() != types.MergePatchType {
-		return fmt.Errorf("nobody patches by the %s %s: %w", patch.Type(), data, err)
+		return fmt.Errorf("no remedy patches by the %s %s: %w", patch.Type(), data, err)
 	}
 	have, err := s.found(o, body.Metadata.UID, body.Metadata.ResourceVersion)
 	if err != nil {
@@ -210,22 +211,22 @@ func (s *Server) Patch(_ context.Context, o client.Object, patch client.Patch, _
 	return nil
 }
 
-// Status is how statuses are written.
+// Status returns the writer of statuses.
 func (s *Server) Status() client.SubResourceWriter { return statusWriter{s: s} }
 
-// statusWriter are written by JSON patches that insist on a revision.
+// statusWriter patches statuses by JSON patches that have a revision as their precondition.
 type statusWriter struct {
-	client.SubResourceWriter // what remedies don't call
+	client.SubResourceWriter // for the methods that remedies don't call
 
 	s *Server
 }
 
-// Patch patches an object. A patch that goes by what is not there is invalid, whatever it insists on.
+// Patch patches an object. A patch whose path does not exist is invalid, whatever its preconditions.
 func (w statusWriter) Patch(_ context.Context, o client.Object, patch client.Patch, _ ...client.SubResourcePatchOption) error {
 	data, err := patch.Data(o)
 	steps, unreadable := jsonpatch.DecodePatch(data)
 	if err := errors.Join(err, unreadable); err != nil || patch.Type() != types.JSONPatchType {
-		return fmt.Errorf("nobody patches a status by the %s %s: %w", patch.Type(), data, err)
+		return fmt.Errorf("no remedy patches a status by the %s %s: %w", patch.Type(), data, err)
 	}
 	have, err := w.s.found(o, "", "")
 	if err != nil {
@@ -251,7 +252,7 @@ func (w statusWriter) Patch(_ context.Context, o client.Object, patch client.Pat
 	return decodeInto(fresh, o)
 }
 
-// Apply is called by nobody, and a part of two interfaces that a Server has.
+// Apply fails. It is a method of two of the server's interfaces.
 func (*Server) Apply(context.Context, runtime.ApplyConfiguration, ...client.ApplyOption) error {
-	return errors.New("nobody applies")
+	return errors.New("no remedy applies")
 }

@@ -17,14 +17,14 @@ type Client struct {
 	writer client.Writer
 }
 
-// NewClient makes a client that deletes machines of this kind.
+// NewClient returns a client that deletes machines of this kind.
 func NewClient(kind schema.GroupVersionKind, writer client.Writer) *Client {
 	return &Client{kind: kind, writer: writer}
 }
 
 // +kubebuilder:rbac:groups=machine.openshift.io,resources=machines,verbs=delete
 
-// Begin requests the machine's deletion. A machine that is being deleted already stays so.
+// Begin requests the machine's deletion. A machine that is being deleted already stays as it is.
 func (c *Client) Begin(ctx context.Context, o core.RemedyCall) (core.RemedyResult, error) {
 	t := o.Target
 	if t.ID.UID == "" || t.Revision == "" {

@@ -1,3 +1,3 @@
-// Package machinedelete is the remedy that deletes a machine and leaves it to the machine's owner to
-// replace it. Draining, the instance and the node are the business of the machine's own controller.
+// Package machinedelete is the remedy that deletes a machine. The machine's owner replaces it. The machine's own
+// controller drains the node, and deletes the instance and the node.
 package machinedelete

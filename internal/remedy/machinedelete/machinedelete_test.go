@@ -113,13 +113,13 @@ func TestAnswers(t *testing.T) {
 		"accepted":  {"it is being deleted", nil, core.Accepted, false},
 		"not found": {"it is gone, which is what was wanted", apierrors.NewNotFound(resource, "m"), core.Vanished, false},
 		"conflict":  {"it must be judged again", apierrors.NewConflict(resource, "m", errors.New("precondition failed")), core.Stale, false},
-		"forbidden": {"somebody must grant the right", apierrors.NewForbidden(resource, "m", errors.New("no")), 0, true},
+		"forbidden": {"an administrator must grant the right", apierrors.NewForbidden(resource, "m", errors.New("no")), 0, true},
 		"throttled": {"it is tried again later", apierrors.NewTooManyRequests("slow down", 1), 0, true},
 		"refused by a webhook": {
-			"whoever refuses says why", apierrors.NewInvalid(machines.GroupKind(), "m", nil), 0, true,
+			"the API server says why", apierrors.NewInvalid(machines.GroupKind(), "m", nil), 0, true,
 		},
-		"no answer": {"nobody knows", errDown, 0, true},
-		"cancelled": {"nobody knows", context.DeadlineExceeded, 0, true},
+		"no answer": {"the result is unknown", errDown, 0, true},
+		"cancelled": {"the result is unknown", context.DeadlineExceeded, 0, true},
 	}
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {

@@ -9,9 +9,8 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// render makes the machine to delete and the conditions under which it may be. The UID keeps a
-// namesake from being hit (I11); the revision keeps a machine from being deleted that has changed
-// since it was judged.
+// render returns the machine to delete and the preconditions. The UID protects a namesake (I11). The revision protects
+// a machine that has changed since it was judged.
 func render(gvk schema.GroupVersionKind, t core.Target) (*metav1.PartialObjectMetadata, client.DeleteOption) {
 	m := &metav1.PartialObjectMetadata{}
 	m.SetGroupVersionKind(gvk)

@@ -14,24 +14,25 @@ import (
 
 // Config is what a Client needs. Every field is required.
 type Config struct {
-	// Machine gives a machine as it was last seen, nil when there is none of its name.
+	// Machine returns a machine as it was last seen, or nil.
 	Machine func(id core.ID) *clusterapi.Machine
 	Writer  clusterapi.Writer
-	// OnWrite takes in a machine as it is after a write.
+	// OnWrite stores a machine as it is after a write.
 	OnWrite func(m *clusterapi.Machine)
 }
 
-// Client marks machines for their owners.
+// Client asks the owners of machines to replace them.
 type Client struct{ Config }
 
-// NewClient makes a client.
+// NewClient returns a client.
 func NewClient(c Config) *Client { return &Client{c} }
 
-// Begin marks the machine: it says by what its health check has failed, and asks its owner to replace it.
+// Begin writes the conditions of the machine. They say which checks of its health check have failed, and ask its owner
+// to replace it.
 func (c *Client) Begin(ctx context.Context, o core.RemedyCall) (core.RemedyResult, error) {
 	t := &o.Target
 	if t.ID.UID == "" || t.Revision == "" {
-		return 0, fmt.Errorf("marking %s: its UID or revision is not known, and nothing is asked for without", t.ID)
+		return 0, fmt.Errorf("marking %s: its UID or revision is not known, so no request is made", t.ID)
 	}
 	m := c.Machine(t.ID)
 	switch {
@@ -57,10 +58,10 @@ func (c *Client) Begin(ctx context.Context, o core.RemedyCall) (core.RemedyResul
 	return 0, fmt.Errorf("marking %s for its owner: %w", t.ID, err)
 }
 
-// errNoUID keeps the mark of a namesake from being taken for one that was made.
-var errNoUID = errors.New("its UID is not known, and nothing is done to it without")
+// errNoUID protects the conditions of a namesake.
+var errNoUID = errors.New("its UID is not known, so it is left alone")
 
-// Stop does nothing: an owner has no time limit, and is asked as long as the machine is unhealthy.
+// Stop does nothing. An owner has no time limit: the request stands as long as the machine is unhealthy.
 func (*Client) Stop(_ context.Context, r core.Request, _ time.Time) error {
 	if r.ID.UID == "" {
 		return fmt.Errorf("telling the owner of %s to stop: %w", r.ID, errNoUID)
@@ -68,10 +69,11 @@ func (*Client) Stop(_ context.Context, r core.Request, _ time.Time) error {
 	return nil
 }
 
-// withdrawAttempts bounds how often a mark is taken back from a machine that keeps changing meanwhile.
+// withdrawAttempts bounds the writes of one withdrawal, for a machine that other controllers change meanwhile.
 const withdrawAttempts = 4
 
-// Withdraw takes the mark back. A machine that has changed is read anew: taking back what was asked harms nobody.
+// Withdraw removes the request from the machine's conditions. After a conflict it reads the machine again. A withdrawal
+// is safe for any revision of the machine.
 func (c *Client) Withdraw(ctx context.Context, r core.Request) error {
 	if r.ID.UID == "" {
 		return fmt.Errorf("taking back the mark of %s: %w", r.ID, errNoUID)

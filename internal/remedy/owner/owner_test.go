@@ -79,14 +79,14 @@ func TestMarks(t *testing.T) {
 			[]string{failedNow, "OwnerRemediated False RemediationDeferred", ready, failedOld, "old OwnerRemediated False WaitingForRemediation"},
 		},
 		"an owner that was done": {
-			"it is asked once more, in the list that says so", with(askedNow, remediatedOld), nil, core.Accepted,
+			"it asks once more, in the list that says so", with(askedNow, remediatedOld), nil, core.Accepted,
 			[]string{failedNow, "OwnerRemediated False WaitingForRemediation", ready, failedOld, "old OwnerRemediated False WaitingForRemediation"},
 		},
 		"a machine that has changed": {
 			"it is to be judged again", plain, func(o *core.RemedyCall) { o.Target.Revision = "6" }, core.Stale, []string{ready},
 		},
 		"a namesake": {"another machine was judged", plain, func(o *core.RemedyCall) { o.Target.ID.UID = "another" }, core.Stale, []string{ready}},
-		"a machine that somebody has taken out": {
+		"a machine that was taken out": {
 			"its conditions stay as they are", with("", "", "  annotations: {cluster.x-k8s.io/skip-remediation: \"\"}\n"), nil, core.Stale, []string{ready},
 		},
 		"a machine that leaves": {"it is being replaced", with("", "", "  deletionTimestamp: \"2026-08-03T11:00:00Z\"\n"), nil, core.Stale, []string{ready}},
@@ -114,7 +114,7 @@ func TestMarks(t *testing.T) {
 	}
 }
 
-// TestMarksAreTakenBack, those that were asked about and no others.
+// TestMarksAreTakenBack, and no others.
 func TestMarksAreTakenBack(t *testing.T) {
 	later := strings.Replace(askedNow, "11:00:00", "11:30:00", 1)
 	cases := map[string]struct {
@@ -127,8 +127,8 @@ func TestMarksAreTakenBack(t *testing.T) {
 		"an answer":                   {"the owner has declined", with(deferredNow, ""), "", []string{ready}},
 		"the cache lags behind":       {"the machine is read anew", with(askedNow, askedOld), with(askedNow, askedOld+", {type: Ready, status: \"True\"}"), []string{ready, "old Ready True"}},
 		"the owner has begun":         {"it can't be spared any more", with(askedNow, ""), with(deletingNow, ""), []string{"OwnerRemediated False MachineDeleting", ready}},
-		"a later call":                {"it is somebody's who means it", with(askedNow, ""), with(later, ""), []string{"OwnerRemediated False WaitingForRemediation", ready}},
-		"somebody has taken it out":   {"its conditions stay as they are", with(askedNow, ""), with(askedNow, "", "  annotations: {cluster.x-k8s.io/paused: \"\"}\n"), []string{"OwnerRemediated False WaitingForRemediation", ready}},
+		"a later call":                {"a later pass has made it", with(askedNow, ""), with(later, ""), []string{"OwnerRemediated False WaitingForRemediation", ready}},
+		"a user has taken it out":     {"its conditions stay as they are", with(askedNow, ""), with(askedNow, "", "  annotations: {cluster.x-k8s.io/paused: \"\"}\n"), []string{"OwnerRemediated False WaitingForRemediation", ready}},
 		"the machine leaves":          {"it is being replaced", with(askedNow, "", "  deletionTimestamp: \"2026-08-03T11:00:00Z\"\n"), "", []string{"OwnerRemediated False WaitingForRemediation", ready}},
 		"it is a remnant of one list": {"the other list says something else", with(askedNow, remediatedOld), "", []string{ready, "old OwnerRemediated True"}},
 	}

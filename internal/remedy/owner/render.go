@@ -5,8 +5,8 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// requestChanges are what an order writes on a machine. They are false when the machine has left since it was judged, or nothing
-// is found to be wrong with it.
+// requestChanges returns the conditions to write for a call. It reports false when the machine was taken out of health
+// checking since it was judged, or has no failed check.
 func requestChanges(m *clusterapi.Machine, o *core.RemedyCall) ([]clusterapi.Change, bool) {
 	failed := clusterapi.HealthCheckFailed(m, m.Node, o.Findings)
 	if failed == nil || m.Skipped() || m.DeletionTimestamp != nil || m.Unreadable != "" {
@@ -15,9 +15,9 @@ func requestChanges(m *clusterapi.Machine, o *core.RemedyCall) ([]clusterapi.Cha
 	return append(failed, clusterapi.AskOwner(m)...), true
 }
 
-// withdrawalChanges takes back what a request stands for, and is nil when that does not stand any more: the machine is gone,
-// another has its name, its owner does what was asked, or somebody has taken it out of health checking since. Of a machine
-// that is healthy it says that too, so that there is one call for both.
+// withdrawalChanges returns the conditions that withdraw a request. It returns nil when the request does not stand any
+// more. That is so when the machine is gone, replaced by a namesake, or taken out of health checking, or when its owner
+// has begun. For a healthy machine the changes say so too, so that one write does both.
 func withdrawalChanges(m *clusterapi.Machine, r *core.Request) []clusterapi.Change {
 	if m == nil || m.Skipped() || m.DeletionTimestamp != nil {
 		return nil

@@ -103,11 +103,11 @@ func TestMarksOfMachinesThatAreGone(t *testing.T) {
 	r := requestOn(c.Machine(core.ID{}))
 	s.Remove(parse(t, plain))
 	if err := c.Withdraw(t.Context(), r); err != nil || s.writes != 1 {
-		t.Errorf("of one that the cache has: got %v after %d writes", err, s.writes)
+		t.Errorf("of a machine in the cache: got %v after %d writes", err, s.writes)
 	}
 	c.Config.Machine = func(core.ID) *clusterapi.Machine { return nil }
 	if err := c.Withdraw(t.Context(), r); err != nil || s.writes != 1 {
-		t.Errorf("of one that the cache has not: got %v after %d writes", err, s.writes)
+		t.Errorf("of a machine that is not in the cache: got %v after %d writes", err, s.writes)
 	}
 }
 

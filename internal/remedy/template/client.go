@@ -26,41 +26,41 @@ import (
 
 // Config is what a Client needs. Every field is required.
 type Config struct {
-	// Informers give what is watched, as unstructured objects. Those of a kind that is not served any more are
-	// removed, so nobody else may rely on them.
+	// Informers watch unstructured objects. The client removes the informer of a kind that is not served any more, so
+	// other users of the same informers lose it.
 	Informers cache.Informers
-	// API reads from the API server itself, and writes to it.
+	// API reads from the API server, and writes to it.
 	API client.WithWatch
-	// Served tells whether the definitions of these names are in the cluster, and Changed gives a channel that is
-	// closed when any comes or goes; it may be nil for as long as that can't be told.
+	// Served reports whether the cluster has the definitions of these names. Changed returns a channel that is closed
+	// when a definition comes or goes. It may be nil while definitions are not known.
 	Served  func(names []string) core.Tri
 	Changed func() <-chan struct{}
 	Log     logr.Logger
 }
 
-// Client is the remedy's thin side, for all of its forms and all fleets. It is safe for concurrent use.
+// Client is the remedy's access to the API server, for all forms and all clusters. It is safe for concurrent use.
 type Client struct {
 	Config
 
-	// kindAdded has one element when fresh may have some.
+	// kindAdded has one element after a kind was added to unwatched.
 	kindAdded chan struct{}
 
 	mu    sync.Mutex
 	kinds map[schema.GroupVersionKind]*kind
-	// order has all kinds that are kept, in the order in which they came.
+	// order has all kinds, in the order in which they came.
 	order []schema.GroupVersionKind
-	// unwatched are kinds that nobody keeps yet.
+	// unwatched are the kinds that no goroutine watches yet.
 	unwatched []*kind
-	// clusters are those of the fleets that there are.
+	// clusters are the clients of the clusters.
 	clusters map[ClusterKey]*ClusterClient
 }
 
-// NewClient makes a client that watches nothing yet.
+// NewClient returns a client that watches nothing yet.
 func NewClient(c Config) *Client {
 	return &Client{Config: c, kindAdded: make(chan struct{}, 1), kinds: map[schema.GroupVersionKind]*kind{}, clusters: map[ClusterKey]*ClusterClient{}}
 }
 
-// Start watches the kinds that surveys need, until the context ends. A kind that nothing needs any more is let go of.
+// Start watches the kinds that clusters need, until the context ends. It drops a kind that no cluster needs any more.
 func (c *Client) Start(ctx context.Context) error {
 	var watchers sync.WaitGroup
 	defer watchers.Wait()
@@ -76,7 +76,7 @@ func (c *Client) Start(ctx context.Context) error {
 	}
 }
 
-// NeedLeaderElection lets replicas that don't lead watch too what they have been asked about.
+// NeedLeaderElection lets replicas that don't lead watch the kinds too.
 func (*Client) NeedLeaderElection() bool { return false }
 
 func (c *Client) takeUnwatched() []*kind {
@@ -87,7 +87,7 @@ func (c *Client) takeUnwatched() []*kind {
 	return fresh
 }
 
-// lookUp gives the template of an order and the shelf of what is made from it. Each is nil where it is not known.
+// lookUp returns the template of a call, and the store of the requests of its kind. Each is nil if it is not known.
 func (c *Client) lookUp(o core.RemedyCall) (*unstructured.Unstructured, *store) {
 	templates, requests, ok := kindsOf(o.Step.Template)
 	if !ok {
@@ -103,9 +103,9 @@ func (c *Client) lookUp(o core.RemedyCall) (*unstructured.Unstructured, *store) 
 	return of.store.find(at.Namespace, at.Name), made.store
 }
 
-// Begin asks for the remediation of a target. The answer is Stale when the template is not there any more, when it can't
-// be seen what others have asked for, when a machine is not as it was judged, and when an earlier request of the same name
-// is not gone yet.
+// Begin creates the request of a call. The result is Stale when the template is gone, requests of its kind can't be
+// seen, or a machine has changed since it was judged. It is Stale too while an earlier request of the same name is
+// being deleted.
 func (d *ClusterClient) Begin(ctx context.Context, o core.RemedyCall) (core.RemedyResult, error) {
 	c := d.Client
 	template, made := c.lookUp(o)
@@ -146,8 +146,8 @@ func (d *ClusterClient) Begin(ctx context.Context, o core.RemedyCall) (core.Reme
 	return checkExisting(existing, o, template.GetName())
 }
 
-// isAsJudged tells whether a machine is still the one that was judged, and as it was then. Nothing in a request insists on
-// that, as the revision in a deletion does (I11). A node was read a moment ago.
+// isAsJudged reports whether a machine is still as it was judged. A request has no precondition on the machine, unlike
+// a deletion (I11). Nodes need no check: the pass has just read them.
 func (c *Client) isAsJudged(ctx context.Context, o core.RemedyCall) (bool, error) {
 	kind, is := machineKinds[o.Step.Remedy]
 	if !is {
@@ -160,12 +160,12 @@ func (c *Client) isAsJudged(ctx context.Context, o core.RemedyCall) (bool, error
 	case apierrors.IsNotFound(err):
 		return false, nil
 	case err != nil:
-		return false, fmt.Errorf("reading %s before it is asked for: %w", o.Target.ID, err)
+		return false, fmt.Errorf("reading %s before its request is created: %w", o.Target.ID, err)
 	}
 	return string(m.UID) == o.Target.ID.UID && m.ResourceVersion == o.Target.Revision, nil
 }
 
-// withAdvice adds to an error what a person can do about it.
+// withAdvice adds to an error what a user can do about it.
 func withAdvice(err error) error {
 	var status apierrors.APIStatus
 	switch {
@@ -179,13 +179,13 @@ func withAdvice(err error) error {
 	return err
 }
 
-// errNoUID keeps a namesake from being taken for a request.
-var errNoUID = errors.New("its UID is not known, and nothing is done to it without")
+// errNoUID protects a namesake of a request.
+var errNoUID = errors.New("its UID is not known, so it is left alone")
 
-// errForeign keeps what Fettle did not make from being touched, whatever was decided about it (I10).
+// errForeign protects objects that Fettle did not create, whatever the core has decided (I10).
 var errForeign = errors.New("it was not made by Fettle, which touches only its own requests")
 
-// Stop tells a remediator that its time is over.
+// Stop annotates a request, so that its remediator stops.
 func (c *Client) Stop(ctx context.Context, r core.Request, at time.Time) error {
 	if !r.Stopped.IsZero() {
 		return nil
@@ -196,7 +196,7 @@ func (c *Client) Stop(ctx context.Context, r core.Request, at time.Time) error {
 	if r.ID.UID == "" {
 		return fmt.Errorf("telling %s to stop: %w", r.ID, errNoUID)
 	}
-	// A UID in a patch is a condition: an object with another is left alone.
+	// The API server refuses the patch for an object with another UID.
 	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"uid": r.ID.UID, "annotations": map[string]string{v1alpha1.TimedOutAnnotation: at.UTC().Format(time.RFC3339)},
 	}})
@@ -210,8 +210,8 @@ func (c *Client) Stop(ctx context.Context, r core.Request, at time.Time) error {
 	return nil
 }
 
-// replaced tells whether a patch or a deletion was refused since a namesake is there instead. Which refusal that is depends on the
-// kind, and each has other causes too.
+// replaced reports whether the API server refused a patch or a deletion because the name has another object now. The
+// error depends on the kind, and has other causes too, so replaced reads the object.
 func (c *Client) replaced(ctx context.Context, r core.Request, refusal error) bool {
 	if !apierrors.IsInvalid(refusal) && !apierrors.IsConflict(refusal) {
 		return false
@@ -221,7 +221,7 @@ func (c *Client) replaced(ctx context.Context, r core.Request, refusal error) bo
 	return apierrors.IsNotFound(err) || err == nil && string(u.GetUID()) != r.ID.UID
 }
 
-// Withdraw deletes a request. Its remediator may keep it until everything that it did is undone.
+// Withdraw deletes a request. Its remediator may keep it, by a finalizer, until all that it did is undone.
 func (c *Client) Withdraw(ctx context.Context, r core.Request) error {
 	if r.Leaving {
 		return nil
@@ -240,7 +240,7 @@ func (c *Client) Withdraw(ctx context.Context, r core.Request) error {
 	return nil
 }
 
-// isGone tells that nothing has the name of a request any more.
+// isGone reports whether an error says that no object has the name of a request.
 func isGone(err error) bool { return apierrors.IsNotFound(err) || meta.IsNoMatchError(err) }
 
 func objectOf(r core.Request) *unstructured.Unstructured {

@@ -8,24 +8,23 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// ClusterKey names the fleet that a request is about a target of: a workload cluster, by its Name, or the zero ClusterKey, which is
-// that of the cluster where requests are made.
+// ClusterKey names the cluster of a request's target: a workload cluster by its Cluster, or the cluster of the requests
+// themselves by the zero key.
 type ClusterKey struct{ Namespace, Name string }
 
-// ClusterClient has the requests about the targets of one fleet, and makes and withdraws them. Like the Client, it is safe for
-// concurrent use.
+// ClusterClient is the remedy for the targets of one cluster. Like the Client, it is safe for concurrent use.
 type ClusterClient struct {
 	*Client
 
 	key  ClusterKey
 	wake func()
-	// round counts the surveys of the fleet, and needed the kinds that the last one needed.
+	// round counts the calls of AddFacts. neededCount is the number of kinds that the last call needed.
 	round       uint64
 	neededCount int
 }
 
-// ForCluster gives the docket of a fleet, of which there may be one at a time. Wake is called when something that decisions
-// about the fleet read has changed.
+// ForCluster returns a client for a cluster, in the place of an earlier one. It calls wake after a change of an object
+// that decisions about the cluster read.
 func (c *Client) ForCluster(key ClusterKey, wake func()) *ClusterClient {
 	d := &ClusterClient{Client: c, key: key, wake: wake}
 	c.mu.Lock()
@@ -34,7 +33,7 @@ func (c *Client) ForCluster(key ClusterKey, wake func()) *ClusterClient {
 	return d
 }
 
-// Close forgets what the fleet needed. There may be another of its name by now.
+// Close drops what the cluster needed. A later client of the same cluster stays.
 func (d *ClusterClient) Close() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -46,9 +45,9 @@ func (d *ClusterClient) Close() {
 	}
 }
 
-// AddFacts says of each step that asks a remediator, of policies and of repairs under way, whether it can be taken, and
-// gives what remediators have been asked for. The kinds that the ladders need are watched until no fleet's last survey
-// needs them any more.
+// AddFacts adds the remediation requests to a cluster. For each step that asks a remediator, of policies and running
+// repairs, it sets whether the step can be taken. The client watches the kinds of these steps until no cluster needs
+// them.
 func (d *ClusterClient) AddFacts(policies []core.Policy, cluster *core.Cluster) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -57,7 +56,7 @@ func (d *ClusterClient) AddFacts(policies []core.Policy, cluster *core.Cluster) 
 	factReader{d, d.key}.addFacts(policies, cluster)
 }
 
-// need returns a kind, and has it watched. It is nil when the fleet needs too many already.
+// need returns a kind, and has it watched. It returns nil if the cluster needs too many kinds already.
 func (d *ClusterClient) need(gvk schema.GroupVersionKind) *kind {
 	if known := d.kinds[gvk]; known != nil && d.needsNow(known) {
 		return known
@@ -73,14 +72,13 @@ func (d *ClusterClient) need(gvk schema.GroupVersionKind) *kind {
 	return k
 }
 
-// needsNow tells whether the last survey of the fleet needed a kind. Whoever asks holds the Client's lock.
+// needsNow reports whether the last call of AddFacts needed a kind. The caller holds the Client's lock.
 func (d *ClusterClient) needsNow(k *kind) bool {
 	pass, needed := k.neededBy[d]
 	return needed && pass == d.round
 }
 
-// wakeAffected wakes the fleets that an object matters to: the one that a request is about, and all that need a template of
-// its kind.
+// wakeAffected wakes the cluster that a request is about. For a template it wakes all clusters that need its kind.
 func (c *Client) wakeAffected(k *kind, object *unstructured.Unstructured) {
 	if _, key, asks := readRequest(object); asks {
 		c.mu.Lock()
@@ -94,7 +92,7 @@ func (c *Client) wakeAffected(k *kind, object *unstructured.Unstructured) {
 	c.wakeAll(k)
 }
 
-// wakeAll wakes all fleets that need a kind.
+// wakeAll wakes all clusters that need a kind.
 func (c *Client) wakeAll(k *kind) {
 	for _, d := range c.needingClients(k) {
 		d.wake()
@@ -113,8 +111,8 @@ func (c *Client) needingClients(k *kind) []*ClusterClient {
 	return clients
 }
 
-// clusterOf is the fleet of the machine that a request is about. One of Name API says so by the label that Name API
-// gives to all that belongs to a cluster.
+// clusterOf returns the cluster of the machine that a request is about. Cluster API labels all objects of a cluster
+// with its name.
 func clusterOf(request *unstructured.Unstructured, remedy string) ClusterKey {
 	if remedy != ClusterMachineRemedy {
 		return ClusterKey{}

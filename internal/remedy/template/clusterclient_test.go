@@ -49,7 +49,7 @@ func clusterClientsOf(t *testing.T) (home, east, west *ClusterClient, woken *[]s
 	return home, east, west, woken
 }
 
-// surveys gives the targets of the requests on a docket, with the remedies that made them.
+// surveys returns the targets of the requests of a cluster, with their remedies.
 func (d *ClusterClient) surveys(t *testing.T) []string {
 	t.Helper()
 	cluster := core.Cluster{}
@@ -106,14 +106,14 @@ func TestThoseAreWokenWhomItConcerns(t *testing.T) {
 	wakes("a request", func() { requests.OnAdd(mine, false) }, "east")
 	wakes("a request that is of another cluster now", func() { requests.OnUpdate(mine, moved) }, "east", "west")
 	wakes("a request that is gone", func() { requests.OnDelete(moved) }, "west")
-	wakes("a request of nobody", func() { requests.OnAdd(requestFor(t, "n", "cluster.x-k8s.io", "north"), false) })
+	wakes("a request of an unknown cluster", func() { requests.OnAdd(requestFor(t, "n", "cluster.x-k8s.io", "north"), false) })
 	wakes("an OpenShift machine's request", func() { requests.OnAdd(requestFor(t, "o", "machine.openshift.io", ""), false) }, "home")
 	template := parse(t, strings.Replace(plainTemplate, "remediators", "machines", 1))
 	wakes("a template", func() { templates.OnAdd(template, false) }, "east", "home", "west")
 	home.AddFacts(nil, &core.Cluster{})
 	east.Close()
 	wakes("a template that one needs no more, and one is gone", func() { templates.OnDelete(template) }, "west")
-	wakes("a request of one that is gone", func() { requests.OnAdd(mine, false) })
+	wakes("a request of a closed client", func() { requests.OnAdd(mine, false) })
 }
 
 func TestKindsStayWhileAnyFleetNeedsThem(t *testing.T) {

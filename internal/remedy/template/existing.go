@@ -13,8 +13,8 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// checkExisting tells what an object that exists already means for an order which would have made it: it may be what was
-// asked for, or on its way out, and else the error says whose it is.
+// checkExisting returns the result of a call when an object already has the name of its request. The object may be the
+// request itself, or be on its way out. Otherwise the error says whose it is.
 func checkExisting(existing *unstructured.Unstructured, o core.RemedyCall, templateName string) (core.RemedyResult, error) {
 	check := checkNodeRequest
 	if isMachineRemedy(o.Step.Remedy) {
@@ -29,8 +29,8 @@ func checkExisting(existing *unstructured.Unstructured, o core.RemedyCall, templ
 	return core.Accepted, nil
 }
 
-// checkNodeRequest: the health check is known by its name, since one that was deleted and made again goes on with what
-// it had asked for.
+// checkNodeRequest returns an error unless an object is the node request of a call. It compares the health check by
+// name, since a health check that was created again goes on with its requests.
 func checkNodeRequest(u *unstructured.Unstructured, o core.RemedyCall, templateName string) error {
 	if partOfMachine(u) {
 		return foreignError(u, o, ownersText(u))
@@ -42,7 +42,7 @@ func checkNodeRequest(u *unstructured.Unstructured, o core.RemedyCall, templateN
 	if about := nodeOf(u); about != o.Target.ID.Name {
 		return foreignError(u, o, "is about node "+about)
 	}
-	// The garbage collector strikes a node that is gone off the owners.
+	// The garbage collector removes a deleted node from the owners.
 	node, is := owner(u, "", nodeKind)
 	if s, own := signatureOf(u); !is && own {
 		node.UID, is = types.UID(s.target), true
@@ -56,7 +56,7 @@ func checkNodeRequest(u *unstructured.Unstructured, o core.RemedyCall, templateN
 	return checkSignature(u, o)
 }
 
-// checkSignature fails for an object that Fettle did not make for a target.
+// checkSignature returns an error for an object that Fettle did not create for the target of a call.
 func checkSignature(u *unstructured.Unstructured, o core.RemedyCall) error {
 	if s, own := signatureOf(u); !own || s.target != o.Target.ID.UID {
 		return foreignError(u, o, unsignedText)
@@ -66,7 +66,8 @@ func checkSignature(u *unstructured.Unstructured, o core.RemedyCall) error {
 
 const unsignedText = "was not made by Fettle for it, since the annotation " + annotation.RequestedAs + " does not say so"
 
-// foreignReason says why a request for a node is not that of an order. A request that names the same health check is not signed.
+// foreignReason says why a node request is not that of a call. If it names the same health check, its signature is
+// missing.
 func foreignReason(u *unstructured.Unstructured, o core.RemedyCall) string {
 	if policy, is := requestingCheck(u); is && policy.Name == o.Policy.Name {
 		return unsignedText
@@ -74,6 +75,7 @@ func foreignReason(u *unstructured.Unstructured, o core.RemedyCall) string {
 	return ownersText(u)
 }
 
+// checkMachineRequest returns an error unless an object is the machine request of a call.
 func checkMachineRequest(u *unstructured.Unstructured, o core.RemedyCall, templateName string) error {
 	owners := u.GetOwnerReferences()
 	if !slices.ContainsFunc(owners, func(r metav1.OwnerReference) bool { return string(r.UID) == o.Target.ID.UID }) {
@@ -85,16 +87,17 @@ func checkMachineRequest(u *unstructured.Unstructured, o core.RemedyCall, templa
 	return checkSignature(u, o)
 }
 
-// nodeRequest is what an object asks for as today's operator finds it, whatever its name and namespace are
-// (docs/reference/medik8s.md#remediation-objects): to remediate a node, by a template. An object that does not name a
-// template may be by any, if it is called by the node.
+// nodeRequest is what medik8s's operator reads of an object, whatever its name and namespace
+// (docs/reference/medik8s.md#remediation-objects): the node to remediate, and the template. An object that does not
+// name a template, and has the name of the node, may be of any template.
 type nodeRequest struct {
 	node, template string
 	unnamed        bool
-	// check is the health check that has made it, empty where none has.
+	// check is the name of the health check that has created it, or empty.
 	check string
 }
 
+// nodeRequestOf reads a node request. It is zero for a part of a machine.
 func nodeRequestOf(u *unstructured.Unstructured) nodeRequest {
 	if partOfMachine(u) {
 		return nodeRequest{}
@@ -105,12 +108,12 @@ func nodeRequestOf(u *unstructured.Unstructured) nodeRequest {
 	return nodeRequest{node: node, template: template, unnamed: !told && u.GetName() == node, check: policy.Name}
 }
 
-// matches tells whether it asks for a node by a template.
+// matches reports whether the object asks for a node by a template.
 func (p *nodeRequest) matches(node, template string) bool {
 	return p.node == node && (p.unnamed || p.template == template)
 }
 
-// foreignError says that a request is in the way, and what to do.
+// foreignError says that an object stands in the way of a request, and what a user can do.
 func foreignError(u *unstructured.Unstructured, o core.RemedyCall, reason string) error {
 	if u.GetDeletionTimestamp() != nil {
 		advice := "it is being deleted; wait until it is gone"
@@ -119,7 +122,7 @@ func foreignError(u *unstructured.Unstructured, o core.RemedyCall, reason string
 		}
 		return fmt.Errorf("%s exists already and %s, so nothing is done for %s; %s", idOf(u), reason, o.Target.ID, advice)
 	}
-	return fmt.Errorf("%s exists already and %s, so nothing is done for %s; wait until whoever made it takes it back, or delete it",
+	return fmt.Errorf("%s exists already and %s, so nothing is done for %s; wait until its author withdraws it, or delete it",
 		idOf(u), reason, o.Target.ID)
 }
 

@@ -32,7 +32,7 @@ func TestWhoseARequestIs(t *testing.T) {
 	}{
 		"just this one":                   {mine, nodeCall(), core.Accepted, nil},
 		"a health check made again":       {instead(mine, "check-uid", "earlier"), nodeCall(), core.Accepted, nil},
-		"one that was told to stop":       {instead(mine, "annotations: {", "annotations: {remediation.medik8s.io/nhc-timed-out: now, "), nodeCall(), core.Accepted, nil},
+		"a request that was told to stop": {instead(mine, "annotations: {", "annotations: {remediation.medik8s.io/nhc-timed-out: now, "), nodeCall(), core.Accepted, nil},
 		"one on its way out":              {leaving(mine), nodeCall(), core.Stale, nil},
 		"from before templates had names": {instead(mine, ", remediation.medik8s.io/template-name: t", ""), nodeCall(), core.Accepted, nil},
 		"a deleted health check's, made again": {
@@ -125,10 +125,10 @@ func TestNobodyIsAskedTwice(t *testing.T) {
 		reason, object string
 		says           []string
 	}{
-		"nobody's":               {"there is none", "", nil},
+		"none":                   {"there is none", "", nil},
 		"one called by the node": {"its remediator goes by the name", persons("name: w, namespace: remediators"), []string{"X remediators/w", "has no owner", "nothing is done for Node w"}},
 		"one in another place":   {"a node has no namespace", persons("name: w, namespace: elsewhere"), []string{"X elsewhere/w"}},
-		"one that says all":      {"its remediator goes by the annotation", persons("name: by-hand, namespace: remediators, " + about), []string{"X remediators/by-hand"}},
+		"an annotated object":    {"its remediator goes by the annotation", persons("name: by-hand, namespace: remediators, " + about), []string{"X remediators/by-hand"}},
 		"one called by the node, of this template": {
 			"the name says the node", persons("name: w, namespace: elsewhere, annotations: {remediation.medik8s.io/template-name: t}"), []string{"X elsewhere/w"},
 		},

@@ -10,30 +10,30 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// inOrder gives the kinds in the order in which they came.
+// inOrder returns the kinds in the order in which they came.
 func (c *Client) inOrder() []schema.GroupVersionKind { return c.order }
 
-// known gives a kind that is kept, nil for others.
+// known returns a kind that was needed, or nil.
 func (c *Client) known(gvk schema.GroupVersionKind) *kind { return c.kinds[gvk] }
 
-// kindRegistry has what is known of kinds.
+// kindRegistry has the kinds, and their objects.
 type kindRegistry interface {
-	// need returns a kind that a ladder needs, nil when the fleet needs too many.
+	// need returns a kind that a step needs, or nil if the cluster needs too many.
 	need(gvk schema.GroupVersionKind) *kind
-	// inOrder gives all kinds that there may be, and known what is known of one, nil for nothing.
+	// inOrder returns all kinds, and known returns one of them, or nil.
 	inOrder() []schema.GroupVersionKind
 	known(gvk schema.GroupVersionKind) *kind
 }
 
-// factReader goes through what is known of kinds, for one fleet. Whoever takes it holds the kinds still meanwhile.
+// factReader adds facts to one cluster. Its user holds the lock of the kinds.
 type factReader struct {
 	kindRegistry
 
 	key ClusterKey
 }
 
-// addFacts looks at running repairs before policies, and at the oldest policies first: a fleet may need a limited number of
-// kinds, and what is under way must be seen.
+// addFacts visits running repairs before policies, and older policies first. A cluster may need a limited number of
+// kinds, and the requests of running repairs must be seen.
 func (c factReader) addFacts(policies []core.Policy, cluster *core.Cluster) {
 	c.needKindsOfOwnRequests()
 	for i := range cluster.Repairs {
@@ -50,7 +50,7 @@ func (c factReader) addFacts(policies []core.Policy, cluster *core.Cluster) {
 	c.addRequests(policies, cluster)
 }
 
-// needKindsOfOwnRequests keeps the kinds watched of which requests stand that Fettle made.
+// needKindsOfOwnRequests has the kinds watched of which requests stand that Fettle created.
 func (c factReader) needKindsOfOwnRequests() {
 	for _, gvk := range c.inOrder() {
 		if k := c.known(gvk); k != nil && k.store != nil && k.store.hasOwn(c.key) {
@@ -59,7 +59,7 @@ func (c factReader) needKindsOfOwnRequests() {
 	}
 }
 
-// oldestFirst returns the indices of the policies that ask remediators and are judged, by age and then by ID.
+// oldestFirst returns the indices of the judged policies that ask remediators, by age and then by ID.
 func oldestFirst(policies []core.Policy) []int {
 	var asking []int
 	for i := range policies {
@@ -73,7 +73,7 @@ func oldestFirst(policies []core.Policy) []int {
 	return asking
 }
 
-// addRequests adds all requests about the fleet, of the kinds that are in step.
+// addRequests adds all requests about the cluster, of the synced kinds.
 func (c factReader) addRequests(policies []core.Policy, cluster *core.Cluster) {
 	from := len(cluster.Requests)
 	for _, gvk := range c.inOrder() {
@@ -85,8 +85,7 @@ func (c factReader) addRequests(policies []core.Policy, cluster *core.Cluster) {
 	cluster.Requests = append(cluster.Requests[:from], excludeParts(found, cluster.Targets)...)
 }
 
-// checkSteps gives a ladder with what is to be said of its steps. The ladder itself stays as it is, and is what is
-// given when there is nothing to say.
+// checkSteps returns steps with their problems. It doesn't change its argument, and returns it if no step has changed.
 func (c factReader) checkSteps(steps []core.Step, home string, running bool) []core.Step {
 	surveyed := steps
 	for i := range steps {
@@ -105,8 +104,8 @@ func (c factReader) checkSteps(steps []core.Step, home string, running bool) []c
 	return surveyed
 }
 
-// refuseParts returns the steps of a policy, with a problem for each whose requests would be of a kind that a member is
-// made of. Members of which that is not known don't count here: their own repairs are held back.
+// refuseParts returns the steps of a policy, with a problem for each whose requests would be of the kind of a member's
+// part. Members without known parts don't count here: the core holds back their own repairs.
 func refuseParts(steps []core.Step, members []int, targets []core.Target) []core.Step {
 	refused := steps
 	for i := range steps {
@@ -125,8 +124,7 @@ func refuseParts(steps []core.Step, members []int, targets []core.Target) []core
 	return refused
 }
 
-// memberMadeOf returns the first member that is made of objects of a kind, -1 when there is none. Members in a row mostly
-// share their parts.
+// memberMadeOf returns the first member with a part of a kind, or -1. Neighbouring members mostly share their parts.
 func memberMadeOf(kind core.Kind, members []int, targets []core.Target) int {
 	var last *core.Parts
 	for _, m := range members {
@@ -166,9 +164,8 @@ func (c factReader) checkStep(steps []core.Step, at int, home string, running bo
 	return step
 }
 
-// appendUnseen adds the kinds whose requests can't be seen now. Where a kind is not served, there are none. Those of a
-// policy whose template does not exist are not looked for: nothing is asked by it, and what a running repair has asked is
-// looked for on its own account.
+// appendUnseen appends the kinds whose requests can't be seen now. A kind that is not served has no requests. A policy
+// whose template does not exist makes none; the requests of a running repair are looked for anyway.
 func (c factReader) appendUnseen(unseen []core.Reference, steps []core.Step, running bool) []core.Reference {
 	for i := range steps {
 		t := steps[i].Template
@@ -188,15 +185,16 @@ func (c factReader) appendUnseen(unseen []core.Reference, steps []core.Step, run
 	return unseen
 }
 
-// kindPair is what is known of the two kinds that a step needs. Either is nil when the fleet needs too many.
+// kindPair is the two kinds that a step needs. Either is nil when the cluster needs too many kinds.
 type kindPair struct {
 	templates, requests *kind
-	// template is that of the step, nil when it is not known to exist.
+	// template is the template of the step, or nil if it is not known to exist.
 	template *unstructured.Unstructured
 }
 
-// kindsFor looks up the kinds that a step needs. The kind of the requests is watched once the template was found and may be
-// used, so that naming a kind alone has nothing watched but templates, and for a running repair, which may have made some.
+// kindsFor returns the kinds that a step needs. It has the kind of the requests watched only once the template exists
+// and is usable. So a name alone makes Fettle watch templates, and no more. A running repair may have made requests, so
+// its kind is always watched.
 func (c factReader) kindsFor(step *core.Step, home string, running bool) kindPair {
 	template, request, _ := kindsOf(step.Template)
 	k := kindPair{templates: c.need(template)}
@@ -214,13 +212,13 @@ func (c factReader) kindsFor(step *core.Step, home string, running bool) kindPai
 	return k
 }
 
-// mostKinds bounds the kinds of templates and requests that are kept for all fleets. One fleet may need mostKindsOfCluster.
+// mostKinds bounds the kinds of templates and requests for all clusters, and mostKindsOfCluster those for one.
 const (
 	mostKinds          = 512
 	mostKindsOfCluster = 64
 )
 
-// need returns a kind, and has it watched from now on. It is nil when there are too many.
+// need returns a kind, and has it watched from now on. It returns nil if there are too many.
 func (c *Client) need(gvk schema.GroupVersionKind) *kind {
 	k := c.kinds[gvk]
 	if k == nil && len(c.kinds) >= mostKinds {
@@ -235,14 +233,14 @@ func (c *Client) need(gvk schema.GroupVersionKind) *kind {
 		c.unwatched = append(c.unwatched, k)
 		select {
 		case c.kindAdded <- struct{}{}:
-		default: // it has been told already
+		default: // Start looks for new kinds already
 		}
 	}
 	return k
 }
 
-// deduplicated gives each request once, with the template that whoever asked for it knows it by. A kind that is served in
-// two versions shows its objects in both, and old requests don't name their template.
+// deduplicated returns each request once, with the name of its template. A kind that is served in two versions shows
+// its objects in both, and old requests don't name their template.
 func deduplicated(requests []core.Request, policies []core.Policy, repairs []core.Repair) []core.Request {
 	if len(requests) == 0 {
 		return nil
@@ -265,13 +263,13 @@ func deduplicated(requests []core.Request, policies []core.Policy, repairs []cor
 	return kept
 }
 
-// hasStepFor tells whether the ladder of a running repair of the target, or of the policy, has a request's template.
+// hasStepFor reports whether the policy, or a running repair of the target, has a step with a request's template.
 func hasStepFor(r *core.Request, policies []core.Policy, repairs []core.Repair) bool {
 	same := func(s core.Step) bool { return s.Remedy == r.Remedy && s.Template == r.Template }
 	return slices.ContainsFunc(laddersOf(r, policies, repairs), func(steps []core.Step) bool { return slices.ContainsFunc(steps, same) })
 }
 
-// templateNameFor is the name of the first template that such a request may have been made from.
+// templateNameFor returns the name of the first template that such a request may have been created from.
 func templateNameFor(r *core.Request, policies []core.Policy, repairs []core.Repair) string {
 	for _, steps := range laddersOf(r, policies, repairs) {
 		for i := range steps {
@@ -285,7 +283,7 @@ func templateNameFor(r *core.Request, policies []core.Policy, repairs []core.Rep
 	return ""
 }
 
-// laddersOf gives the ladders by which a request may have been made, those of running repairs first.
+// laddersOf returns the steps that may have made a request, those of running repairs first.
 func laddersOf(r *core.Request, policies []core.Policy, repairs []core.Repair) [][]core.Step {
 	var ladders [][]core.Step
 	for i := range repairs {

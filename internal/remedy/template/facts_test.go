@@ -115,8 +115,8 @@ func TestProblemsOfSteps(t *testing.T) {
 			[]said{{"XTemplate remediators/t can't be a template: that has an apiVersion such as example.org/v1, and a kind that ends in Template", false}}},
 		"the dialect has said what is wrong": {knows(t, watchStatus{}, watchStatus{}), odd(func(s *core.Step) { s.Problem = "it is odd" }),
 			[]said{{"it is odd", false}}},
-		"somebody else's step": {knows(t, ready, ready), odd(func(s *core.Step) { s.Remedy = "DeleteMachine" }), []said{{}}},
-		"as it should be":      {knows(t, ready, ready, manyTemplate), node("t"), []said{{}}},
+		"another remedy's step": {knows(t, ready, ready), odd(func(s *core.Step) { s.Remedy = "DeleteMachine" }), []said{{}}},
+		"as it should be":       {knows(t, ready, ready, manyTemplate), node("t"), []said{{}}},
 	}
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {
@@ -200,7 +200,7 @@ func TestRequestsThatCantBeSeen(t *testing.T) {
 	}
 }
 
-// TestRequestsAreGivenOnce, whoever asked for them, with the template by which their ladder knows them.
+// TestRequestsAreGivenOnce, with the template by which their ladder knows them.
 func TestRequestsAreGivenOnce(t *testing.T) {
 	c := knows(t, namespaced(synced), namespaced(synced), owned, cloned, "{apiVersion: x.example/v1, kind: X, metadata: {name: a-persons, namespace: machines, uid: p}}")
 	names := func(policies []core.Policy, repairs ...core.Repair) (got []string) {
@@ -218,7 +218,7 @@ func TestRequestsAreGivenOnce(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", sentence, diff)
 		}
 	}
-	wants("nobody asks for them any more", names(nil), "w-12345 x.example/v1 t")
+	wants("without policies", names(nil), "w-12345 x.example/v1 t")
 
 	later := parse(t, owned)
 	later.SetAPIVersion("x.example/v2")
@@ -243,7 +243,7 @@ func TestRequestsAreGivenOnce(t *testing.T) {
 	old.SetUID("old")
 	old.SetAnnotations(nil)
 	c.kinds[xs].store.put(old)
-	wants("an old one, of nobody", names(nil), "w x.example/v1 ", "w-12345 x.example/v1 t")
+	wants("an old one, of no policy", names(nil), "w x.example/v1 ", "w-12345 x.example/v1 t")
 	wants("an old one, of a policy", names([]core.Policy{{ID: check, Steps: []core.Step{nodeStep("first"), nodeStep("second")}}}),
 		"w x.example/v1 first", "w-12345 x.example/v1 t")
 }
@@ -291,7 +291,7 @@ func TestEventsThatMatter(t *testing.T) {
 		"the node goes for good":     {owned, conditions("PermanentNodeDeletionExpected", "True"), true},
 		"it is told to stop":         {owned, set("2026-08-03T12:00:00Z", "metadata", "annotations", "remediation.medik8s.io/nhc-timed-out"), true},
 		"it goes":                    {owned, set("2026-08-03T12:00:00Z", "metadata", "deletionTimestamp"), true},
-		"it is nobody's any more":    {owned, set([]any{}, "metadata", "ownerReferences"), true},
+		"its owners are removed":     {owned, set([]any{}, "metadata", "ownerReferences"), true},
 		"a template's label":         {plainTemplate, set("b", "metadata", "labels", "a"), false},
 		"a template's annotation":    {plainTemplate, set("", "metadata", "annotations", "remediation.medik8s.io/multiple-templates-support"), true},
 		"a template's content":       {plainTemplate, set(int64(4), "spec", "template", "spec", "retries"), true},

@@ -19,8 +19,8 @@ import (
 	"github.com/fettle-io/fettle/internal/sanitize"
 )
 
-// The pauses between attempts to watch a kind grow from the first to the last. A change of definitions ends one, after a
-// moment in which others may follow, since a definition is not served the instant that it exists.
+// These are the pauses between attempts to watch a kind. They double from firstPause up to lastPause. A change of
+// definitions ends a pause; settleDelay later the API server serves the new kinds.
 const (
 	firstPause   = time.Second
 	lastPause    = 30 * time.Second
@@ -28,24 +28,23 @@ const (
 	syncPoll     = 20 * time.Millisecond
 	probeTimeout = 10 * time.Second
 	syncTimeout  = 30 * time.Second
-	// neededPoll is how often it is asked of a watched kind whether it is still needed, and whether it is among the
-	// definitions as long as those can't be waited for.
+	// neededPoll is how often the client checks whether a watched kind is still needed. While definitions can't be
+	// watched, it is also how often the client checks that the kind is among them.
 	neededPoll = 5 * time.Second
 )
 
-// kind is one kind of templates or of requests. All but gvk belongs to the Client's lock.
+// kind is one kind of templates or of requests. The Client's lock guards all fields but gvk.
 type kind struct {
 	gvk schema.GroupVersionKind
 	watchStatus
 
-	// store has the objects while the kind is in step, and is nil else.
+	// store has the objects while the kind is synced, and is nil otherwise.
 	store *store
-	// neededBy has the last survey of each fleet that needed the kind.
+	// neededBy has the round of each cluster that last needed the kind.
 	neededBy map[*ClusterClient]uint64
 }
 
-// keepWatching watches a kind from when it is served until it is not, over and over, until the context ends or the kind is needed
-// no more.
+// keepWatching watches a kind whenever it is served, until the context ends or no cluster needs the kind.
 func (c *Client) keepWatching(ctx context.Context, k *kind) {
 	pause := firstPause
 	for ctx.Err() == nil {
@@ -68,7 +67,7 @@ func (c *Client) keepWatching(ctx context.Context, k *kind) {
 	}
 }
 
-// await waits for a change, which it tells, for the context and for the pause.
+// await waits for a change, for the end of the context, or for the pause. It reports whether there was a change.
 func await(ctx context.Context, changed <-chan struct{}, pause time.Duration) bool {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
@@ -81,8 +80,8 @@ func await(ctx context.Context, changed <-chan struct{}, pause time.Duration) bo
 	return false
 }
 
-// probe asks the API server whether a kind can be listed and watched. An informer would ask without end, and not say
-// what it was answered. When it can be, the resource is given too.
+// probe reports whether the API server lets Fettle list and watch a kind. An informer would retry forever, and hide the
+// error. For a kind that can be watched, probe returns the resource too.
 func (c *Client) probe(ctx context.Context, gvk schema.GroupVersionKind) (watchStatus, schema.GroupResource) {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
@@ -120,7 +119,7 @@ func (c *Client) probeWatch(ctx context.Context, list *unstructured.Unstructured
 	return nil
 }
 
-// statusAfter tells from an error how it stands with a kind.
+// statusAfter returns the status of a kind after an error.
 func statusAfter(err error) watchStatus {
 	const mostSaid = 300
 	switch {
@@ -134,8 +133,8 @@ func statusAfter(err error) watchStatus {
 	return watchStatus{state: failing, why: sanitize.Failure(mostSaid, err)}
 }
 
-// watch has an informer keep a kind in step, and returns how it stands with it when its definition is gone or it is needed
-// no more.
+// watch keeps a kind synced by an informer. It returns the status of the kind once its definition is gone, or no
+// cluster needs it.
 func (c *Client) watch(ctx context.Context, k *kind, found watchStatus, resource schema.GroupResource) watchStatus {
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(k.gvk)
@@ -160,7 +159,7 @@ func (c *Client) watch(ctx context.Context, k *kind, found watchStatus, resource
 	if ctx.Err() != nil {
 		return watchStatus{}
 	}
-	// The watch of a kind that is gone would be tried again ever more rarely, and find the kind late when it returns.
+	// The informer of a kind that is gone would retry ever more rarely, and find the kind late when it returns.
 	if err := c.Informers.RemoveInformer(ctx, object); err != nil {
 		return statusAfter(err)
 	}
@@ -172,7 +171,8 @@ func (c *Client) watch(ctx context.Context, k *kind, found watchStatus, resource
 	return watchStatus{state: unserved, namespaced: found.namespaced}
 }
 
-// awaitSync gives up after a while, since what was found out about a kind may have changed.
+// awaitSync reports whether an informer has synced in time. It gives up after a while, since the probe may be out of
+// date by then.
 func awaitSync(ctx context.Context, filled toolscache.InformerSynced) bool {
 	ctx, cancel := context.WithTimeout(ctx, syncTimeout)
 	defer cancel()
@@ -188,8 +188,8 @@ func awaitSync(ctx context.Context, filled toolscache.InformerSynced) bool {
 	return true
 }
 
-// awaitUnneeded waits until the definition of a resource is gone, or the kind is needed no more while it is still served,
-// which it reports. A resource that has no definition is served otherwise, and stays.
+// awaitUnneeded waits until the definition of a resource is gone, or no cluster needs the kind. It reports whether the
+// kind is still served. A resource without a definition is served by an aggregated API server, and stays.
 func (c *Client) awaitUnneeded(ctx context.Context, k *kind, resource schema.GroupResource) (served bool) {
 	names, defined := []string{resource.String()}, false
 	for ctx.Err() == nil {
@@ -211,14 +211,14 @@ func (c *Client) awaitUnneeded(ctx context.Context, k *kind, resource schema.Gro
 	return true
 }
 
-// needed reports whether the last survey of any fleet needed a kind.
+// needed reports whether any cluster needs a kind.
 func (c *Client) needed(k *kind) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return k.isNeeded()
 }
 
-// isNeeded is needed, for callers that hold the Client's lock.
+// isNeeded is needed for callers that hold the Client's lock.
 func (k *kind) isNeeded() bool {
 	for d := range k.neededBy {
 		if d.needsNow(k) {
@@ -228,7 +228,7 @@ func (k *kind) isNeeded() bool {
 	return false
 }
 
-// setStatus notes how it stands with a kind, and wakes the engine when that is news.
+// setStatus stores the status and the objects of a kind, and wakes the clusters that need it if the status is new.
 func (c *Client) setStatus(ctx context.Context, k *kind, found watchStatus, objects *store) {
 	if ctx.Err() != nil {
 		return
@@ -245,7 +245,7 @@ func (c *Client) setStatus(ctx context.Context, k *kind, found watchStatus, obje
 	}
 }
 
-// forget drops a kind that is not in step and that no fleet's last survey needed.
+// forget drops a kind that no cluster needs, and reports whether it did.
 func (c *Client) forget(k *kind) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -11,24 +11,24 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// sign marks a request as Fettle's own, when it has its final name.
+// sign marks a request as Fettle's own. The request has its final name.
 func sign(u *unstructured.Unstructured, o *core.RemedyCall) {
 	annotate(u, map[string]string{annotation.RequestedByUID: o.Policy.UID, annotation.RequestedAs: signaturePrefix(u) + o.Target.ID.UID})
 }
 
-// signaturePrefix is all of a signature but the UID of the target. No part of it can have a slash.
+// signaturePrefix returns a signature without the UID of the target. No part of it can have a slash.
 func signaturePrefix(u *unstructured.Unstructured) string {
 	return strings.Join([]string{u.GroupVersionKind().GroupKind().String(), u.GetNamespace(), u.GetName(), ""}, "/")
 }
 
-// signature is what a request says of its own making.
+// signature names the author and the target of a request, in two annotations.
 type signature struct {
-	// check is the UID of the health check that asked, and target that of the target.
+	// check is the UID of the health check, and target that of the target.
 	check, target string
 }
 
-// signatureOf reads the signature of a request. It is false where the object is not as Fettle made it: the annotations
-// are missing or of another object, or a controller owns it, which no request has.
+// signatureOf reads the signature of a request. It reports false when the annotations are missing or belong to another
+// object. It does so too when a controller owns the object, since Fettle creates no such request.
 func signatureOf(u *unstructured.Unstructured) (signature, bool) {
 	annotations := u.GetAnnotations()
 	target, signed := strings.CutPrefix(annotations[annotation.RequestedAs], signaturePrefix(u))
@@ -47,8 +47,8 @@ func partOfMachine(u *unstructured.Unstructured) bool {
 	})
 }
 
-// excludeParts sorts out what Fettle must not touch among the requests for machines. Objects of a kind of which the machine
-// itself is made are no requests. Where these kinds are not known, no request counts as Fettle's own.
+// excludeParts removes the requests that are parts of their own machine, by the kinds of its parts. Where these kinds
+// are not known, it marks requests for the machine as not Fettle's own.
 func excludeParts(requests []core.Request, targets []core.Target) []core.Request {
 	about := map[string][]int{}
 	for i := range requests {

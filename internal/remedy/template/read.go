@@ -15,8 +15,8 @@ import (
 	"github.com/fettle-io/fettle/internal/lenient"
 )
 
-// readRequest reads a request and whose target it is about, and is false for an object that no health check has made.
-// Remediators' kinds let anything through, so a field that can't be read is as if it were absent.
+// readRequest reads a request, and the cluster of its target. It reports false for an object that no health check has
+// created. The kinds of remediators may have no schema, so a field of a wrong type counts as absent.
 func readRequest(u *unstructured.Unstructured) (core.Request, ClusterKey, bool) {
 	if partOfMachine(u) {
 		return core.Request{}, ClusterKey{}, false
@@ -51,8 +51,8 @@ func readRequest(u *unstructured.Unstructured) (core.Request, ClusterKey, bool) 
 		}
 		r.Own = own && (r.Target.UID == "" || r.Target.UID == signed.target)
 		if r.Own {
-			// The garbage collector strikes off a node that is gone. The signature still says which one it was, so that
-			// the request is not taken for one about a node that has the name by now.
+			// The garbage collector removes a deleted node from the owners. The signature still has its UID, so the
+			// request does not count for a later node of the name.
 			r.Target.UID = signed.target
 		}
 		return r, ClusterKey{}, true
@@ -67,10 +67,10 @@ func readRequest(u *unstructured.Unstructured) (core.Request, ClusterKey, bool) 
 	return r, clusterOf(u, remedy), true
 }
 
-// mostFinalizers bounds the finalizers of a request that people are told of.
+// mostFinalizers bounds the finalizers that a message names.
 const mostFinalizers = 3
 
-// finalizersOf names what keeps an object that is being deleted.
+// finalizersOf names the finalizers that keep an object.
 func finalizersOf(u *unstructured.Unstructured) string {
 	all := u.GetFinalizers()
 	text := strings.Join(all[:min(len(all), mostFinalizers)], ", ")
@@ -80,7 +80,8 @@ func finalizersOf(u *unstructured.Unstructured) string {
 	return text
 }
 
-// machineOf is the machine that a request is about, and the remedy that asks for such. That is empty when there is none.
+// machineOf returns the machine that a request is about, and the remedy that creates such requests. The remedy is empty
+// when there is no machine.
 func machineOf(u *unstructured.Unstructured) (machine metav1.OwnerReference, remedy string) {
 	for _, remedy := range [...]string{MachineRemedy, ClusterMachineRemedy} {
 		if machine, is := owner(u, machineKinds[remedy].Group, machineKind); is {
@@ -90,8 +91,8 @@ func machineOf(u *unstructured.Unstructured) (machine metav1.OwnerReference, rem
 	return metav1.OwnerReference{}, ""
 }
 
-// requestingCheck is the health check that asked for the remediation of a node. One that is struck off the owners, since it was
-// deleted, is known by its name.
+// requestingCheck returns the health check that created a node request. The garbage collector removes a deleted health
+// check from the owners; then an annotation has its name.
 func requestingCheck(u *unstructured.Unstructured) (core.ID, bool) {
 	if policy, is := owner(u, v1alpha1.GroupVersion.Group, healthCheckKind); is {
 		return core.ID{Kind: healthCheckKind, Name: policy.Name, UID: string(policy.UID)}, true
@@ -100,8 +101,7 @@ func requestingCheck(u *unstructured.Unstructured) (core.ID, bool) {
 	return core.ID{Kind: healthCheckKind, Name: name}, name != ""
 }
 
-// nodeOf is the name of the node that a request is about. Remediators that don't heed the annotation are asked by the
-// name of the request.
+// nodeOf returns the name of the node that a request is about. Older remediators go by the name of the request.
 func nodeOf(u *unstructured.Unstructured) string {
 	if name := u.GetAnnotations()[v1alpha1.NodeNameAnnotation]; name != "" {
 		return name
@@ -109,7 +109,8 @@ func nodeOf(u *unstructured.Unstructured) string {
 	return u.GetName()
 }
 
-// stoppedAt is when a remediator was told to stop. A time that can't be read doesn't make it untold.
+// stoppedAt returns when Fettle told a remediator to stop. An annotation that holds no time counts from the creation of
+// the request.
 func stoppedAt(annotations map[string]string, created time.Time) time.Time {
 	text, told := annotations[v1alpha1.TimedOutAnnotation]
 	if !told {
@@ -124,7 +125,7 @@ func stoppedAt(annotations map[string]string, created time.Time) time.Time {
 	return created
 }
 
-// owner gives the first owner of a kind, in any version of its group.
+// owner returns the first owner of a kind, in any version of its group.
 func owner(u *unstructured.Unstructured, group, kind string) (metav1.OwnerReference, bool) {
 	for _, o := range u.GetOwnerReferences() {
 		if version, err := schema.ParseGroupVersion(o.APIVersion); err == nil && version.Group == group && o.Kind == kind {
@@ -137,21 +138,21 @@ func owner(u *unstructured.Unstructured, group, kind string) (metav1.OwnerRefere
 // mostPhase bounds a phase, in bytes.
 const mostPhase = 64
 
-// phase is the status.phase of an object, by which remediators without conditions tell how far they are.
+// phase returns the status.phase of an object, in which remediators without conditions report their progress.
 func phase(u *unstructured.Unstructured) string {
 	status, _ := u.Object["status"].(map[string]any)
 	word, _ := status["phase"].(string)
 	return lenient.Prefix(word, mostPhase)
 }
 
-// conditionState is what is read of a condition. The zero read is of an absent condition.
+// conditionState is the state of a condition. The zero state is that of an absent condition.
 type conditionState struct {
 	status core.Tri
-	// since is zero when the condition does not say it, or in a way that can't be read.
+	// since is zero when the condition has no time that can be parsed.
 	since time.Time
 }
 
-// condition reads a condition of an object. What is neither True nor False is unknown.
+// condition reads a condition of an object. A status other than True and False is unknown.
 func condition(u *unstructured.Unstructured, kind string) conditionState {
 	status, _ := u.Object["status"].(map[string]any)
 	conditions, _ := status["conditions"].([]any)

@@ -12,26 +12,25 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// Reading is what somebody has just read of templates and requests from the API server, who means to ask the core about
-// it and to write nothing. Its rules are those of the controller. It is not safe for concurrent use.
+// Reading reads templates and requests for a program that asks the core and writes nothing. It has the rules of the
+// controller. It is not safe for concurrent use.
 //
 //	reading := template.NewReading()
 //	for _, kind := range reading.Needs(policies, repairs) {
 //		reading.Begin(kind, true) // or Unserved, or Hide
 //		reading.Put(kind, object) // each
 //	}
-//	reading.AddFacts(policies, &fleet)
+//	reading.AddFacts(policies, &cluster)
 type Reading struct {
-	// Cluster is the one whose requests are meant.
+	// Cluster is the cluster of the requests that AddFacts adds.
 	Cluster ClusterKey
 	kinds   map[schema.GroupVersionKind]*kind
 }
 
-// NewReading makes a reading of nothing.
+// NewReading returns an empty reading.
 func NewReading() *Reading { return &Reading{kinds: map[schema.GroupVersionKind]*kind{}} }
 
-// Needs gives the kinds that ladders of policies and of running repairs need and of which nothing is known yet, in the
-// order of their names.
+// Needs returns the kinds that policies and running repairs need, and that are not read yet, ordered by name.
 func (r *Reading) Needs(policies []core.Policy, repairs []core.Repair) []schema.GroupVersionKind {
 	needs := map[schema.GroupVersionKind]bool{}
 	collect := func(steps []core.Step) {
@@ -58,7 +57,7 @@ func (r *Reading) Needs(policies []core.Policy, repairs []core.Repair) []schema.
 	return inOrderOfNames(needs)
 }
 
-// Begin notes that a kind is served, with or without a namespace for each of its objects, and that those follow.
+// Begin notes that a kind is served, with or without a namespace for each of its objects. Its objects follow.
 func (r *Reading) Begin(gvk schema.GroupVersionKind, namespaced bool) {
 	scope := core.No
 	if namespaced {
@@ -67,7 +66,7 @@ func (r *Reading) Begin(gvk schema.GroupVersionKind, namespaced bool) {
 	r.kinds[gvk] = &kind{gvk: gvk, watchStatus: watchStatus{state: synced, namespaced: scope}, store: newStore(func(*unstructured.Unstructured) {})}
 }
 
-// Unserved notes that the cluster does not know a kind.
+// Unserved notes that the cluster does not serve a kind.
 func (r *Reading) Unserved(gvk schema.GroupVersionKind) {
 	r.kinds[gvk] = &kind{gvk: gvk, watchStatus: watchStatus{state: unserved}}
 }
@@ -77,7 +76,7 @@ func (r *Reading) Hide(gvk schema.GroupVersionKind, why string) {
 	r.kinds[gvk] = &kind{gvk: gvk, watchStatus: watchStatus{state: hidden, why: why}}
 }
 
-// Put takes in an object of a kind that has begun, and tells whether that can change a decision.
+// Put stores an object, and reports whether it can change a decision.
 func (r *Reading) Put(gvk schema.GroupVersionKind, u *unstructured.Unstructured) bool {
 	k := r.kinds[gvk]
 	return k != nil && k.store != nil && k.store.put(u)
@@ -90,8 +89,8 @@ func (r *Reading) Drop(gvk schema.GroupVersionKind, name types.NamespacedName) {
 	}
 }
 
-// Hidden tells why it is not known whether a step can be taken, or how it stands with what was asked in it. It is
-// false when both are known.
+// Hidden says why the facts about a step are not known: whether it can be taken, or the state of its requests. It
+// reports false when both are known.
 func (r *Reading) Hidden(step core.Step) (why string, is bool) {
 	template, request, ok := kindsOf(step.Template)
 	if !ok || !isTemplateRemedy(step.Remedy) {
@@ -106,8 +105,7 @@ func (r *Reading) Hidden(step core.Step) (why string, is bool) {
 	return strings.Join(whys, ", and "), len(whys) > 0
 }
 
-// AddFacts says of each step whether it can be taken, and gives what remediators have been asked for, as [ClusterClient.AddFacts]
-// does. What was not read is not known.
+// AddFacts does as [ClusterClient.AddFacts] does. A kind that was not read is not known.
 func (r *Reading) AddFacts(policies []core.Policy, cluster *core.Cluster) {
 	factReader{r, r.Cluster}.addFacts(policies, cluster)
 }

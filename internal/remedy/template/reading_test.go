@@ -23,7 +23,7 @@ func nodePolicy(names ...string) core.Policy {
 	return p
 }
 
-// TestReadingAgreesWithWatching: whoever reads once is told what the controller is told.
+// TestReadingAgreesWithWatching: a Reading finds the facts that the controller finds.
 func TestReadingAgreesWithWatching(t *testing.T) {
 	ready, unserved := namespaced(synced), watchStatus{state: unserved}
 	cases := map[string]struct {
@@ -83,7 +83,7 @@ func TestReadingKnowsWhatItNeeds(t *testing.T) {
 	}
 }
 
-// TestHiddenKinds: what may not be read makes a step one that can't be taken, and says why.
+// TestHiddenKinds: a step whose kinds may not be read can't be taken, and says why.
 func TestHiddenKinds(t *testing.T) {
 	const why = "you may not list xs.x.example"
 	r := NewReading()

@@ -22,24 +22,24 @@ import (
 	"github.com/fettle-io/fettle/internal/specparse"
 )
 
-// The remedies, by the names that steps have.
+// These are the names of the remedy in steps.
 const (
 	// NodeRemedy asks for the remediation of a node (docs/reference/medik8s.md#remediation-objects).
 	NodeRemedy = "RequestNodeRemediation"
 	// MachineRemedy asks for the remediation of a machine (docs/reference/openshift.md#remediation-objects).
 	MachineRemedy = "RequestMachineRemediation"
-	// ClusterMachineRemedy asks for the remediation of a machine of Name API (docs/reference/cluster-api.md#open-gate).
+	// ClusterMachineRemedy asks for the remediation of a machine of Cluster API (docs/reference/cluster-api.md#open-gate).
 	ClusterMachineRemedy = "RequestClusterMachineRemediation"
 )
 
-// machineKinds are the kinds of machines, by the remedies that ask for them.
+// machineKinds are the kinds of machines, by remedy.
 var machineKinds = map[string]schema.GroupVersionKind{ //nolint:gochecknoglobals // a constant table
 	MachineRemedy:        v1beta1.GroupVersion.WithKind(machineKind),
 	ClusterMachineRemedy: clusterapi.MachineKind,
 }
 
-// clonedFromAnnotations are the annotations by which a request for a machine says what template it was made from, by the remedies
-// that ask for them (docs/reference/openshift.md#annotations, docs/reference/cluster-api.md#conditions).
+// clonedFromAnnotations are the annotations by which a machine request names its template, by remedy
+// (docs/reference/openshift.md#annotations, docs/reference/cluster-api.md#conditions).
 var clonedFromAnnotations = map[string]struct{ name, kind string }{ //nolint:gochecknoglobals // a constant table
 	MachineRemedy:        {"machine.openshift.io/cloned-from-name", "machine.openshift.io/cloned-from-groupkind"},
 	ClusterMachineRemedy: {"cluster.x-k8s.io/cloned-from-name", "cluster.x-k8s.io/cloned-from-groupkind"},
@@ -52,13 +52,14 @@ const (
 	healthCheckKind = "NodeHealthCheck"
 )
 
-// isTemplateRemedy tells whether a step is taken by this remedy.
+// isTemplateRemedy reports whether a step has this remedy, in any form.
 func isTemplateRemedy(remedy string) bool { return remedy == NodeRemedy || isMachineRemedy(remedy) }
 
-// isMachineRemedy tells whether a remedy asks for machines.
+// isMachineRemedy reports whether the requests of a remedy are about machines.
 func isMachineRemedy(remedy string) bool { return !machineKinds[remedy].Empty() }
 
-// kindsOf returns the kind of a template and that of what is made from it. ok is false for what can't be a remediator's.
+// kindsOf returns the kind of a template, and the kind of its requests. It reports false for a kind that can't be a
+// remediator's.
 func kindsOf(t core.Reference) (template, request schema.GroupVersionKind, ok bool) {
 	version, err := schema.ParseGroupVersion(t.APIVersion)
 	kind, isTemplate := strings.CutSuffix(t.Kind, templateSuffix)
@@ -68,8 +69,8 @@ func kindsOf(t core.Reference) (template, request schema.GroupVersionKind, ok bo
 	return version.WithKind(t.Kind), version.WithKind(kind), true
 }
 
-// resolveTemplate is the template that a step names, as objects have it: nothing that the cluster has once is in a namespace,
-// and for machines the template is beside them unless the step says otherwise. Scope is Yes for what has a namespace.
+// resolveTemplate returns the reference of a step's template as objects have it. A cluster-scoped kind has no
+// namespace. For machines, the default is the machine's namespace. Scope is Yes for a namespaced kind.
 func resolveTemplate(s *core.Step, home string, scope core.Tri) core.Reference {
 	t := s.Template
 	switch {
@@ -81,14 +82,14 @@ func resolveTemplate(s *core.Step, home string, scope core.Tri) core.Reference {
 	return t
 }
 
-// specTemplate gives the part of a template that requests are made from. It is nil when there is none.
+// specTemplate returns the part of a template that requests are created from, or nil.
 func specTemplate(template *unstructured.Unstructured) map[string]any {
 	spec, _ := template.Object["spec"].(map[string]any)
 	made, _ := spec["template"].(map[string]any)
 	return made
 }
 
-// specTemplateFor is the same for a remedy. Cluster API takes a template without one for an empty one.
+// specTemplateFor returns the same for a remedy. For Cluster API a missing part is an empty one.
 func specTemplateFor(remedy string, template *unstructured.Unstructured) map[string]any {
 	made := specTemplate(template)
 	if made == nil && remedy == ClusterMachineRemedy {
@@ -97,15 +98,15 @@ func specTemplateFor(remedy string, template *unstructured.Unstructured) map[str
 	return made
 }
 
-// manyPerNode tells whether a template's remediator finds the node by an annotation, so that a node may have several
-// objects of the kind.
+// manyPerNode reports whether the remediator of a template finds the node by an annotation. Then a node may have
+// several objects of the kind.
 func manyPerNode(template *unstructured.Unstructured) bool {
 	_, set := template.GetAnnotations()[v1alpha1.MultipleTemplatesAnnotation]
 	return set
 }
 
-// render makes the request for an order from a template, which stays as it is. A machine of Name API is of a cluster,
-// by whose label its request is found again.
+// render returns the request for a call. It doesn't change the template. A request for a machine of Cluster API has the
+// label of the machine's cluster.
 func render(template *unstructured.Unstructured, o core.RemedyCall, cluster string) (*unstructured.Unstructured, error) {
 	_, kind, isTemplate := kindsOf(core.Reference{APIVersion: template.GetAPIVersion(), Kind: template.GetKind()})
 	made := specTemplateFor(o.Step.Remedy, template)
@@ -115,9 +116,9 @@ func render(template *unstructured.Unstructured, o core.RemedyCall, cluster stri
 	case made == nil:
 		return nil, fmt.Errorf("template %s %s has no object in spec.template", template.GetKind(), template.GetName())
 	case o.Target.ID.UID == "":
-		return nil, fmt.Errorf("the UID of %s is not known, and nothing is asked for without", o.Target.ID)
+		return nil, fmt.Errorf("the UID of %s is not known, so no request is made", o.Target.ID)
 	case o.Policy.UID == "":
-		return nil, fmt.Errorf("the UID of %s is not known, and without it the request could not be told to be Fettle's own", o.Policy)
+		return nil, fmt.Errorf("the UID of %s is not known, so the request could not be signed", o.Policy)
 	}
 	made = runtime.DeepCopyJSON(made)
 	u := &unstructured.Unstructured{Object: map[string]any{}}
@@ -137,7 +138,7 @@ func render(template *unstructured.Unstructured, o core.RemedyCall, cluster stri
 	return u, nil
 }
 
-// renderForNode: the request is beside its template, and both the health check and the node own it.
+// renderForNode fills in a request beside its template, with the health check and the node as owners.
 func renderForNode(u, template *unstructured.Unstructured, made map[string]any, o core.RemedyCall) {
 	u.Object["spec"] = map[string]any{}
 	if spec, has := made["spec"]; has {
@@ -158,14 +159,14 @@ func renderForNode(u, template *unstructured.Unstructured, made map[string]any, 
 		ownedBy(v1alpha1.GroupVersion.WithKind(healthCheckKind), o.Policy),
 		ownedBy(schema.GroupVersionKind{Version: "v1", Kind: nodeKind}, o.Target.ID),
 	}
-	// An owner in another namespace is taken for one that is gone, and the object is collected.
+	// The garbage collector looks for the owner in the object's own namespace, and deletes the object if there is none.
 	if s := o.Sibling; s.Kind == machineKind && s.UID != "" && s.Namespace != "" && s.Namespace == u.GetNamespace() {
 		owners = append(owners, ownedBy(v1beta1.GroupVersion.WithKind(machineKind), s))
 	}
 	u.SetOwnerReferences(owners)
 }
 
-// renderForMachine: the request is beside the machine, has its name, and is owned by it alone.
+// renderForMachine fills in a request beside the machine. It has the machine's name, and the machine as its one owner.
 func renderForMachine(u, template *unstructured.Unstructured, made map[string]any, o core.RemedyCall) {
 	for field, value := range made {
 		if field != "metadata" && field != "status" {
@@ -180,7 +181,7 @@ func renderForMachine(u, template *unstructured.Unstructured, made map[string]an
 	u.SetOwnerReferences([]metav1.OwnerReference{ownedBy(machineKinds[o.Step.Remedy], o.Target.ID)})
 }
 
-// keepLabelsAndAnnotations takes over what of the metadata in a template is for the objects made from it.
+// keepLabelsAndAnnotations copies the labels and annotations that a template has for its requests.
 func keepLabelsAndAnnotations(u *unstructured.Unstructured, made map[string]any) {
 	part := unstructured.Unstructured{Object: map[string]any{"metadata": made["metadata"]}}
 	if labels := part.GetLabels(); len(labels) > 0 {
@@ -209,7 +210,8 @@ func label(u *unstructured.Unstructured, more map[string]string) {
 	u.SetLabels(all)
 }
 
-// ownedBy has the garbage collector see to an object without keeping its owner from going.
+// ownedBy returns a reference by which the garbage collector deletes an object after its owner, and doesn't block the
+// deletion of the owner.
 func ownedBy(kind schema.GroupVersionKind, id core.ID) metav1.OwnerReference {
 	controls := false
 	return metav1.OwnerReference{
@@ -222,9 +224,9 @@ const (
 	suffixSize = 5   // as the API server's own for generated names
 )
 
-// nodeRequestName returns the name of a node's request. Each leader that makes the same request computes the same name, so
-// that the API server lets only one of two create it. Where a node may have several, the name differs from that of an earlier
-// node's request, which its remediator may not let go of.
+// nodeRequestName returns the name of a node's request. Two leaders compute the same name, so the API server refuses
+// the second creation. Where a node may have several requests, the name has a hash of the node's UID. So it differs
+// from the name of an earlier node's request, which a remediator may keep.
 func nodeRequestName(template *unstructured.Unstructured, node *core.ID) string {
 	if !manyPerNode(template) {
 		return node.Name

@@ -279,6 +279,6 @@ func TestNamesOfRequests(t *testing.T) {
 		t.Errorf("two long nodes have the requests %q and %q", a, b)
 	}
 	if got := nodeRequestName(parse(t, plainTemplate), named("w")); got != "w" {
-		t.Errorf("a remediator that serves one template per node is asked by %q", got)
+		t.Errorf("a remediator that serves one template per node gets a request called %q", got)
 	}
 }

@@ -11,44 +11,44 @@ import (
 	"github.com/fettle-io/fettle/internal/specparse"
 )
 
-// state is how it stands with the watch of a kind.
+// state is the state of the watch of a kind.
 type state int8
 
 const (
-	// pending: it is not known yet whether the kind is served, or its objects are being taken in.
+	// pending: the client does not know yet whether the kind is served, or is reading its objects.
 	pending state = iota
-	// unserved: the cluster does not know the kind.
+	// unserved: the cluster does not serve the kind.
 	unserved
 	// forbidden: Fettle may not list or watch it.
 	forbidden
-	// failing: asking for it failed otherwise.
+	// failing: the API server answered with another error.
 	failing
-	// synced: its objects are as the cluster has them.
+	// synced: the store has its objects as the cluster has them.
 	synced
-	// hidden: who asks may not see its objects, or could not read them; why says that.
+	// hidden: the user of a Reading may not list its objects, or reading them failed. The field why says which.
 	hidden
 )
 
-// watchStatus is what is known of a kind. Why explains states that don't explain themselves.
+// watchStatus is the status of a kind. The field why explains the states failing and hidden.
 type watchStatus struct {
 	state state
 	why   string
-	// namespaced is known from when the kind was first found.
+	// namespaced is known once the kind was found.
 	namespaced core.Tri
 }
 
-// stepFacts is what is known of the template of a step.
+// stepFacts are the facts about the template of a step.
 type stepFacts struct {
 	templates, requests watchStatus
-	// template is nil when there is none.
+	// template is nil when it does not exist.
 	template *unstructured.Unstructured
-	// kindRepeated is set when another step of the ladder makes requests of the same kind, and templateRepeated when it even has
-	// the same template.
+	// kindRepeated is set when another step of the policy creates requests of the same kind. templateRepeated is set
+	// when that step has the same template too.
 	kindRepeated, templateRepeated bool
 }
 
-// problem says in a sentence why a step can't be taken now, and whether that is because its template is not there. It
-// is empty when the step can be taken.
+// problem returns a sentence that says why a step can't be taken now, or an empty text. The second result reports
+// whether the template does not exist.
 func (s *stepFacts) problem(step *core.Step) (text string, missing bool) {
 	t := step.Template
 	switch status := &s.templates; status.state {
@@ -72,13 +72,13 @@ func (s *stepFacts) problem(step *core.Step) (text string, missing bool) {
 	return s.repetitionProblem(step), false
 }
 
-// isRead reports whether a kind is being read on which the step depends. The kind of the requests is read once the template
-// was found.
+// isRead reports whether the client is still reading a kind that the step needs. It reads the kind of the requests once
+// it has found the template.
 func (s *stepFacts) isRead() bool {
 	return s.templates.state == pending || (s.templates.state == synced && s.template != nil && s.requests.state == pending)
 }
 
-// requestProblem says why no request can be made from a template that is as it should be.
+// requestProblem says why no request can be created from a template that is valid.
 func (s *stepFacts) requestProblem(step *core.Step) string {
 	t := step.Template
 	made := t
@@ -99,7 +99,7 @@ func (s *stepFacts) requestProblem(step *core.Step) string {
 	return ""
 }
 
-// repetitionProblem says why a kind can't be asked twice, where it can't: the second request would have the name of the first.
+// repetitionProblem says why two steps can't use the same kind: both requests would have one name.
 func (s *stepFacts) repetitionProblem(step *core.Step) string {
 	t := step.Template
 	switch {
@@ -114,7 +114,7 @@ func (s *stepFacts) repetitionProblem(step *core.Step) string {
 	return ""
 }
 
-// text explains a state other than synced and unserved.
+// text explains any state but synced and unserved.
 func (s *watchStatus) text(kind string) string {
 	switch s.state {
 	case forbidden:
@@ -129,7 +129,7 @@ func (s *watchStatus) text(kind string) string {
 	return kind + " is being read"
 }
 
-// kindText names a kind as people find it.
+// kindText names a kind for users.
 func kindText(r core.Reference) string { return r.Kind + " (" + r.APIVersion + ")" }
 
 // notATemplate says why a reference can't be that of a template.
@@ -140,13 +140,13 @@ func notATemplate(r core.Reference) string {
 	return fmt.Sprintf("%s can't be a template: that has an apiVersion such as example.org/v1, and a kind that ends in %s", r, templateSuffix)
 }
 
-// tooManyKinds says why a step's kinds are not watched.
+// tooManyKinds says why the client doesn't watch the kinds of a step.
 func tooManyKinds(r core.Reference) string {
 	return fmt.Sprintf("template %s is not looked for, since health checks of this cluster name too many kinds: at most %d kinds of templates and requests are watched for one cluster, "+
 		"the oldest health checks first, and %d for all; have health checks name fewer kinds", r, mostKindsOfCluster, mostKinds)
 }
 
-// repeatedIn tells whether another step of a ladder has the kind of one of its steps, and whether even the template.
+// repeatedIn reports whether another of the steps has the kind of one of them, and whether it has the template too.
 func repeatedIn(steps []core.Step, of int) (kind, same bool) {
 	step := &steps[of]
 	_, mine, _ := kindsOf(step.Template)

@@ -14,23 +14,23 @@ import (
 
 // store keeps the objects of one kind, as its informer has them.
 type store struct {
-	// wake is called with an object that has come, changed or gone, and that decisions read.
+	// wake is called with a new, changed or deleted object, if decisions read it.
 	wake func(*unstructured.Unstructured)
 
 	mu      sync.Mutex
 	objects map[types.NamespacedName]storedObject
-	// requestCounts counts the requests by the fleet that they are about, and own counts the requests that Fettle made.
+	// requestCounts has the number of requests by cluster. ownCounts has the number of requests that Fettle created.
 	requestCounts, ownCounts map[ClusterKey]int
 }
 
-// storedObject is one object. Nobody may change it: the informer's cache has it too.
+// storedObject is one object. It is shared with the informer's cache, and must not be changed.
 type storedObject struct {
 	object *unstructured.Unstructured
-	// request is what it asks for, and fleet whose target it is about, where asks says that it is a request.
+	// request and cluster are what readRequest returns, if isRequest is set.
 	request   core.Request
 	cluster   ClusterKey
 	isRequest bool
-	// nodeRequest is what it asks for as remediators of nodes read it, whoever has made it.
+	// nodeRequest is what remediators of nodes read of it, whatever its author.
 	nodeRequest nodeRequest
 }
 
@@ -38,8 +38,8 @@ func newStore(wake func(*unstructured.Unstructured)) *store {
 	return &store{wake: wake, objects: map[types.NamespacedName]storedObject{}, requestCounts: map[ClusterKey]int{}, ownCounts: map[ClusterKey]int{}}
 }
 
-// handler takes in what comes, and wakes the engine only for what can change a decision. What comes at first is told
-// together, by whoever waits for it.
+// handler stores the objects of events. It wakes a cluster only for a change that can change a decision. For the
+// initial list it wakes none: the caller of newStore does so once, after the sync.
 func (s *store) handler() toolscache.ResourceEventHandler {
 	return toolscache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(obj any, atFirst bool) {
@@ -49,7 +49,7 @@ func (s *store) handler() toolscache.ResourceEventHandler {
 		},
 		UpdateFunc: func(old, obj any) {
 			if s.put(obj) {
-				s.notify(old) // it may have been about another fleet
+				s.notify(old) // it may have been about another cluster
 				s.notify(obj)
 			}
 		},
@@ -69,7 +69,7 @@ func (s *store) notify(obj any) {
 	}
 }
 
-// put takes in an object, and tells whether anything is different that is read of it.
+// put stores an object, and reports whether a field has changed that decisions read.
 func (s *store) put(obj any) bool {
 	u, ok := obj.(*unstructured.Unstructured)
 	if !ok {
@@ -91,13 +91,13 @@ func (s *store) put(obj any) bool {
 		!reflect.DeepEqual(specTemplate(u), specTemplate(old.object))
 }
 
-// decidesAlike reports whether two states of a request are the same to decisions. A phase is for people alone.
+// decidesAlike reports whether two states of a request are the same for decisions. Only users read the phase.
 func decidesAlike(a, b core.Request) bool {
 	a.Phase, b.Phase = "", ""
 	return a == b
 }
 
-// drop forgets an object and gives it, nil when it was not known.
+// drop forgets an object, and returns it, or nil if it was not known.
 func (s *store) drop(name types.NamespacedName) *unstructured.Unstructured {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -122,14 +122,14 @@ func (s *store) adjustCounts(o storedObject, by int) {
 	}
 }
 
-// hasOwn reports whether a request about a fleet stands that Fettle made.
+// hasOwn reports whether a request of a cluster stands that Fettle created.
 func (s *store) hasOwn(key ClusterKey) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.ownCounts[key] > 0
 }
 
-// find gives an object, or nil. A nil shelf is empty.
+// find returns an object, or nil. A nil store is empty.
 func (s *store) find(namespace, name string) *unstructured.Unstructured {
 	if s == nil {
 		return nil
@@ -139,8 +139,9 @@ func (s *store) find(namespace, name string) *unstructured.Unstructured {
 	return s.objects[types.NamespacedName{Namespace: namespace, Name: name}].object
 }
 
-// findForeign gives the first object by name that asks for what an order would ask for, and that another than its health
-// check has made. It is nil when there is none. Requests for machines say by their names which they are.
+// findForeign returns the first object, by name, that asks for the same node by the same template as a call. It ignores
+// the requests of the call's health check, and returns nil without another. For machines it returns nil, since the name
+// of their requests is fixed.
 func (s *store) findForeign(o core.RemedyCall, templateName string) *unstructured.Unstructured {
 	if o.Step.Remedy != NodeRemedy {
 		return nil
@@ -159,7 +160,7 @@ func (s *store) findForeign(o core.RemedyCall, templateName string) *unstructure
 	return first
 }
 
-// appendRequests adds the requests about a fleet, in the order of their names.
+// appendRequests appends the requests about a cluster, ordered by name.
 func (s *store) appendRequests(requests []core.Request, of ClusterKey) []core.Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
