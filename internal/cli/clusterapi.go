@@ -100,10 +100,7 @@ func (r *clusterAPIReading) Nodes(cluster ledger.ClusterKey) Source {
 	store := r.reading.Nodes(clusterName(cluster))
 	return Source{
 		Resource: schema.GroupResource{Resource: "nodes"}, List: &slim.NodeList{}, Drop: store.Remove,
-		Put: func(o client.Object) bool {
-			changed, err := store.Put(o)
-			return changed && err == nil
-		},
+		Put: func(o client.Object) bool { return store.Put(o) },
 	}
 }
 

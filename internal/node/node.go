@@ -1,7 +1,6 @@
 package node
 
 import (
-	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -129,20 +128,20 @@ type Store struct {
 // NewStore returns an empty store.
 func NewStore() *Store { return &Store{nodes: map[string]View{}} }
 
-// Put stores a node and reports whether that changed a fact.
-func (s *Store) Put(obj any) (bool, error) {
+// Put stores a node and reports whether that changed a fact. It ignores other objects.
+func (s *Store) Put(obj any) bool {
 	n, ok := obj.(*slim.Node)
 	if !ok {
-		return false, fmt.Errorf("taking in a node: got %T", obj)
+		return false
 	}
 	fresh := NewView(n)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	old := s.nodes[n.Name]
-	// The fresh view is stored even if it is the same. The old one would keep alive the memory of
-	// an object that the cache has dropped.
+	// The fresh view is stored even if it is the same. The old one would keep alive the memory of an
+	// object that the cache has dropped.
 	s.nodes[n.Name] = fresh
-	return !old.Same(fresh), nil
+	return !old.Same(fresh)
 }
 
 // Replace replaces all nodes and reports whether that changed a fact.

@@ -216,11 +216,11 @@ func TestPutTellsWhetherAFactChanged(t *testing.T) {
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {
 			s := NewStore()
-			if changed, err := s.Put(decoded(aNode("n"))); !changed || err != nil {
-				t.Errorf("a node that is new gives %t, %v", changed, err)
+			if !s.Put(decoded(aNode("n"))) {
+				t.Error("a node that is new changes nothing")
 			}
-			if got, err := s.Put(decoded(tc.put)); got != tc.want || err != nil {
-				t.Errorf("a fact changed: %t, want %t (%v). %s", got, tc.want, err, tc.reason)
+			if got := s.Put(decoded(tc.put)); got != tc.want {
+				t.Errorf("a fact changed: %t, want %t. %s", got, tc.want, tc.reason)
 			}
 			wantFacts(t, s, tc.put.Name, FactsOf(decoded(tc.put)))
 		})
@@ -269,17 +269,17 @@ func TestANodeDiffersFromNone(t *testing.T) {
 	}
 }
 
-func TestStoreRefusesWhatIsNoNode(t *testing.T) {
+func TestStoreIgnoresWhatIsNoNode(t *testing.T) {
 	for _, obj := range []any{nil, "a word", slim.Node{}, &corev1.Node{}} {
-		if changed, err := NewStore().Put(obj); changed || err == nil {
-			t.Errorf("taking in a %T gives %t, %v", obj, changed, err)
+		if NewStore().Put(obj) {
+			t.Errorf("a %T changes a fact", obj)
 		}
 	}
 }
 
 func TestStoreForgets(t *testing.T) {
 	s := NewStore()
-	_, _ = s.Put(decoded(aNode("n")))
+	s.Put(decoded(aNode("n")))
 	s.Remove("n")
 	s.Remove("never-seen")
 	s.Lookup(func(find func(string) (Facts, bool)) {
@@ -287,7 +287,7 @@ func TestStoreForgets(t *testing.T) {
 			t.Errorf("a node that was removed is still there: %+v", f)
 		}
 	})
-	if changed, _ := s.Put(decoded(aNode("n"))); !changed {
+	if !s.Put(decoded(aNode("n"))) {
 		t.Error("a node that comes back changes nothing")
 	}
 }
@@ -355,11 +355,8 @@ func TestPutAgreesWithSame(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := someNode().Draw(t, "first"), someNode().Draw(t, "second")
 		s := NewStore()
-		_, _ = s.Put(decoded(a))
-		changed, err := s.Put(decoded(b))
-		if err != nil {
-			t.Fatalf("taking in: %v", err)
-		}
+		s.Put(decoded(a))
+		changed := s.Put(decoded(b))
 		of := func(n *corev1.Node) Facts {
 			f := readStock(n)
 			f.Labels, f.Revision = nil, "" // no decision follows from them alone
@@ -375,10 +372,10 @@ func TestPutAgreesWithSame(t *testing.T) {
 // keep a second copy of every node alive.
 func TestFactsLiveInTheNewestNode(t *testing.T) {
 	s := NewStore()
-	_, _ = s.Put(decoded(aNode("n")))
+	s.Put(decoded(aNode("n")))
 	newest := decoded(aNode("n", heartbeat))
-	if changed, err := s.Put(newest); changed || err != nil {
-		t.Fatalf("a heartbeat gives %t, %v", changed, err)
+	if s.Put(newest) {
+		t.Fatal("a heartbeat changes a fact")
 	}
 	s.Lookup(func(find func(string) (Facts, bool)) {
 		if f, _ := find("n"); &f.Node.Conditions[0] != &newest.Conditions[0] {
@@ -395,7 +392,7 @@ func TestStoreIsSafeForConcurrentUse(t *testing.T) {
 		users.Go(func() {
 			name := fmt.Sprint(i % 2)
 			for range 50 {
-				_, _ = s.Put(decoded(aNode(name)))
+				s.Put(decoded(aNode(name)))
 				s.Lookup(func(find func(string) (Facts, bool)) { find(name) })
 				s.Remove(name)
 			}
@@ -407,9 +404,9 @@ func TestStoreIsSafeForConcurrentUse(t *testing.T) {
 // TestHeartbeatCostsNoMemory: nearly every event is a heartbeat.
 func TestHeartbeatCostsNoMemory(t *testing.T) {
 	s := NewStore()
-	_, _ = s.Put(decoded(aNode("n")))
+	s.Put(decoded(aNode("n")))
 	n := decoded(aNode("n", heartbeat))
-	if got := testing.AllocsPerRun(100, func() { _, _ = s.Put(n) }); got > 0 {
+	if got := testing.AllocsPerRun(100, func() { s.Put(n) }); got > 0 {
 		t.Errorf("an unchanged heartbeat allocates %.0f times", got)
 	}
 }
@@ -418,12 +415,12 @@ func TestHeartbeatCostsNoMemory(t *testing.T) {
 func BenchmarkHeartbeat(b *testing.B) {
 	s := NewStore()
 	for i := range 5000 {
-		_, _ = s.Put(decoded(aNode(fmt.Sprintf("n-%d", i))))
+		s.Put(decoded(aNode(fmt.Sprintf("n-%d", i))))
 	}
 	n := decoded(aNode("n-77", heartbeat))
 	b.ReportAllocs()
 	for b.Loop() {
-		_, _ = s.Put(n)
+		s.Put(n)
 	}
 }
 

@@ -154,13 +154,10 @@ func (s *session) handleEvent(e event) error {
 		s.nodes.Remove(e.node.Name)
 	case watch.Added, watch.Modified:
 		s.removeNode(e.node.Name)
-		err := s.addNode(weigh(node.FactsOf(e.node)))
-		if err != nil {
+		if err := s.addNode(weigh(node.FactsOf(e.node))); err != nil {
 			return err
 		}
-		if changed, err = s.nodes.Put(e.node); err != nil {
-			return fmt.Errorf("taking in what a watch brings: %w", err)
-		}
+		changed = s.nodes.Put(e.node)
 	case watch.Bookmark, watch.Error:
 	default:
 		return errNotNodes

@@ -107,11 +107,6 @@ func (c *Client) handler(put func(any) bool, drop func(key string)) toolscache.R
 	}
 }
 
-func (c *Client) putNode(obj any) bool {
-	changed, err := c.nodes.Put(obj)
-	return changed && err == nil
-}
-
 // putCheck stores a health check and reports whether that can change a decision.
 func (c *Client) putCheck(obj any) bool {
 	if u, is := obj.(*unstructured.Unstructured); is && u.GetDeletionTimestamp() == nil {
@@ -167,7 +162,7 @@ func (c *Client) ReadNode(ctx context.Context, t core.Target) (core.Node, error)
 // gone.
 func (c *Client) ReadPolicy(ctx context.Context, id core.ID) (string, error) {
 	u, err := healthcheck.ReadLive(ctx, c.Live, checkKind, id)
-	if u == nil || err != nil {
+	if u == nil {
 		return "", err
 	}
 	return readHealthCheck(u).policy.Fingerprint, nil

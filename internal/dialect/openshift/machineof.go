@@ -17,7 +17,7 @@ var MachineKinds = []string{"machines.machine.openshift.io"} //nolint:gochecknog
 func (c *Client) WatchMachines(ctx context.Context) error {
 	return c.machines.Watch(ctx, c.Informers,
 		informer.Kind{Plural: "machines", Object: &Machine{}, Handler: c.handler(c.store.putMachine, c.store.dropMachine)},
-		informer.Kind{Plural: "nodes", Object: &slim.Node{}, Handler: c.handler(c.putNode, c.nodes.Remove)},
+		informer.Kind{Plural: "nodes", Object: &slim.Node{}, Handler: c.handler(c.nodes.Put, c.nodes.Remove)},
 	)
 }
 

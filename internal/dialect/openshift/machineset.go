@@ -62,8 +62,8 @@ func (s *store) dropSet(key string) {
 
 // templateOf returns a hash of the template of a machine set, or "" if it has none.
 func templateOf(u *unstructured.Unstructured) string {
-	template, found, err := unstructured.NestedFieldNoCopy(u.Object, "spec", "template")
-	if !found || err != nil {
+	template, found, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "template")
+	if !found {
 		return ""
 	}
 	body, err := json.Marshal(template)

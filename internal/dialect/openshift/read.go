@@ -45,8 +45,7 @@ func (r *Reading) DropMachineSet(key string) { r.store.dropSet(key) }
 
 // PutNode stores a node.
 func (r *Reading) PutNode(obj any) bool {
-	changed, err := r.nodes.Put(obj)
-	return changed && err == nil
+	return r.nodes.Put(obj)
 }
 
 // DropNode deletes a node by its name.

@@ -87,7 +87,7 @@ func withConditions(old, own []v1beta1.Condition, now time.Time) []v1beta1.Condi
 	for _, o := range old {
 		i := slices.IndexFunc(own, func(c v1beta1.Condition) bool { return c.Type == o.Type })
 		switch {
-		case i < 0 && !slices.Contains(ownConditions[:], o.Type):
+		case !slices.Contains(ownConditions[:], o.Type):
 			fresh = append(fresh, o)
 		case i >= 0 && o.Status == fresh[i].Status && !o.LastTransitionTime.IsZero():
 			fresh[i].LastTransitionTime = o.LastTransitionTime

@@ -100,7 +100,7 @@ func checkTemplate(r *corev1.ObjectReference) error {
 // unlimited. Remediators pace themselves, and the short circuit bounds the requests.
 func readMaxInFlight(annotations map[string]string, steps []core.Step) (core.Amount, error) {
 	usual := core.Count(1)
-	if len(steps) > 0 && !steps[0].Nature.Effect().Deletes {
+	if !steps[0].Nature.Effect().Deletes {
 		usual = core.Unlimited()
 	}
 	return specparse.InFlight(annotations, annotation.MaxInFlight, usual)

@@ -119,7 +119,7 @@ func (s *store) putMachine(obj any) bool {
 	s.index.Replace(fresh)
 	before, after := old.target, fresh.target
 	before.Revision, after.Revision = "", ""
-	return old.node != fresh.node || !reflect.DeepEqual(before, after)
+	return !reflect.DeepEqual(before, after)
 }
 
 func (s *store) dropMachine(key string) {
@@ -156,7 +156,7 @@ func (s *store) snapshot(find func(string) (node.Facts, bool)) ([]core.Policy, [
 // fillTarget overwrites t with the target of a machine and its node.
 func (s *store) fillTarget(t *core.Target, m *machine, find func(string) (node.Facts, bool)) {
 	*t = m.target
-	if set := s.sets[t.Owner.Namespace+"/"+t.Owner.Name]; t.Owner.Kind == machineSetKind && set.uid == t.Owner.UID {
+	if set := s.sets[t.Owner.Namespace+"/"+t.Owner.Name]; set.uid == t.Owner.UID {
 		t.OwnerTemplate = set.template
 	}
 	// A machine stays a member of the control plane after its node is gone.
@@ -165,7 +165,9 @@ func (s *store) fillTarget(t *core.Target, m *machine, find func(string) (node.F
 		return
 	}
 	facts, seen := find(m.node)
-	seen = seen && s.applyNode(t, m, &facts)
+	if seen {
+		s.applyNode(t, m, &facts)
+	}
 	if t.Problem != "" || t.Deleting {
 		return
 	}
@@ -179,20 +181,19 @@ func (s *store) fillTarget(t *core.Target, m *machine, find func(string) (node.F
 	t.Problem = s.nodeRefs.Conflict(m.node, scope)
 }
 
-// applyNode copies the facts of its node to a target and returns true. Where the node says that its
-// machine is in another namespace, the target gets a problem instead, and is not judged.
-func (s *store) applyNode(t *core.Target, m *machine, facts *node.Facts) bool {
+// applyNode copies the facts of its node to a target. Where the node says that its machine is in
+// another namespace, the target gets a problem instead, and is not judged.
+func (s *store) applyNode(t *core.Target, m *machine, facts *node.Facts) {
 	if of := facts.MachineNamespace; of != "" && of != t.ID.Namespace {
 		t.Node = core.Node{State: core.NodeUnseen}
 		if t.Problem == "" && !t.Deleting {
 			t.Problem = "status.nodeRef.name is " + m.node + ", which says by annotation " + slim.MachineAnnotation + " that its machine is in another namespace"
 		}
-		return false
+		return
 	}
 	t.Node = facts.Node
 	m.onControlPlane = m.onControlPlane || facts.Node.ControlPlane
 	t.ControlPlane = t.ControlPlane || m.onControlPlane
-	return true
 }
 
 // distrustLabels marks machines that only their label makes members of the control plane. It does
@@ -201,23 +202,17 @@ func (s *store) applyNode(t *core.Target, m *machine, facts *node.Facts) bool {
 // machines in one namespace could keep the control plane busy for ever. It is itself repaired only
 // while quorum survives, and after the control plane.
 func (s *store) distrustLabels() {
-	var leading map[string]bool
-	doubtful := false
-	for i, m := range s.index.Targets() {
+	leading := map[string]bool{}
+	for _, m := range s.index.Targets() {
 		if m.onControlPlane {
-			if leading == nil {
-				leading = map[string]bool{}
-			}
 			leading[m.target.ID.Namespace] = true
 		}
-		doubtful = doubtful || (s.targets[i].ControlPlane && !m.onControlPlane)
 	}
-	if !doubtful || leading == nil {
+	if len(leading) == 0 {
 		return
 	}
-	for i, m := range s.index.Targets() {
-		t := &s.targets[i]
-		if t.ControlPlane && !m.onControlPlane && !leading[t.ID.Namespace] {
+	for i := range s.targets {
+		if t := &s.targets[i]; t.ControlPlane && !leading[t.ID.Namespace] {
 			t.ControlPlane, t.ControlPlaneByLabel = false, true
 		}
 	}

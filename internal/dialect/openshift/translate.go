@@ -124,13 +124,13 @@ func (h *healthCheck) resetUnparsable(wrong []lenient.Problem) []string {
 	problems := make([]string, len(wrong))
 	for i, w := range wrong {
 		problems[i] = specparse.WrongType(w, "machinehealthcheck")
-		part, within, _ := strings.Cut(w.Field, ".")
+		_, within, _ := strings.Cut(w.Field, ".")
 		field, _, _ := strings.Cut(within, ".")
-		all := part == "spec" && field == ""
+		all := field == ""
 		if all || field == "selector" {
 			h.selector, h.policy.Unparsable = labels.Nothing(), true
 		}
-		if all || field == "unhealthyConditions" {
+		if field == "unhealthyConditions" {
 			h.policy.Unparsable = true
 		}
 		if all || field == "nodeStartupTimeout" {
