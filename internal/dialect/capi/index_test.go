@@ -81,7 +81,7 @@ func TestChangesOfMachinesThatMatter(t *testing.T) {
 		"the infrastructure removed":       {with(healthy), true},
 		"the infrastructure later":         {with(strings.Replace(infra, "00:01:00", "00:02:00", 1) + ", " + healthy), true},
 		"a condition that nothing reads":   {with(infra + `, {type: Other, status: "True"}, ` + healthy), false},
-		"one that nothing reads, first":    {with(`{type: Other, status: "True"}, ` + infra + ", " + healthy), false},
+		"such a condition, first":          {with(`{type: Other, status: "True"}, ` + infra + ", " + healthy), false},
 		"a condition that is read":         {with(infra + `, {type: Read, status: "True"}, ` + healthy), true},
 	} {
 		change := tc.change

@@ -90,8 +90,8 @@ func clusterOf(u *unstructured.Unstructured) string {
 	return name
 }
 
-// readStatus reads the status that was last written. If another client has written one that can't be read, Fettle
-// writes it anew, and assumes that repairs were stopped.
+// readStatus reads the status that was last written. Fettle writes a status anew that it can't read, and assumes that
+// repairs were stopped.
 func (h *healthCheck) readStatus(u *unstructured.Unstructured) {
 	status, wrong := lenient.Part[clusterv1.MachineHealthCheckStatus](u.Object, "status")
 	if len(wrong) > 0 {

@@ -236,7 +236,7 @@ func TestFieldsOfTheWrongType(t *testing.T) {
 	}
 }
 
-// TestFaultyConditionsHideNoOthers: those that can be read are judged.
+// TestFaultyConditionsHideNoOthers: the other conditions are judged.
 func TestFaultyConditionsHideNoOthers(t *testing.T) {
 	h := readHealthCheck(aCheck(t, "check", `spec: {checks: {unhealthyNodeConditions: [{type: Ready, timeoutSeconds: 5}, {type: Ready, status: Unknown, timeoutSeconds: 5}]}}`))
 	if got := h.policy.Criteria.Conditions; len(got) != 1 || got[0].Status != "Unknown" || !h.policy.Unparsable {

@@ -613,7 +613,7 @@ func TestActs(t *testing.T) {
 	in.Of("NodeHealthCheck").Show(posted(t, "m", "1", selectsMasters))
 	is("a health check that selects nothing", core.No, core.No, core.No, core.Yes, core.No)
 	in.Of("NodeHealthCheck").Show(posted(t, "w", "1", pausedWorkers))
-	is("a paused one that selects the node", core.No, core.No, core.No, core.Yes, core.No)
+	is("a paused health check of the node", core.No, core.No, core.No, core.Yes, core.No)
 	in.Of("Node").Show(seen("m", tagged("role", "master")))
 	is("another node is selected", core.Yes, core.No, core.Yes, core.Yes, core.Yes)
 	in.Of("NodeHealthCheck").Show(posted(t, "w", "2", selectsWorkers))

@@ -111,7 +111,7 @@ func TestEventsRelateToTheRepair(t *testing.T) {
 	}
 }
 
-// TestEveryHappeningHasAnEvent: new kinds too, but for the one that the status reports.
+// TestEveryHappeningHasAnEvent: new kinds too, but for what the status reports.
 func TestEveryHappeningHasAnEvent(t *testing.T) {
 	known := 0
 	for kind := core.EventKind(1); kind.String() != "unnamed"; kind++ {

@@ -76,8 +76,8 @@ func readHealthCheck(u *unstructured.Unstructured) *healthCheck {
 	return h
 }
 
-// readStatus reads the status that was last written. If another client has written one that can't be read, Fettle
-// writes it anew, and assumes that remediation was stopped.
+// readStatus reads the status that was last written. Fettle writes a status anew that it can't read, and assumes that
+// remediation was stopped.
 func (h *healthCheck) readStatus(u *unstructured.Unstructured) {
 	status, wrong := lenient.Part[v1alpha1.NodeHealthCheckStatus](u.Object, "status")
 	if len(wrong) > 0 {
