@@ -100,7 +100,7 @@ func (s *scene) repair(machine int, ago time.Duration, status v1alpha1.RepairSta
 		ObjectMeta: metav1.ObjectMeta{Namespace: "machines", Name: core.RepairName(t.ID, 1)},
 		Spec: v1alpha1.RepairSpec{
 			Target: v1alpha1.RepairTarget{ObjectReference: objectReference(t.ID), Node: t.Node.Name},
-			Policy: objectReference(s.Policies[0].ID), Reason: "UnhealthyCondition", Message: "node condition Ready has been Unknown since then",
+			Policy: objectReference(s.Policies[0].ID), Reason: "UnhealthyCondition", Message: "node condition Ready=Unknown since then",
 			Ladder: []v1alpha1.RepairStep{{Remedy: "DeleteMachine"}}, StartedAt: metav1.MicroTime{Time: noon.Add(-ago)},
 			UnhealthySince: &metav1.Time{Time: noon.Add(-ago - 5*time.Minute)},
 		},

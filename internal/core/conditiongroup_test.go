@@ -55,8 +55,8 @@ func together(h core.Health, since time.Time, detail string) core.Verdict {
 }
 
 const (
-	unreadyText = "node condition Ready has been False"
-	frozenText  = "node condition KernelDeadlock has been True with a reason like *Hung*"
+	unreadyText = "node condition Ready=False"
+	frozenText  = "node condition KernelDeadlock=True with a reason like *Hung*"
 	muteText    = "node condition AgentReady has been missing"
 )
 
@@ -74,7 +74,7 @@ func TestGroups(t *testing.T) {
 
 func groupCases() map[string]verdictCase {
 	both := groups(tests(unready, core.ConditionTest{Type: "DiskPressure", Status: "True"}))
-	const bothText = unreadyText + " and node condition DiskPressure has been True"
+	const bothText = unreadyText + " and node condition DiskPressure=True"
 	long, now := ago(time.Hour), ago(time.Minute)
 	first := core.Verdict{Health: core.Suspect, Reason: core.ConditionsMet, Until: noon.Add(patience), Limit: patience, Detail: muteText}
 	return map[string]verdictCase{

@@ -52,7 +52,7 @@ func (s *Step) Unfit(t *Target) string {
 		return "template " + s.Template.String() + " makes objects of the kind " + made.Kind + ", of which " + t.ID.String() +
 			" itself is made, so its requests could not be told from the target's own parts; name the template of a remediator"
 	case Unknown:
-		return "it is not known of which objects " + t.ID.String() + " is made, so no remediator is asked about it; " +
+		return "it is not known of which objects " + t.ID.String() + " is made, so it gets no remediation request; " +
 			"give it an infrastructureRef with a kind and an API group"
 	case No:
 	}

@@ -267,9 +267,9 @@ func (c *ConditionTest) String() string {
 	case c.Missing:
 		return "node condition " + c.Type + " has been missing"
 	case c.Reason != "":
-		return fmt.Sprintf("node condition %s has been %s with a reason like %s", c.Type, c.Status, c.Reason)
+		return fmt.Sprintf("node condition %s=%s with a reason like %s", c.Type, c.Status, c.Reason)
 	}
-	return fmt.Sprintf("node condition %s has been %s", c.Type, c.Status)
+	return fmt.Sprintf("node condition %s=%s", c.Type, c.Status)
 }
 
 // String returns the tests of the group as clauses.

@@ -108,7 +108,7 @@ func (r Refusal) Text() string {
 	case TooManyUnhealthy:
 		return r.restrictionText() + r.among()
 	case StormCooldown:
-		return "repairs were stopped until just now, and those that recover are given time to do so"
+		return "repairs were stopped until just now, and targets that recover are given time"
 	case NoRemedy:
 		return "the health check names no remedy that can be used: " + r.Detail
 	case NoOwner:
@@ -168,7 +168,7 @@ func (r Refusal) circumstance() string {
 	case ClusterUpgrading, TargetUpgrading:
 		return r.upgradeText()
 	case LeaseHeld:
-		return "the lease of its node is held by " + r.Detail + ", so somebody else is at work on it; it follows when they release the lease, or let it expire"
+		return "the lease of its node is held by " + r.Detail + ", so another tool is at work on it; it follows when they release the lease, or let it expire"
 	case TemplateUnusable:
 		return "a step of the health check can't be taken: " + r.Detail
 	case RequestsUnseen:

@@ -171,15 +171,15 @@ func (v Verdict) startupText() string {
 	if v.Health == Suspect {
 		return fmt.Sprintf("no node has joined since %s; it has %s for that", stamp(v.Since), v.Limit)
 	}
-	return fmt.Sprintf("no node has joined since %s, which is not less than the node startup timeout of %s", stamp(v.Since), v.Limit)
+	return fmt.Sprintf("no node has joined since %s, past the node startup timeout of %s", stamp(v.Since), v.Limit)
 }
 
 func (v Verdict) conditionText() string {
 	c := v.Criterion
 	if v.Health == Suspect {
-		return fmt.Sprintf("%s %s has been %s since %s; it is unhealthy after %s", v.whose(), c.Type, c.Status, stamp(v.Since), c.For)
+		return fmt.Sprintf("%s %s=%s since %s; it is unhealthy after %s", v.whose(), c.Type, c.Status, stamp(v.Since), c.For)
 	}
-	return fmt.Sprintf("%s %s has been %s since %s, which is not less than the limit of %s", v.whose(), c.Type, c.Status, stamp(v.Since), c.For)
+	return fmt.Sprintf("%s %s=%s since %s, past the %s limit", v.whose(), c.Type, c.Status, stamp(v.Since), c.For)
 }
 
 func (v Verdict) goneText() string {
@@ -200,7 +200,7 @@ func (v Verdict) goneText() string {
 func (v Verdict) togetherText() string {
 	switch {
 	case v.Health != Suspect:
-		return fmt.Sprintf("%s since %s, which is not less than the limit of %s", v.Detail, stamp(v.Since), v.Limit)
+		return fmt.Sprintf("%s since %s, past the %s limit", v.Detail, stamp(v.Since), v.Limit)
 	case v.Since.IsZero():
 		return fmt.Sprintf("%s; it is unhealthy %s after the controller first found that", v.Detail, v.Limit)
 	}

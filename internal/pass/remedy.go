@@ -11,7 +11,7 @@ import (
 // What a Repair says about itself after a remedy was called.
 const (
 	refusedText    = "the remedy was refused and is tried again after a pause"
-	handedOverText = "the target is handed over, and whoever repairs it takes the mark away"
+	handedOverText = "the target is handed over, and its remediator removes the mark"
 )
 
 // What users are told of a step that is not taken, since calls before it took too long.
@@ -129,7 +129,7 @@ func (p *Pass) remedyAnswered(t *task, c *Call, r *Result) {
 	case r.Skipped, r.Panicked:
 		t.end(r.Err)
 	case r.CutOff:
-		t.end(fmt.Errorf("repairing %s was cut off, and whoever leads next goes on with it: %w", c.RemedyCall.Target.ID, r.Err))
+		t.end(fmt.Errorf("repairing %s was cut off, and the next leader goes on with it: %w", c.RemedyCall.Target.ID, r.Err))
 	default:
 		s.result, s.refused, s.answered = r.RemedyResult, r.Err, r.Clock.Now
 	}

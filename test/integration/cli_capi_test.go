@@ -163,7 +163,7 @@ func askAboutWorkers(h *clusterFixture) {
 	h.wantAnswer("explain machine/out", "excluded from all health checking, by annotation "+skipAnnotation)
 	h.wantRefused("explain machine/yung", "did you mean young?")
 	h.fail("a")
-	h.wantAnswer("explain machine/a", "unhealthy, node condition Ready has been False since", "Now it is marked for its owner, which replaces it in its own time.")
+	h.wantAnswer("explain machine/a", "unhealthy, node condition Ready=False since", "Now it is marked for its owner, which replaces it in its own time.")
 	h.changeCheck(`{"spec":{"remediation":{"triggerIf":{"unhealthyLessThanOrEqualTo":1}}}}`)
 	h.wantAnswer("status", "stopped: TooManyUnhealthy", "check repairs nothing: 2 of 3 are not healthy and repairs go on only up to 1")
 	h.wantAnswer("explain mhc/check", "Cluster        c", "Selects        3 machines: 1 healthy, 1 unhealthy, 1 suspect", "TooManyUnhealthy is closed, for 1 (a)")
@@ -472,7 +472,7 @@ func followAWorkloadCluster(h *clusterFixture) {
 	}
 	says("healthy, no criterion is met")
 	h.fail("a")
-	says("unhealthy, node condition Ready has been False")
+	says("unhealthy, node condition Ready=False")
 	h.asksOwner("a", "WaitingForRemediation", "", 0)
 	says("MachineSet workers was asked to replace it")
 	stop()

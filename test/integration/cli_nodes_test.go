@@ -363,7 +363,7 @@ func (f *machineFixture) askAboutNodesWithFewPermissions() {
 	f.Apply(f.t, poolCheck("seen", "seen", oneStep("usual")))
 	f.wantAnswer("explain node/seen-a --as viewer", "Lease          free", "Now it is left to an outside remediator")
 	f.wantAnswer("explain node/seen-a --as half-viewer", "Lease          can't tell: you may not list leases in namespace medik8s-leases",
-		"Can't tell whether held back by", "you may not list reboots.fix.example", "It is not known whether it is repaired", "unhealthy, node condition Ready has been Unknown")
+		"Can't tell whether held back by", "you may not list reboots.fix.example", "It is not known whether it is repaired", "unhealthy, node condition Ready=Unknown")
 	f.wantAnswer("status --as half-viewer", "The holders of the leases of nodes are not known: you may not list leases", "LeaseHeld?")
 	f.poolReady("seen-a", "True")
 	f.poolReady("master-a", "Unknown")

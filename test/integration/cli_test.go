@@ -143,7 +143,7 @@ func askAboutASuspect(f *machineFixture) {
 	f.healthCheck("example", nil, strings.ReplaceAll(readyCheck("maxUnhealthy: 50%"), "timeout: "+short, "timeout: 1h"))
 	f.setReady("a", corev1.ConditionUnknown)
 	f.wantAnswer("status", "a becomes unhealthy at", "1/2", "suspect")
-	f.wantAnswer("explain machine/a", "suspect, node condition Ready has been Unknown since", "it is deleted, and its owner makes a new machine, if Ready is still Unknown.")
+	f.wantAnswer("explain machine/a", "suspect, node condition Ready=Unknown since", "it is deleted, and its owner makes a new machine, if Ready is still Unknown.")
 }
 
 func askAboutAMachineWithoutOwner(f *machineFixture) {

@@ -95,7 +95,7 @@ func TestCriteriaOfAnnotations(t *testing.T) {
 	f.startedAfter("b", changed.Add(time.Second))
 	nodes.says(f.nodeName("a"), time.Hour, "NetworkUnavailable=True")
 	f.wantMachines("d", "e")
-	f.wantReasons("a", "node condition Ready has been False and node condition NetworkUnavailable has been True since")
+	f.wantReasons("a", "node condition Ready=False and node condition NetworkUnavailable=True since")
 
 	nodes.lacks(f.nodeName("d"), "AgentReady")
 	f.wantAnswer("explain machine/d", "suspect, node condition AgentReady has been missing; it is unhealthy 4s after the controller first found that", "at the latest")
@@ -168,7 +168,7 @@ func criteriaOfAMachine(h *clusterFixture) {
 		"\n  annotations:\n    fettle.io/node-gone-delay: 4s\n    fettle.io/unhealthy-conditions: |\n      "+strings.ReplaceAll(furtherCriteria, "\n", "\n      ")+
 		"\nspec: {clusterName: c, selector: {matchLabels: {nodepool: workers}}}\n")
 	h.wantMarked("b", "UnhealthyNode")
-	h.wantMachine("b", succeeded, "False/UnhealthyNode", "The node condition KernelDeadlock has been True with a reason like *Hung for at least 1s")
+	h.wantMachine("b", succeeded, "False/UnhealthyNode", "The node condition KernelDeadlock=True with a reason like *Hung for at least 1s")
 	h.areUnmarked("a", "c", "d")
 	h.fail("c")
 	nodes.lacks(h.node("a"), "AgentReady")

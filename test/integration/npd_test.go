@@ -106,7 +106,7 @@ func detectedAndDeleted(f *machineFixture) {
 	f.wantStatus("example", 2, 2, 2, "")
 	detector.Fails(f.t)
 	f.wantMachines("-a", "b")
-	f.wantReasons("a", "node condition KernelDeadlock has been True with a reason like *Hung")
+	f.wantReasons("a", "node condition KernelDeadlock=True with a reason like *Hung")
 
 	detector.RestartHeld(f.t)
 	f.setReady("b", corev1.ConditionFalse)
@@ -203,7 +203,7 @@ func TestNodeProblemDetectorOfAWorkloadCluster(t *testing.T) {
 	h.wantRepairs("a Running", "b Succeeded")
 	detector.Release(t)
 	detector.Reports(t, corev1.ConditionTrue)
-	h.wantAnswer("explain machine/a", "unhealthy, node condition KernelDeadlock has been True since")
+	h.wantAnswer("explain machine/a", "unhealthy, node condition KernelDeadlock=True since")
 
 	detector.Recovers(t)
 	detector.TurnedEarlier(t, settled)

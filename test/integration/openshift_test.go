@@ -90,7 +90,7 @@ func nodeConditionHeldForItsTimeout(f *machineFixture) {
 		f.t.Fatalf("want one repair, have %v (%v)", repairs, err)
 	}
 	spec := repairs[0].Spec
-	if spec.Reason != "UnhealthyCondition" || !strings.Contains(spec.Message, "Ready has been False since") || !strings.Contains(spec.Message, "limit of 2s") {
+	if spec.Reason != "UnhealthyCondition" || !strings.Contains(spec.Message, "Ready=False since") || !strings.Contains(spec.Message, "past the 2s limit") {
 		f.t.Errorf("the repair does not say which condition, since when, and the limit: %q %q", spec.Reason, spec.Message)
 	}
 	if spec.Target.Node != f.nodeName("a") || spec.Policy.Name != "example" || spec.Owner == nil || spec.Ladder[0].Remedy != "DeleteMachine" {
