@@ -25,6 +25,11 @@ const (
 	MachineAnnotation = "machine.openshift.io/machine"
 )
 
+// nodeAnnotations are the annotations of a node that are kept, from protobuf and from JSON.
+var nodeAnnotations = [...]string{
+	ConfirmedHealthyAnnotation, CurrentConfigAnnotation, DesiredConfigAnnotation, MachineAnnotation, annotation.RepairRequestedAt,
+}
+
 // Node has the fields of a core/v1 Node that decisions read.
 type Node struct {
 	Meta
@@ -115,7 +120,7 @@ func (n *Node) UnmarshalJSON(body []byte) error {
 	if err := utiljson.Unmarshal(body, &wire); err != nil {
 		return fmt.Errorf("decoding a node: %w", err)
 	}
-	*n = Node{Meta: wire.Metadata.Keep(ConfirmedHealthyAnnotation, CurrentConfigAnnotation, DesiredConfigAnnotation, MachineAnnotation, annotation.RepairRequestedAt)}
+	*n = Node{Meta: wire.Metadata.Keep(nodeAnnotations[:]...)}
 	n.Owner = nil // as from protobuf: a node has no controller
 	for _, c := range wire.Status.Conditions {
 		n.keepCondition(core.Condition{Type: c.Type, Status: c.Status, Reason: c.Reason, Since: c.LastTransitionTime.Time})

@@ -9,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/internal/core"
 )
 
@@ -290,11 +289,12 @@ func (r *rawMeta) decodeAnnotation(f field) error {
 // isRead reports whether an annotation of a node is read, by decisions or by informers. An annotation ends a
 // streaming list.
 func isRead(key []byte) bool {
-	switch string(key) {
-	case metav1.InitialEventsAnnotationKey, ConfirmedHealthyAnnotation, CurrentConfigAnnotation, DesiredConfigAnnotation, MachineAnnotation, annotation.RepairRequestedAt:
-		return true
+	for i := range nodeAnnotations {
+		if string(key) == nodeAnnotations[i] {
+			return true
+		}
 	}
-	return false
+	return string(key) == metav1.InitialEventsAnnotationKey
 }
 
 // identify stores an object's own strings in one piece of memory.
