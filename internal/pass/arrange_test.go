@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/fettle-io/fettle/internal/core"
@@ -33,6 +34,8 @@ func (w *world) arrange(command string, rest []string) error {
 		p.Unjudged, p.Unparsable, p.Problem, p.Selected, p.Members = true, true, "it is not judged", len(p.Members), nil
 	case "restore": // restore POLICY: it is as it was, and stays so
 		w.changed[rest[0]], w.changes = false, map[string]string{}
+	case "panic": // panic CALL: from now on it panics
+		w.fates[strings.Join(rest, " ")] = ending{granted: true, panicked: true}
 	case "was-stopped": // was-stopped POLICY: its status says that repairs were stopped
 		w.policy(rest[0]).WasStopped = true
 	case "no-fingerprint": // no-fingerprint POLICY: its version can't be told

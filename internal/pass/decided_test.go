@@ -201,21 +201,23 @@ func TestEndsComeLast(t *testing.T) {
 
 // TestFirstCalls: the first calls of each task are marked, also when its stage opens again.
 func TestFirstCalls(t *testing.T) {
-	w := worldOf(t, "a", "b")
-	w.config.Siblings = true
-	for i := range w.targets {
-		w.targets[i].Node = node(w.targets[i].ID.Name, "False", noon.Add(-time.Hour))
-	}
-	p := w.begins()
-	begun := map[string]bool{}
-	for batch := p.Calls(); len(batch) > 0; batch = p.Calls() {
-		for _, c := range batch {
-			task := fmt.Sprint(c.Stage, c.Task)
-			equal(t, "first of "+task+" with "+callName(c), c.First, !begun[task])
-			begun[task] = true
+	for _, most := range []core.Amount{core.Unlimited(), core.Count(2)} {
+		w := worldOf(t, "a", "b")
+		w.config.Siblings, w.policies[0].MaxInFlight = true, most
+		for i := range w.targets {
+			w.targets[i].Node = node(w.targets[i].ID.Name, "False", noon.Add(-time.Hour))
 		}
-		for _, c := range batch {
-			p.Done(c, w.answers(c))
+		p := w.begins()
+		begun := map[string]bool{}
+		for batch := p.Calls(); len(batch) > 0; batch = p.Calls() {
+			for _, c := range batch {
+				task := fmt.Sprint(c.Stage, c.Task)
+				equal(t, "first of "+task+" with "+callName(c), c.First, !begun[task])
+				begun[task] = true
+			}
+			for _, c := range batch {
+				p.Done(c, w.answers(c))
+			}
 		}
 	}
 }

@@ -45,7 +45,7 @@ func (p *Pass) reportLostLeases() {
 		target, answer := p.cluster.Targets[h.Target].ID, p.running.leases[i]
 		key := leaseKey{target.UID, h.Holder}
 		switch {
-		case !p.config.Leases || answer.held:
+		case answer.held:
 		case !answer.answered: // nothing is known
 			lost[key] = before[key]
 		default:

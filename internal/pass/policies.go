@@ -120,11 +120,11 @@ func (p *Pass) policyRechecked(t *task, c *Call, r *Result) {
 	if t.waiting > 0 {
 		return
 	}
-	if groups, blocked := p.blockedGroups(&s.check); t.clock.Agrees != core.Yes || s.check.failed || blocked[groups[s.target]] {
+	if groups, blocked := p.blockedGroups(&s.check); t.clock.Agrees != core.Yes || blocked[groups[s.target]] {
 		t.end(nil)
-		return
+	} else {
+		s.policiesReadAt = s.check.at
 	}
-	s.policiesReadAt = s.check.at
 }
 
 // policiesOfSteps returns how many policies the repairs depend on whose step is given up. A policy that has changed

@@ -150,8 +150,9 @@ func (p *Pass) finishRunning() {
 	var events []core.Event
 	for i := range u.changes {
 		c := &u.changes[i]
-		u.conflict = u.conflict || (c.held && !u.check.failed) || (!c.held && !c.written && len(p.progress[UpdatingRepairs].tasks[i].errs) == 0)
 		if !c.written {
+			failed := len(p.progress[UpdatingRepairs].tasks[i].errs) > 0 || (c.held && u.check.failed)
+			u.conflict = u.conflict || !failed
 			continue
 		}
 		u.changed = true

@@ -152,6 +152,12 @@ func (w *world) addPolicy(name, remedy string, settings []string) error {
 				return err
 			}
 			p.ShortCircuit.MaxUnhealthy, p.StormCooldown = core.Count(n), time.Minute
+		case "gone-delay": // how long a node must have been gone
+			d, err := time.ParseDuration(value)
+			if err != nil {
+				return err
+			}
+			p.Criteria.NodeGoneDelay = d
 		case "missing": // a condition of nodes that must not be missing for so long
 			d, err := time.ParseDuration(value)
 			if err != nil {

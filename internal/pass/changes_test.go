@@ -1,0 +1,245 @@
+package pass_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/pass"
+)
+
+// TestOneWriteForARepair: a note and a given-up step of one repair are one write, and an end that follows is written on top of that.
+func TestOneWriteForARepair(t *testing.T) {
+	w := worldOf(t, "a")
+	w.policies[0].Steps = append(w.policies[0].Steps, w.policies[0].Steps[0])
+	w.repairOf("a")
+	w.decides(core.Decision{
+		Notes:       []core.Note{{Repair: 0, Recovered: noon, Answer: "working"}},
+		Escalations: []core.Escalation{{Repair: 0, Target: 0, Request: -1, Outcome: core.TimedOut, Text: "too slow"}},
+		Finishes:    []core.Finish{{Repair: 0, Outcome: core.Succeeded, RecordOnly: true}},
+	})
+	rec := w.runs(-1, ending{})
+	writes := slices.DeleteFunc(slices.Clone(rec.lines), func(l string) bool { return !strings.Contains(l, "UpdateRepair a") })
+	equal(t, "writes", strings.Join(writes, "\n"), `update repairs: UpdateRepair a (step 1 TimedOut at +0s, recovered at +0s, "too slow"): done
+end repairs: UpdateRepair a (step 1 TimedOut at +0s, recovered at +0s, Succeeded at +0s): done`)
+	equal(t, "repair", stateOf(&w.stored[0]), "step 1 TimedOut at +0s, recovered at +0s, Succeeded at +0s")
+}
+
+// TestNotes: what is noted of a repair is written with a text that says it.
+func TestNotes(t *testing.T) {
+	w := worldOf(t, "a")
+	w.repairOf("a")
+	w.decides(core.Decision{Notes: []core.Note{{Repair: 0, Answer: "not before noon"}}})
+	w.runs(-1, ending{})
+	equal(t, "answer", w.stored[0].Answer, "not before noon")
+	var text string
+	w = worldOf(t, "a")
+	w.repairOf("a")
+	w.decides(core.Decision{Notes: []core.Note{{Repair: 0, Answer: "not before noon"}}})
+	w.grant = func(c pass.Call) { text = c.Text }
+	for _, call := range []string{"WriteConditions", "WriteStatuses"} {
+		w.fates[call] = ending{name: "fails"}
+	}
+	w.runs(-1, ending{})
+	equal(t, "text", text, "not before noon")
+}
+
+// TestStoppedRequests: the remediator of a step that is given up is told to stop, unless it has succeeded or there is no request.
+func TestStoppedRequests(t *testing.T) {
+	for name, c := range map[string]struct {
+		request   int
+		succeeded core.Tri
+		want      []string
+	}{
+		"a request":             {request: 0, want: []string{"StopRequest a"}},
+		"no request":            {request: -1, want: []string{}},
+		"a success":             {request: 0, succeeded: core.Yes, want: []string{}},
+		"a failure":             {request: 0, succeeded: core.No, want: []string{"StopRequest a"}},
+		"another's success":     {request: 1, want: []string{"StopRequest a"}},
+		"no request but others": {request: -1, succeeded: core.No, want: []string{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := worldOf(t, "a")
+			w.repairOf("a")
+			w.request("first", "a")
+			w.request("second", "a")
+			w.requests[0].Succeeded = c.succeeded
+			w.decides(core.Decision{Escalations: []core.Escalation{{Repair: 0, Request: c.request, Outcome: core.TimedOut}}})
+			equal(t, "stops", only(w.runs(-1, ending{}), "StopRequest"), c.want)
+		})
+	}
+}
+
+// TestConflicts: a pass follows soon when another writer has changed any repair, and not when a write has failed.
+func TestConflicts(t *testing.T) {
+	for want, fates := range map[string]map[string]ending{
+		"in 1s": {"UpdateRepair a": {no: true}, "UpdateRepair b": {name: "fails"}},
+		"never": {"UpdateRepair a": {name: "fails"}, "UpdateRepair b": {name: "fails"}},
+		"in 0s": {"UpdateRepair a": {no: true}},
+	} {
+		w := worldOf(t, "a", "b")
+		w.repairOf("a")
+		w.repairOf("b")
+		w.decides(core.Decision{Notes: []core.Note{{Repair: 0, Answer: "x"}, {Repair: 1, Answer: "x"}}})
+		w.fates = fates
+		equal(t, fmt.Sprint(fates), w.runs(-1, ending{}).next, want)
+	}
+}
+
+// TestEventsOfWithdrawals: users are told once of the requests for one target, and by the policy as it is.
+func TestEventsOfWithdrawals(t *testing.T) {
+	w := worldOf(t, "a")
+	w.request("first", "a")
+	w.request("second", "a")
+	for i := range w.requests {
+		w.requests[i].Policy.UID = ""
+	}
+	w.decides(core.Decision{Withdrawals: []core.Withdrawal{
+		{Request: 0, Policy: 0, Target: 0, Reason: core.TargetHealthy}, {Request: 1, Policy: 0, Target: 0, Reason: core.TargetHealthy},
+	}})
+	p := w.begins()
+	var events []core.Event
+	for calls := p.Calls(); len(calls) > 0; calls = append(calls[1:], p.Calls()...) {
+		p.Done(calls[0], w.answers(calls[0]))
+		for _, e := range p.Events() {
+			if e.Kind == pass.NewEvents {
+				events = append(events, e.Events...)
+			}
+		}
+	}
+	if len(events) != 1 || events[0].Policy != w.policies[0].ID || events[0].Target != w.targets[0].ID {
+		t.Errorf("the events are %+v, want one of the policy about the target", events)
+	}
+}
+
+// TestStepsOfChangedRepairs: a repair that changes in this pass takes its step in the next. A repair without a step left says so, and a
+// target whose policy has no status written waits.
+func TestStepsOfChangedRepairs(t *testing.T) {
+	start := core.StepStart{Repair: 0, Target: 0}
+	for name, c := range map[string]struct {
+		change func(w *world, d *core.Decision)
+		want   string
+	}{
+		"nothing else": {func(*world, *core.Decision) {}, "[StartRemedy a] []"},
+		"a note":       {func(_ *world, d *core.Decision) { d.Notes = []core.Note{{Repair: 0, Answer: "x"}} }, "[] []"},
+		"a note on another": {func(w *world, d *core.Decision) {
+			w.repairOf("b")
+			d.Notes = []core.Note{{Repair: 1, Answer: "x"}}
+		}, "[StartRemedy a] []"},
+		"no status": {func(w *world, _ *core.Decision) { w.unwritten["workers"] = true }, "[] [recording the status of HealthCheck machines/workers: the API server is down]"},
+		"no step left": {func(w *world, _ *core.Decision) { w.cached[0].Tried = []core.StepRecord{{}} },
+			"[] [repairing Machine machines/a: Repair a-repair has no step left that can be read; delete it to have the target repaired anew]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := worldOf(t, "a", "b")
+			w.repairOf("a")
+			d := core.Decision{StepStarts: []core.StepStart{start}}
+			c.change(w, &d)
+			d.Verdicts = []core.Verdict{{Target: 0, Health: core.Unhealthy}}
+			w.targets[0].NodeReadAt = noon
+			w.decides(d)
+			rec := w.runs(-1, ending{})
+			equal(t, "remedies and failures", fmt.Sprint(only(rec, "StartRemedy"), " ", rec.failures), c.want)
+		})
+	}
+}
+
+// TestAdmission: of the recorded repairs the step is admitted that the list of running repairs has too.
+func TestAdmission(t *testing.T) {
+	for want, ahead := range map[string]int{"[StartRemedy a]": 0, "[]": 1} {
+		w := worldOf(t, "a")
+		w.policies[0].MaxInFlight = core.Count(1)
+		w.repairOf("a")
+		w.targets[0].NodeReadAt = noon
+		w.decides(core.Decision{
+			StepStarts: []core.StepStart{{Repair: 0, Target: 0, Step: ahead}}, Verdicts: []core.Verdict{{Target: 0, Health: core.Unhealthy}},
+		})
+		equal(t, fmt.Sprint("step ", ahead), only(w.runs(-1, ending{}), "StartRemedy"), want)
+	}
+}
+
+// TestHandedOverAlready: no event says that a target is handed over that another writer has marked before. Other steps say what they do.
+func TestHandedOverAlready(t *testing.T) {
+	for remedy, want := range map[string]string{"hand-over": "[] in 1s", "delete": "[begun] never"} {
+		w := worldOf(t, "a")
+		w.policies[0].Steps = policy("p", remedy).Steps
+		w.repairOf("a")
+		w.targets[0].ExternallyRemediated, w.targets[0].NodeReadAt = true, noon
+		w.decides(core.Decision{StepStarts: []core.StepStart{{Repair: 0, Target: 0}}, Verdicts: []core.Verdict{{Target: 0, Health: core.Unhealthy}}})
+		w.fates["UpdateRepair a"] = ending{no: true}
+		p := w.begins()
+		begun := []string{}
+		for calls := p.Calls(); len(calls) > 0; calls = append(calls[1:], p.Calls()...) {
+			p.Done(calls[0], w.answers(calls[0]))
+			for _, e := range p.Events() {
+				for i := range e.Events {
+					if e.Kind == pass.NewEvents {
+						begun = append(begun, e.Events[i].Kind.String())
+					}
+				}
+			}
+		}
+		rec := &record{}
+		rec.ends(p, w.now)
+		equal(t, remedy, fmt.Sprint(begun, " ", rec.next), want)
+	}
+}
+
+// TestRepairOfACallStays: what a call says of a repair does not change with the repair.
+func TestRepairOfACallStays(t *testing.T) {
+	w := worldOf(t, "a")
+	w.repairOf("a")
+	w.decides(core.Decision{
+		Verdicts: []core.Verdict{{Target: 0, Health: core.Unhealthy}}, Notes: []core.Note{{Repair: 0, Answer: "later"}},
+	})
+	p := w.begins()
+	var judged []core.CombinedVerdict
+	for calls := p.Calls(); len(calls) > 0; calls = append(calls[1:], p.Calls()...) {
+		if calls[0].Kind == pass.WriteConditions {
+			judged = calls[0].Judged
+		}
+		p.Done(calls[0], w.answers(calls[0]))
+	}
+	equal(t, "judged", len(judged), 1)
+	equal(t, "answer in the call", judged[0].Repair.Answer, "")
+	equal(t, "answer of the repair", p.Cluster().Repairs[0].Answer, "later")
+}
+
+// TestExpectedFacts: a pass leaves to the next which targets were created with a repair, and which were healthy.
+func TestExpectedFacts(t *testing.T) {
+	w := worldOf(t, "a", "b")
+	w.targets[0].Node = node("a", "False", noon.Add(-time.Hour))
+	w.targets[0].NodeReadAt = noon
+	w.decides(core.Decision{
+		Verdicts:        []core.Verdict{{Target: 0, Health: core.Unhealthy}},
+		Starts:          []core.Start{{Target: 0, Name: "a-1", Steps: w.policies[0].Steps, CreatedSameSecond: []string{"other"}}},
+		YoungestHealthy: map[core.ID]core.HealthyTarget{w.targets[0].Owner: {Target: w.targets[1].ID, Created: noon}},
+	})
+	w.runs(-1, ending{})
+	if err := w.remove("b"); err != nil {
+		t.Fatal(err)
+	}
+	cluster := w.begins().Cluster()
+	equal(t, "created in the second of the repair", cluster.Repairs[0].CreatedSameSecond, []string{"other"})
+	equal(t, "created when it was healthy", cluster.HealthyCreated[w.targets[0].Owner], noon)
+}
+
+// TestOnlyNodesAreReadAhead: nothing is read ahead of the deadline of a target that has no node.
+func TestOnlyNodesAreReadAhead(t *testing.T) {
+	for want, suspect := range map[string]int{"[ReadNode a]": 0, "[]": 1} {
+		w := worldOf(t, "a", "b")
+		w.targets[1].Node = core.Node{State: core.NodeAwaited}
+		next := noon.Add(time.Second)
+		w.config.Decide = func(policies []core.Policy, _ core.Cluster, now time.Time) core.Decision {
+			d := core.Decision{Tallies: make([]core.Tally, len(policies)), NextAt: next, Verdicts: []core.Verdict{{Target: suspect, Health: core.Suspect, Until: next}}}
+			if now.Equal(next) {
+				d.Confirm = []int{0}
+			}
+			return d
+		}
+		equal(t, fmt.Sprint("target ", suspect), only(w.runs(-1, ending{}), "ReadNode"), want)
+	}
+}
