@@ -22,7 +22,7 @@ func TestPrecedenceOfFindings(t *testing.T) {
 			criteria(notReady)(p)
 		}
 	}
-	const diskText = "node condition DiskPressure has been True"
+	const diskText = "node condition DiskPressure=True"
 	untimed := core.ConditionTest{Type: "Untimed", Status: "True"}
 	for sentence, c := range map[string]verdictCase{
 		"a suspicion that ends later comes second": {
@@ -61,7 +61,7 @@ func TestPrecedenceOfFindings(t *testing.T) {
 		"a group without a limit needs no time": {
 			policy: func(p *core.Policy) { groups(tests(untimed))(p); p.Criteria.Groups[0].For = 0 },
 			target: machine("m", condition("Untimed", "True", time.Time{})),
-			want:   core.Verdict{Health: core.Unhealthy, Reason: core.ConditionsMet, Detail: "node condition Untimed has been True"},
+			want:   core.Verdict{Health: core.Unhealthy, Reason: core.ConditionsMet, Detail: "node condition Untimed=True"},
 		},
 	} {
 		got := core.Decide([]core.Policy{policy("p", []int{0}, c.policy)}, clusterOf([]core.Target{c.target}), noon).Verdicts

@@ -65,7 +65,7 @@ type laggingCaches struct {
 	deleted map[string]bool
 }
 
-// lagging are the versions of a list and the one that the cache shows. The last is the truth.
+// lagging has the versions of a list, and the version that the cache shows. The last is the truth.
 type lagging[T any] struct {
 	versions [][]T
 	since    []time.Time

@@ -11,7 +11,7 @@ import (
 //	     ├── Detecting ────┤                  ├ Deciding ┼─────── Queueing ───────┤
 //
 // It measures only what it saw begin. What was not healthy already at the first pass, or when a policy
-// came or changed its criteria, gives no sample of the stage that it was in, since nobody can tell
+// came or changed its criteria, gives no sample of the stage that it was in, since nothing tells
 // what part of that time was Fettle's. The zero LatencyRecorder is ready; it is not safe for concurrent use.
 type LatencyRecorder struct {
 	pass     int

@@ -48,7 +48,7 @@ func TestStopwatch(t *testing.T) {
 			{2 * time.Second, well, watching, nil},
 			{4 * time.Second, is(ready("False", noon.Add(3*time.Second))), watching, []core.LatencySample{detected(time.Second)}},
 		}},
-		"unhealthy before the start": {"nobody knows for how long it was to be seen", []lap{
+		"unhealthy before the start": {"it is unknown for how long it was to be seen", []lap{
 			{0, is(dead), watching, nil},
 			{time.Second, is(dead), watching, nil},
 		}},
@@ -86,7 +86,7 @@ func TestStopwatch(t *testing.T) {
 		"a clock that is ahead": {"a delay is never below zero", []lap{
 			{0, well, watching, nil}, {time.Second, is(ready("False", noon.Add(time.Minute))), watching, []core.LatencySample{detected(0)}},
 		}},
-		"a machine that leaves": {"whoever deletes it measures nothing", []lap{
+		"a machine that leaves": {"its deletion measures nothing", []lap{
 			{0, well, watching, nil}, {time.Minute, is(dead, deleting), watching, nil},
 		}},
 		"a fault that can't be judged for a moment": {"it is the same fault", []lap{
@@ -127,7 +127,7 @@ func TestStopwatchOfQueues(t *testing.T) {
 	}
 	var s core.LatencyRecorder
 	if _, measured := started(&s, 0); measured {
-		t.Error("a queue was measured in which nobody stood")
+		t.Error("a queue was measured in which no target stood")
 	}
 	reads(&s, well, 0)
 	reads(&s, broken, patience)
@@ -147,7 +147,7 @@ func TestStopwatchOfQueues(t *testing.T) {
 	var restarted core.LatencyRecorder
 	reads(&restarted, broken, 9*time.Hour)
 	if _, measured := started(&restarted, 10*time.Hour); measured {
-		t.Error("nobody knows how long it stood there before the restart")
+		t.Error("it is unknown how long it stood there before the restart")
 	}
 }
 

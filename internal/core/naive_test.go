@@ -141,7 +141,7 @@ func (w world) naiveRequest(target int) bool {
 	return since.Sub(q.At) < time.Hour
 }
 
-// naiveCondition judges by one condition: by the mildest word of those that have its type.
+// naiveCondition judges by one condition: by the mildest of the conditions of its type.
 func naiveCondition(want core.ConditionCriterion, conditions []core.Condition, now time.Time) string {
 	said := map[string]bool{}
 	for _, have := range conditions {

@@ -23,11 +23,11 @@ type Effect struct {
 	// OwnerReplaces is set when the owner is counted on to replace the target, so that it must have an owner.
 	OwnerReplaces bool
 	// OwnerDecides is set when the owner decides when the target is replaced, one at a time where that matters and with the quorum
-	// of a control plane in mind. The target itself shows that the owner is asked, and how the owner answers.
+	// of a control plane in mind. The target itself shows the request to its owner, and the owner's answer.
 	OwnerDecides bool
 	// NeedsWithdrawal is set when what Fettle asks for stands, as a [Request], until Fettle withdraws it.
 	NeedsWithdrawal bool
-	// CreatesRequest is set when a remediator is asked by an object of its own, made from the template of the step. The object may be out
+	// CreatesRequest is set when Fettle creates an object of its own as a request, made from the template of the step. The object may be out
 	// of view, and nothing but its name keeps it from being created twice.
 	CreatesRequest bool
 	// MarksForRemediator is set when the remedy leaves the target to an outside remediator: Target.ExternallyRemediated lasts as long as that is at work, and

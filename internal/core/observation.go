@@ -4,7 +4,7 @@ import "time"
 
 // Observation is what one source of policies and targets sees of a fleet.
 type Observation struct {
-	// Kind is the kind of its targets. Repairs of targets of a kind that nobody observes are
+	// Kind is the kind of its targets. Repairs of targets of a kind that no dialect observes are
 	// left alone.
 	Kind string
 	// Observed is Yes when everything below is in step with the cluster, and No when the cluster does not
@@ -13,7 +13,7 @@ type Observation struct {
 	Policies []Policy
 	// Targets are what the members of the policies index.
 	Targets []Target
-	// Requests are those that targets themselves carry.
+	// Requests are marks, which targets themselves carry.
 	Requests []Request
 	// Upgrading and UpgradingWhy are as in Cluster, where the source sees that. Elsewhere they are not known, and no words.
 	Upgrading    Tri
@@ -45,9 +45,9 @@ type MemberReport struct {
 	Repair *Repair
 	// Lead is the policy that leads it.
 	Lead ID
-	// Requests are those that the policy itself has made, the oldest first.
+	// Requests are the policy's own, the oldest first.
 	Requests []Request
-	// HealthySince is when the target's conditions stopped matching any criterion, for one that recovers.
+	// HealthySince is when a recovering target's conditions stopped matching any criterion.
 	HealthySince time.Time
 	// Delayed is set while the request of a recovered target stands only for the policy's HealthyDelay.
 	Delayed bool
@@ -100,7 +100,7 @@ const (
 	Vanished
 	// Stale: the target has changed since it was judged. It must be judged again.
 	Stale
-	// Busy: somebody else holds what the repair needs.
+	// Busy: another holder has what the repair needs.
 	Busy
 )
 

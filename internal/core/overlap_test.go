@@ -141,7 +141,7 @@ func TestRehearsal(t *testing.T) {
 	}
 }
 
-// TestRehearsalRespectsTheOthers: a dry run is decided as if, so the limits of those that act count.
+// TestRehearsalRespectsTheOthers: a dry run is decided as if, so the limits of acting policies count.
 func TestRehearsalRespectsTheOthers(t *testing.T) {
 	dry, acting := policy("dry", []int{0}, dryRun), policy("acting", []int{0}, criteria(), paused)
 	d := core.Decide([]core.Policy{dry, acting}, clusterOf([]core.Target{machine("m", dead)}), noon)

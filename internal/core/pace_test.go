@@ -46,7 +46,7 @@ func TestPauseRunsFromTheFailure(t *testing.T) {
 	}
 }
 
-// TestNodeKeepsItsHistory: a node goes by its name, since one that registers anew is the same computer. A machine of the same name
+// TestNodeKeepsItsHistory: a node goes by its name, since a node that registers anew is the same computer. A machine of the same name
 // is another one.
 func TestNodeKeepsItsHistory(t *testing.T) {
 	paced := func(p *core.Policy) { p.Backoff = core.Backoff{Base: time.Minute, Limit: time.Hour} }

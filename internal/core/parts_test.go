@@ -71,7 +71,7 @@ func TestForeignRequests(t *testing.T) {
 	suspect := aNode("n", ready("False", ago(time.Minute)))
 	handedOver := []core.Repair{repair(sick, p, started(ago(time.Hour)), func(r *core.Repair) { r.Begun = ago(time.Minute) })}
 	for name, c := range map[string]remediationCase{
-		"sick, under way":         {"no remediator is asked twice", with([]core.Target{sick}, r, repairRequestHistory(p, sick, rebooting, foreign)), nil, noon.Add(4 * time.Minute)},
+		"sick, under way":         {"no second request is made", with([]core.Target{sick}, r, repairRequestHistory(p, sick, rebooting, foreign)), nil, noon.Add(4 * time.Minute)},
 		"sick, failed":            {"the next step follows, and no remediator is told to stop", with([]core.Target{sick}, r, repairRequestHistory(p, sick, rebooting, foreign, says(core.No))), []string{"give up on n: Failed"}, time.Time{}},
 		"sick, its time over":     {"the same", with([]core.Target{sick}, r, repairRequestHistory(p, sick, rebooting, foreign, late)), []string{"give up on n: TimedOut"}, time.Time{}},
 		"in between, handed over": {"it has finished, whatever others ask", with([]core.Target{suspect}, handedOver, repairRequestHistory(p, sick, rebooting, foreign)), []string{"end n: Succeeded"}, noon.Add(4 * time.Minute)},

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// TestStopped: the gate that stops a whole policy is the one that every member would be told of first.
+// TestStopped: the gate that stops a whole policy is the first to refuse each of its members.
 func TestStopped(t *testing.T) {
 	resume := time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)
 	cases := map[string]struct {

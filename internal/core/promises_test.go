@@ -44,7 +44,7 @@ func TestI02OneRunningRepairPerTarget(t *testing.T) {
 	})
 }
 
-// TestI02LeadersAgreeOnNames: whoever means to start a repair of a target after the same earlier
+// TestI02LeadersAgreeOnNames: leaders that start a repair of a target after the same earlier
 // ones means the same name, so that the API server lets one of them create it.
 func TestI02LeadersAgreeOnNames(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
@@ -92,7 +92,7 @@ func TestI04OneOfTheControlPlane(t *testing.T) {
 func TestI05CriterionHeldForItsDuration(t *testing.T) { always(t, criterionHeld) }
 
 // TestI06LosingMemoryNeverHastens: without memory no target counts fewer failures before it, and no
-// pool has more repairs start. (Another of its targets may be the one that does.)
+// pool has more repairs start. (Another of its targets may start one.)
 func TestI06LosingMemoryNeverHastens(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		w := drawWorld(rapidDice(r))
@@ -130,7 +130,7 @@ func TestI06LosingMemoryNeverHastens(t *testing.T) {
 	})
 }
 
-// TestI06LosingTheLedgerNeverHastens: entries that somebody deleted are remembered, so the back-off
+// TestI06LosingTheLedgerNeverHastens: repairs that a user deleted are remembered, so the back-off
 // of their pool is what it was. Only the place of a repair that has not begun is given up.
 func TestI06LosingTheLedgerNeverHastens(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {

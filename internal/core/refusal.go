@@ -73,7 +73,7 @@ func (g Gate) String() string {
 }
 
 // Refusal is one gate that holds back one target. Policy is the one whose gate it is, which need
-// not be the one that leads the repair.
+// not be the leading policy of the repair.
 type Refusal struct {
 	Target, Policy int
 	Gate           Gate

@@ -177,7 +177,7 @@ func (d *planner) withdrawAll(repair, target, policy int, reason EndReason) bool
 }
 
 func (d *planner) withdraw(request, target, policy int, reason EndReason) {
-	// One that was made and has not been seen yet can't be named.
+	// A request that was made and not seen yet can't be named.
 	if q := &d.cluster.Requests[request]; q.Own && !q.Leaving && q.ID.UID != "" {
 		d.decision.Withdrawals = append(d.decision.Withdrawals, Withdrawal{
 			Request: request, Target: target, Policy: policy, TargetHealthy: reason.healthy() && !d.disputed(target),
@@ -280,7 +280,7 @@ func (d *planner) withdrawOrphan(request, target int) {
 	case v == nil && q.Policy != (ID{}):
 		d.withdraw(request, target, d.requester(q), RequesterGone)
 	case v == nil:
-		return // it may be somebody else's
+		return // another author may have made it
 	case v.Health != Healthy && v.Reason != Recovering, v.Reason == Premature:
 		return
 	default:

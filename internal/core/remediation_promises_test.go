@@ -237,7 +237,7 @@ func withRequests(w world, d core.Decision) world {
 	return w
 }
 
-// TestI08PetitionsComeToRest: a world that nobody else changes is settled in a few passes.
+// TestI08PetitionsComeToRest: a world without other changes is settled in a few passes.
 func TestI08PetitionsComeToRest(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		w := drawRemediation(rapidDice(r))

@@ -140,7 +140,7 @@ func with(targets []core.Target, repairs []core.Repair, requests ...core.Request
 	return core.Cluster{Targets: targets, Repairs: repairs, Requests: requests}
 }
 
-// TestRequestOfOneStep: what is asked stands until the target is healthy, and nothing else happens.
+// TestRequestOfOneStep: a request stands until the target is healthy, and nothing else happens.
 func TestRequestOfOneStep(t *testing.T) {
 	p := check("p", []int{0}, classic)
 	sick, well, suspect := aNode("n", dead), aNode("n"), aNode("n", ready("False", ago(time.Minute)))
@@ -151,7 +151,7 @@ func TestRequestOfOneStep(t *testing.T) {
 	theirs := func(q *core.Request) { q.Own = false }
 	for name, c := range map[string]remediationCase{
 		"a new one":              {"it is recorded first", with([]core.Target{sick}, nil), []string{"start n"}, time.Time{}},
-		"recorded":               {"the remediator is asked", with([]core.Target{sick}, r()), []string{"step 0 for n"}, time.Time{}},
+		"recorded":               {"the request is made", with([]core.Target{sick}, r()), []string{"step 0 for n"}, time.Time{}},
 		"asked":                  {"it has all the time", with([]core.Target{sick}, r(), repairRequestHistory(p, sick, rebooting)), nil, time.Time{}},
 		"failed":                 {"there is no other", with([]core.Target{sick}, r(), repairRequestHistory(p, sick, rebooting, says(core.No))), []string{"give up on n: Failed"}, time.Time{}},
 		"failed, of others":      {"its author may ask again", with([]core.Target{sick}, r(), repairRequestHistory(p, sick, rebooting, says(core.No), theirs)), []string{"LadderExhausted holds back n"}, time.Time{}},
@@ -186,7 +186,7 @@ func TestEscalation(t *testing.T) {
 		"out of time":         {"at the deadline", with([]core.Target{sick}, r(ago(patience)), repairRequestHistory(p, sick, rebooting, askedAt(ago(patience)))), []string{"give up on n: TimedOut"}, time.Time{}},
 		"failed":              {"at once", with([]core.Target{sick}, r(ago(time.Minute)), repairRequestHistory(p, sick, rebooting, says(core.No))), []string{"give up on n: Failed"}, time.Time{}},
 		"succeeded, not well": {"its word is not enough", with([]core.Target{sick}, r(ago(patience)), repairRequestHistory(p, sick, rebooting, says(core.Yes), askedAt(ago(patience)))), []string{"give up on n: TimedOut"}, time.Time{}},
-		"given up":            {"the next is asked", with([]core.Target{sick}, r(ago(time.Hour), gaveUp(noon)), repairRequestHistory(p, sick, rebooting)), []string{"step 1 for n"}, time.Time{}},
+		"given up":            {"the next step is taken", with([]core.Target{sick}, r(ago(time.Hour), gaveUp(noon)), repairRequestHistory(p, sick, rebooting)), []string{"step 1 for n"}, time.Time{}},
 		"the second, in time": {
 			"it has time of its own", with([]core.Target{sick}, r(ago(time.Hour), gaveUp(ago(time.Minute))), repairRequestHistory(p, sick, rebooting), second), nil, noon.Add(9 * time.Minute),
 		},
@@ -323,27 +323,27 @@ func TestNothingIsLeftBehind(t *testing.T) {
 		world    core.Cluster
 		wants    []string
 	}{
-		"node deleted":                   {[]core.Policy{none}, with(nil, r, repairRequestHistory(p, sick, rebooting)), append([]string{"end n: Withdrawn"}, back...)},
-		"node deleted, taken back":       {[]core.Policy{none}, with(nil, r), []string{"end n: Withdrawn"}},
-		"node to be replaced":            {[]core.Policy{none}, with(nil, r, repairRequestHistory(p, sick, rebooting, replaces)), nil},
-		"node replaced":                  {[]core.Policy{none}, with(nil, r, repairRequestHistory(p, sick, rebooting, replaces, says(core.Yes))), append([]string{"end n: Succeeded"}, back...)},
-		"node deleted, entry lost":       {[]core.Policy{none}, with(nil, nil, repairRequestHistory(p, sick, rebooting)), back},
-		"a namesake":                     {[]core.Policy{p}, with([]core.Target{aNode("n", func(t *core.Target) { t.ID.UID = "later" })}, r, repairRequestHistory(p, sick, rebooting)), append([]string{"end n: Withdrawn"}, back...)},
-		"not selected":                   {[]core.Policy{none}, with([]core.Target{sick}, r, repairRequestHistory(p, sick, rebooting)), back},
-		"not selected, entry lost":       {[]core.Policy{none}, with([]core.Target{sick}, nil, repairRequestHistory(p, sick, rebooting)), back},
-		"not selected, taken back":       {[]core.Policy{none}, with([]core.Target{sick}, r), []string{"end n: Withdrawn"}},
-		"check gone":                     {nil, with([]core.Target{sick}, r, repairRequestHistory(p, sick, rebooting)), back},
-		"check gone, entry lost":         {nil, with([]core.Target{sick}, nil, repairRequestHistory(p, sick, rebooting)), back},
-		"check made anew, entry lost":    {[]core.Policy{check("p", []int{0}, classic, func(p *core.Policy) { p.ID.UID = "later" })}, with([]core.Target{aNode("n")}, nil, repairRequestHistory(p, sick, rebooting)), back},
-		"nobody's, of a healthy target":  {[]core.Policy{p}, with([]core.Target{aNode("n")}, nil, repairRequestHistory(p, sick, rebooting, anonymous)), back},
-		"nobody's, from another's forms": {[]core.Policy{p}, with([]core.Target{aNode("n")}, nil, repairRequestHistory(p, sick, reprovisioning, anonymous)), nil},
-		"unnamed, another illegible":     {[]core.Policy{p, check("q", nil, classic, unparsable)}, with([]core.Target{aNode("n")}, nil, repairRequestHistory(p, sick, rebooting, anonymous)), nil},
-		"another's, another illegible":   {[]core.Policy{p, check("q", nil, classic, unparsable)}, with([]core.Target{aNode("n")}, nil, repairRequestHistory(p, sick, rebooting)), back},
-		"check illegible, healthy":       {[]core.Policy{check("p", []int{0}, classic, unparsable)}, with([]core.Target{aNode("n")}, r, repairRequestHistory(p, sick, rebooting)), nil},
-		"check illegible, not selected":  {[]core.Policy{check("p", nil, classic, unparsable)}, with([]core.Target{sick}, r, repairRequestHistory(p, sick, rebooting)), nil},
-		"check illegible, not seen":      {[]core.Policy{check("p", nil, classic, unparsable)}, with(nil, r, repairRequestHistory(p, sick, rebooting)), nil},
-		"check illegible, entry lost":    {[]core.Policy{check("p", []int{0}, classic, unparsable)}, with([]core.Target{aNode("n")}, nil, repairRequestHistory(p, sick, rebooting)), nil},
-		"check illegible, nothing stood": {[]core.Policy{check("p", nil, classic, unparsable)}, with(nil, r), nil},
+		"node deleted":                    {[]core.Policy{none}, with(nil, r, repairRequestHistory(p, sick, rebooting)), append([]string{"end n: Withdrawn"}, back...)},
+		"node deleted, taken back":        {[]core.Policy{none}, with(nil, r), []string{"end n: Withdrawn"}},
+		"node to be replaced":             {[]core.Policy{none}, with(nil, r, repairRequestHistory(p, sick, rebooting, replaces)), nil},
+		"node replaced":                   {[]core.Policy{none}, with(nil, r, repairRequestHistory(p, sick, rebooting, replaces, says(core.Yes))), append([]string{"end n: Succeeded"}, back...)},
+		"node deleted, entry lost":        {[]core.Policy{none}, with(nil, nil, repairRequestHistory(p, sick, rebooting)), back},
+		"a namesake":                      {[]core.Policy{p}, with([]core.Target{aNode("n", func(t *core.Target) { t.ID.UID = "later" })}, r, repairRequestHistory(p, sick, rebooting)), append([]string{"end n: Withdrawn"}, back...)},
+		"not selected":                    {[]core.Policy{none}, with([]core.Target{sick}, r, repairRequestHistory(p, sick, rebooting)), back},
+		"not selected, entry lost":        {[]core.Policy{none}, with([]core.Target{sick}, nil, repairRequestHistory(p, sick, rebooting)), back},
+		"not selected, taken back":        {[]core.Policy{none}, with([]core.Target{sick}, r), []string{"end n: Withdrawn"}},
+		"check gone":                      {nil, with([]core.Target{sick}, r, repairRequestHistory(p, sick, rebooting)), back},
+		"check gone, entry lost":          {nil, with([]core.Target{sick}, nil, repairRequestHistory(p, sick, rebooting)), back},
+		"check made anew, entry lost":     {[]core.Policy{check("p", []int{0}, classic, func(p *core.Policy) { p.ID.UID = "later" })}, with([]core.Target{aNode("n")}, nil, repairRequestHistory(p, sick, rebooting)), back},
+		"anonymous, of a healthy target":  {[]core.Policy{p}, with([]core.Target{aNode("n")}, nil, repairRequestHistory(p, sick, rebooting, anonymous)), back},
+		"anonymous, from another's forms": {[]core.Policy{p}, with([]core.Target{aNode("n")}, nil, repairRequestHistory(p, sick, reprovisioning, anonymous)), nil},
+		"unnamed, another illegible":      {[]core.Policy{p, check("q", nil, classic, unparsable)}, with([]core.Target{aNode("n")}, nil, repairRequestHistory(p, sick, rebooting, anonymous)), nil},
+		"another's, another illegible":    {[]core.Policy{p, check("q", nil, classic, unparsable)}, with([]core.Target{aNode("n")}, nil, repairRequestHistory(p, sick, rebooting)), back},
+		"check illegible, healthy":        {[]core.Policy{check("p", []int{0}, classic, unparsable)}, with([]core.Target{aNode("n")}, r, repairRequestHistory(p, sick, rebooting)), nil},
+		"check illegible, not selected":   {[]core.Policy{check("p", nil, classic, unparsable)}, with([]core.Target{sick}, r, repairRequestHistory(p, sick, rebooting)), nil},
+		"check illegible, not seen":       {[]core.Policy{check("p", nil, classic, unparsable)}, with(nil, r, repairRequestHistory(p, sick, rebooting)), nil},
+		"check illegible, entry lost":     {[]core.Policy{check("p", []int{0}, classic, unparsable)}, with([]core.Target{aNode("n")}, nil, repairRequestHistory(p, sick, rebooting)), nil},
+		"check illegible, nothing stood":  {[]core.Policy{check("p", nil, classic, unparsable)}, with(nil, r), nil},
 		"another check's": {
 			[]core.Policy{check("p", []int{0}, classic), other}, with([]core.Target{sick}, []core.Repair{repair(sick, other, started(ago(time.Hour)))}, repairRequestHistory(other, sick, rebooting)), nil,
 		},
@@ -378,7 +378,7 @@ func TestUnseenRequests(t *testing.T) {
 	}
 }
 
-// TestLeases: somebody else's holds a repair back, Fettle's own is renewed when half of it is over.
+// TestLeases: another holder's lease holds a repair back, Fettle's own is renewed when half of it is over.
 func TestLeases(t *testing.T) {
 	p := check("p", []int{0}, classic, func(p *core.Policy) { p.Holder = "p" })
 	leased := func(holder string, until time.Time) core.Target {
@@ -415,10 +415,10 @@ func TestLeasesAreHeededForOthers(t *testing.T) {
 		wants []string
 		next  time.Time
 	}{
-		"one that holds leases":   {check("nodes", []int{1}, classic, holds), []string{"LeaseHeld holds back m"}, later},
-		"one that holds none":     {check("nodes", []int{1}, classic), []string{"start m"}, time.Time{}},
-		"one that rehearses":      {check("nodes", []int{1}, classic, holds, dryRun), []string{"start m"}, time.Time{}},
-		"one that selects it not": {check("nodes", nil, classic, holds), []string{"start m"}, time.Time{}},
+		"with a holder":    {check("nodes", []int{1}, classic, holds), []string{"LeaseHeld holds back m"}, later},
+		"without a holder": {check("nodes", []int{1}, classic), []string{"start m"}, time.Time{}},
+		"a dry run":        {check("nodes", []int{1}, classic, holds, dryRun), []string{"start m"}, time.Time{}},
+		"of other nodes":   {check("nodes", nil, classic, holds), []string{"start m"}, time.Time{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			remediationCase{name, with([]core.Target{m, n}, nil), c.wants, c.next}.run(t, machines, c.nodes)
@@ -447,12 +447,12 @@ func TestNoLeaseIsLeftBehind(t *testing.T) {
 		"left just now":           {"its repair may not be seen yet", lease(alone, "p", ago(time.Second)), nil, noon.Add(9 * time.Second)},
 		"at its time":             {"act at the deadline", lease(alone, "p", ago(10*time.Second)), give, time.Time{}},
 		"it does not say when":    {"", lease(alone, "p", time.Time{}), give, time.Time{}},
-		"somebody else's":         {"", lease(alone, "maintenance", ago(time.Hour)), nil, time.Time{}},
-		"nobody's":                {"", lease(alone, "", ago(time.Hour)), nil, time.Time{}},
+		"another holder's":        {"", lease(alone, "maintenance", ago(time.Hour)), nil, time.Time{}},
+		"without a holder":        {"", lease(alone, "", ago(time.Hour)), nil, time.Time{}},
 		"after its repair":        {"", lease(with([]core.Target{n}, []core.Repair{ended}), "p", ago(time.Hour)), give, time.Time{}},
 		"of a policy that went":   {"the ledger knows it", lease(with(nil, []core.Repair{ofGone}), "fettle.io/NodeCheck-gone", ago(time.Hour)), []string{"release n of fettle.io/NodeCheck-gone"}, time.Time{}},
 		"of another controller":   {"it has the same policy, and a name of its own", lease(with(nil, []core.Repair{ofGone}), "NodeCheck-gone", ago(time.Hour)), nil, time.Time{}},
-		"of one nobody knows":     {"it may be another's", lease(alone, "fettle.io/NodeCheck-gone", ago(time.Hour)), nil, time.Time{}},
+		"of an unknown holder":    {"it may be another's", lease(alone, "fettle.io/NodeCheck-gone", ago(time.Hour)), nil, time.Time{}},
 		"a request stands":        {"", lease(with([]core.Target{sick}, nil, repairRequestHistory(p, sick, rebooting)), "p", ago(time.Hour)), []string{"start n"}, time.Time{}},
 		"requests can't be seen":  {"one may stand", unseen, nil, time.Time{}},
 		"under repair":            {"", lease(with([]core.Target{sick}, []core.Repair{repair(sick, p)}), "p", ago(time.Hour)), []string{"step 0 for n"}, time.Time{}},
@@ -479,8 +479,8 @@ func TestHandedOver(t *testing.T) {
 	}
 }
 
-// TestHandsOff: while its health check only rehearses, maybe beside another controller, and while somebody has taken the
-// target out of health checking, what stands for a target is not touched, whoever asked for it.
+// TestHandsOff: while its health check only rehearses, maybe beside another controller, and while a user has taken the
+// target out of health checking, no request for a target is touched, also of no other author.
 func TestHandsOff(t *testing.T) {
 	acting, dry := check("p", []int{0}, escalating), check("p", []int{0}, escalating, dryRun)
 	sick, well := aNode("n", dead), aNode("n")
@@ -502,7 +502,7 @@ func TestHandsOff(t *testing.T) {
 		"rehearses, under way":   {dry, with([]core.Target{sick}, []core.Repair{begun}, q), []string{"end n: Withdrawn"}},
 		"rehearses, no entry":    {dry, with([]core.Target{sick}, nil, q), nil},
 		"rehearses, well":        {dry, with([]core.Target{well}, nil, q), nil},
-		"rehearses, nobody's":    {dry, with([]core.Target{well}, nil, anonymous), nil},
+		"rehearses, anonymous":   {dry, with([]core.Target{well}, nil, anonymous), nil},
 		"rehearses, target gone": {dry, with(nil, []core.Repair{begun}, q), []string{"end n: Withdrawn"}},
 		"rehearses, deselected":  {check("p", nil, escalating, dryRun), with([]core.Target{sick}, nil, q), nil},
 		"rehearses, its lease":   {held, lease, nil},
@@ -527,7 +527,7 @@ func TestHandsOff(t *testing.T) {
 	}
 }
 
-// TestHandedOverAndFailedSince: whoever has it in hand may never give it back, so it is repaired as one that can't recover.
+// TestHandedOverAndFailedSince: its remediator may never give it back, so it is repaired like a target that can't recover.
 func TestHandedOverAndFailedSince(t *testing.T) {
 	deletion := func(p *core.Policy) { p.FailedSteps = []core.Step{{Remedy: "Delete", Nature: core.Delete}} }
 	marks := policy("p", []int{0}, func(p *core.Policy) { p.Steps = []core.Step{{Remedy: "Mark", Nature: core.Annotate}} })
@@ -553,7 +553,7 @@ func TestHandedOverAndFailedSince(t *testing.T) {
 	}
 }
 
-// TestOneBody: a node and its machine are repaired once, and every health check of either is asked.
+// TestOneBody: a node and its machine are repaired once, and every health check of either counts.
 func TestOneBody(t *testing.T) {
 	both := func(changes ...func(*core.Target)) []core.Target {
 		m := machine("m", append(changes, dead)...)
@@ -599,7 +599,7 @@ func TestOneBody(t *testing.T) {
 	}
 }
 
-// TestI4OneOfTheControlPlaneOverAllHealthChecks: also over those that don't know each other, and with
+// TestI4OneOfTheControlPlaneOverAllHealthChecks: also over health checks that don't know each other, and with
 // what others have asked for.
 func TestI4OneOfTheControlPlaneOverAllHealthChecks(t *testing.T) {
 	cp := func(name string, survives core.Tri, changes ...func(*core.Target)) core.Target {
@@ -695,8 +695,8 @@ func TestRelapses(t *testing.T) {
 }
 
 // TestI11NodeIsGoneWithItsName: a node that the API server does not have any more, or has under another UID,
-// is no node without which something has to be repaired. Whoever asked a remediator for it by its name would
-// have a namesake repaired that nobody has judged.
+// is no node without which something has to be repaired. A request for it by its name would
+// have a namesake repaired that no policy has judged.
 func TestI11NodeIsGoneWithItsName(t *testing.T) {
 	p := check("p", []int{0}, escalating)
 	sick, gone := aNode("n", dead), aNode("n", nodeIs(core.NodeGone))
@@ -719,7 +719,7 @@ func TestI11NodeIsGoneWithItsName(t *testing.T) {
 	}
 }
 
-// TestStepHasItsTime: a step that was held back, or whose request somebody has deleted, has its time from when the
+// TestStepHasItsTime: a step that was held back, or whose request a user has deleted, has its time from when the
 // remediator was asked, not from when it was due.
 func TestStepHasItsTime(t *testing.T) {
 	p := check("p", []int{0}, escalating)
@@ -736,7 +736,7 @@ func TestStepHasItsTime(t *testing.T) {
 			"due since an hour", with([]core.Target{sick}, []core.Repair{repair(sick, p, started(ago(2*time.Hour)), gaveUp(ago(time.Hour)))}, late(reprovisioning)),
 			nil, noon.Add(9 * time.Minute),
 		},
-		"one that is older than the repair": {
+		"older than the repair": {
 			"a lost entry", with([]core.Target{sick}, []core.Repair{repair(sick, p)}, repairRequestHistory(p, sick, rebooting, askedAt(ago(time.Hour)))),
 			nil, noon.Add(4 * time.Minute),
 		},
@@ -746,7 +746,7 @@ func TestStepHasItsTime(t *testing.T) {
 }
 
 // TestRequestsNotSeenYet: what was asked and no cache shows yet can't be told anything. It is looked for again when it
-// isn't believed in any more, since nothing else may tell that somebody has deleted it at once.
+// isn't believed in any more, since nothing else may tell that a user has deleted it at once.
 func TestRequestsNotSeenYet(t *testing.T) {
 	p := check("p", []int{0}, escalating)
 	sick, well := aNode("n", dead), aNode("n")
@@ -757,7 +757,7 @@ func TestRequestsNotSeenYet(t *testing.T) {
 	failed := repairRequestHistory(p, sick, rebooting, says(core.No), unseen)
 	for name, c := range map[string]remediationCase{
 		"waited for": {"it is not believed in for ever", with([]core.Target{sick}, r(), repairRequestHistory(p, sick, rebooting, unseen)), nil, noon.Add(50 * time.Second)},
-		"given up":   {"nobody could be told to stop", with([]core.Target{sick}, r(), failed), nil, noon.Add(50 * time.Second)},
+		"given up":   {"no remediator could be told to stop", with([]core.Target{sick}, r(), failed), nil, noon.Add(50 * time.Second)},
 		"taken back": {"it can't be named", with([]core.Target{well}, r(recovered(noon)), repairRequestHistory(p, sick, rebooting, unseen)), nil, noon.Add(50 * time.Second)},
 		"no repair":  {"its repair was deleted", with([]core.Target{well}, nil, repairRequestHistory(p, sick, rebooting, unseen)), nil, noon.Add(50 * time.Second)},
 		"no target":  {"it is gone too", with(nil, nil, repairRequestHistory(p, sick, rebooting, unseen)), nil, noon.Add(50 * time.Second)},
@@ -772,7 +772,7 @@ func TestRequestsNotSeenYet(t *testing.T) {
 	}
 }
 
-// TestRelapsesThatEndedAtOnce: of two repairs that ended in the same instant, the one that was retried more often paces
+// TestRelapsesThatEndedAtOnce: of two repairs that ended in the same instant, the more often retried one paces
 // the next, in whatever order the ledger gives them (I7).
 func TestRelapsesThatEndedAtOnce(t *testing.T) {
 	p := check("p", []int{0}, classic, func(p *core.Policy) { p.Backoff = core.Backoff{Base: time.Minute, Limit: time.Hour} })
@@ -821,7 +821,7 @@ func TestStepThatAnotherLeaderRecorded(t *testing.T) {
 	}
 }
 
-// TestWhatWasAskedHasItsPlace: somebody has deleted the entry of a repair, and its node is no hindrance to itself. To
+// TestWhatWasAskedHasItsPlace: a user has deleted a repair, and its node is no hindrance to itself. To
 // another node it is.
 func TestWhatWasAskedHasItsPlace(t *testing.T) {
 	x, y := aNode("x", dead), aNode("y", dead)
@@ -840,7 +840,7 @@ func TestWhatWasAskedHasItsPlace(t *testing.T) {
 	}
 }
 
-// TestQuorumIsAskedForAgain: nobody watches what it hangs on, so while it holds back a repair it is asked for again
+// TestQuorumIsAskedForAgain: no watch shows what it depends on, so while it holds back a repair it is read again
 // before long, and not all the time.
 func TestQuorumIsAskedForAgain(t *testing.T) {
 	p := check("p", []int{0}, classic)

@@ -144,7 +144,7 @@ func TestRetentionKeepsWhatGivesUp(t *testing.T) {
 		"before a shorter one":       {"that may not suffice", []core.Target{heir}, []core.Repair{past("b", ago(55*time.Hour), retry(1))}, true, time.Time{}},
 		"of another template":        {"a target of its own template may fail", []core.Target{heir}, []core.Repair{past("b", ago(55*time.Hour), retry(2), madeOf("new"))}, true, time.Time{}},
 		"before one of the heir":     {"that has not made the heir", []core.Target{heir}, []core.Repair{past("heir", ago(55*time.Hour), retry(2))}, true, time.Time{}},
-		"before one that is younger": {"nor has that", []core.Target{heir}, []core.Repair{past("b", ago(45*time.Hour), retry(2))}, true, time.Time{}},
+		"before a younger one":       {"nor has that", []core.Target{heir}, []core.Repair{past("b", ago(45*time.Hour), retry(2))}, true, time.Time{}},
 		"before one beside the heir": {"nor has that", []core.Target{heir}, []core.Repair{past("b", ago(50*time.Hour), retry(2), beside("heir-uid"))}, true, time.Time{}},
 		"the heir failed late":       {"it has never joined", []core.Target{machine("heir", created(ago(50*time.Hour)), nodeIs(core.NodeAwaited), failed(ago(40*time.Hour)))}, nil, true, time.Time{}},
 		"a healthy pool":             {"each has lived for a while", []core.Target{machine("well")}, nil, false, time.Time{}},

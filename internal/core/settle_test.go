@@ -65,7 +65,7 @@ func TestSettles(t *testing.T) {
 
 func confirmedHealthy(t *core.Target) { t.ConfirmedHealthy = true }
 
-// TestSettlesOnlyWhatIsUnderRepair: agents that start all over the cluster make nobody unhealthy, and hold back nobody's repair.
+// TestSettlesOnlyWhatIsUnderRepair: agents that start all over the cluster make no target unhealthy, and hold back no repair.
 func TestSettlesOnlyWhatIsUnderRepair(t *testing.T) {
 	p := check("p", []int{0}, classic, judgesAgents)
 	fresh := aNode("n", condition("KernelDeadlock", "False", noon))

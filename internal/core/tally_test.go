@@ -68,7 +68,7 @@ func TestShortCircuit(t *testing.T) {
 		"at least more than there are":        {3, 1, minHealthy(core.Count(5)), "is all of them", want{false, 0, 0}},
 		"at least more, all healthy":          {3, 0, minHealthy(core.Count(5)), "all of them are healthy", want{true, 0, 0}},
 		"at least a number below zero":        {3, 3, minHealthy(core.Count(-5)), "is 0", want{true, 3, 0}},
-		"at least one, and nobody there":      {0, 0, minHealthy(core.Count(1)), "nothing lacks", want{true, 0, 0}},
+		"at least one, and none there":        {0, 0, minHealthy(core.Count(1)), "nothing lacks", want{true, 0, 0}},
 		"max 1 with one unhealthy goes ahead": {3, 1, maxUnhealthy(core.Count(1)), "though no more may fail", want{true, 1, 0}},
 	}
 	for sentence, c := range cases {
@@ -119,8 +119,8 @@ func TestCounting(t *testing.T) {
 		"an unhealthy machine":                             {"2.4", machine("m", dead, readAt(time.Time{})), false, 0},
 		"a machine in a grace period":                      {"2.4: next check is not 0", machine("m", ready("False", noon)), false, 0},
 		"a booting machine":                                {"2.4: no node", machine("m", awaited(noon)), false, 0},
-		"a claimed machine":                                {"PR 902, and somebody repairs it", machine("m", externallyRemediated), false, 1},
-		"a healthy machine being deleted":                  {"2.4: has a deletion timestamp, but nobody repairs it", machine("m", deleting), false, 0},
+		"a claimed machine":                                {"PR 902, and a remediator repairs it", machine("m", externallyRemediated), false, 1},
+		"a healthy machine being deleted":                  {"2.4: has a deletion timestamp, but no repair runs", machine("m", deleting), false, 0},
 		"an unhealthy machine being deleted":               {"a deletion is in flight until the machine is gone", machine("m", dead, deleting), false, 1},
 		"a machine being deleted whose node is not seen":   {"not known to be healthy", machine("m", nodeIs(core.NodeUnseen), deleting), false, 1},
 		"a machine whose node is not seen":                 {"unknown is not healthy", machine("m", nodeIs(core.NodeUnseen)), false, 0},

@@ -106,7 +106,7 @@ func (w *twin) controlPlaneOut(target, repair int) int {
 	return n
 }
 
-// retry is one more than that of the repair with the highest one among those that the target may
+// retry is one more than that of the repair with the highest one among the repairs that the target may
 // owe its life to: of its pool, started before it was made and within an hour before it failed,
 // and no younger machine of the pool is well for everybody.
 func (w *twin) retry(target, lead int) int {

@@ -173,7 +173,7 @@ func (w *twin) start(target int) {
 }
 
 // inFlight counts the members that are leaving unsound, marked, or under repair, but not a target that has no repair. For a
-// repair that is in the ledger those that come after it don't count.
+// repair that is in the ledger later ones don't count.
 func (w *twin) inFlight(policy, target, repair int) int {
 	n := 0
 	for _, m := range w.policies[policy].Members {

@@ -98,7 +98,7 @@ func TestWhatServesARequestUnderWay(t *testing.T) {
 	}{
 		"another health check's":         {p, n, number(1), []core.Request{repairRequestHistory(check("q", nil, classic), n, rebooting, says(core.Yes))}, core.RequestPending, time.Time{}},
 		"that of the step before":        {two, n, gaveUp(ago(time.Second)), []core.Request{repairRequestHistory(two, n, other, says(core.Yes))}, core.RequestPending, time.Time{}},
-		"one that failed":                {p, aNode("a", ready10), number(1), []core.Request{repairRequestHistory(p, n, rebooting, says(core.No))}, core.RequestPending, time.Time{}},
+		"a failed one":                   {p, aNode("a", ready10), number(1), []core.Request{repairRequestHistory(p, n, rebooting, says(core.No))}, core.RequestPending, time.Time{}},
 		"not handed over yet":            {hands, n, number(1), nil, core.RequestPending, time.Time{}},
 		"in the hands of a remediator":   {hands, aNode("a", byHand, externallyRemediated), handed(time.Minute), nil, core.RequestPending, time.Time{}},
 		"handed over a moment ago":       {hands, n, handed(9 * time.Second), nil, core.RequestPending, noon.Add(time.Second)},

@@ -71,7 +71,7 @@ func TestRepairRequestCounts(t *testing.T) {
 		"after a repair that ended":                    {byHand, by(ago(hour), ended(ago(3*time.Minute))), core.RequestPending, true},
 		"before a repair under way":                    {byHand, by(ago(time.Minute)), core.RequestPending, false},
 		"hours ago, and it began then":                 {askedFor(ago(9 * hour)), by(ago(9*hour - time.Minute)), core.RequestPending, false},
-		"hours before one that began":                  {askedFor(ago(9 * hour)), by(ago(time.Minute)), core.RequestLapsed, false},
+		"hours before the next began":                  {askedFor(ago(9 * hour)), by(ago(time.Minute)), core.RequestLapsed, false},
 		"and a repair began with it, by another clock": {askedFor(noon.Add(50 * time.Second)), by(ago(time.Minute), ended(ago(time.Second)), requested(noon.Add(50*time.Second))), core.RequestServed, false},
 		"and that repair has gone on for long":         {askedFor(ago(hour)), by(ago(hour+time.Minute), requested(ago(hour))), core.RequestPending, false},
 		"and a repair began with an earlier one":       {byHand, by(ago(time.Hour), ended(ago(3*time.Minute)), requested(ago(time.Hour))), core.RequestPending, true},
@@ -125,7 +125,7 @@ func TestI06RepairRequestIsServedOnce(t *testing.T) {
 		requests []core.Request
 		want     []string
 	}{
-		"it is asked":                         {p, aNode("a", byHand), run(), nil, []string{"step 0 for a"}},
+		"it is due":                           {p, aNode("a", byHand), run(), nil, []string{"step 0 for a"}},
 		"the remediator is at work":           {p, aNode("a", byHand), run(), on(processing), nil},
 		"it is at work though Ready moved":    {p, aNode("a", rebooted), run(), on(processing), nil},
 		"it has succeeded":                    {p, aNode("a", byHand), run(), on(says(core.Yes)), []string{"note a: true"}},
@@ -162,11 +162,11 @@ func TestGatesHoldRepairRequests(t *testing.T) {
 		target func(*core.Target)
 		want   core.Gate
 	}{
-		"a pause":         {paused, byHand, core.PolicyPaused},
-		"a limit":         {maxUnhealthy(core.Count(0)), byHand, core.TooManyUnhealthy},
-		"a mistake":       {problem("it is nonsense"), byHand, core.PolicyInvalid},
-		"nobody replaces": {func(*core.Policy) {}, func(t *core.Target) { byHand(t); t.Owner = core.ID{} }, core.NoOwner},
-		"an exclusion":    {func(*core.Policy) {}, func(t *core.Target) { byHand(t); t.Node.Excluded = true }, core.Excluded},
+		"a pause":      {paused, byHand, core.PolicyPaused},
+		"a limit":      {maxUnhealthy(core.Count(0)), byHand, core.TooManyUnhealthy},
+		"a mistake":    {problem("it is nonsense"), byHand, core.PolicyInvalid},
+		"no owner":     {func(*core.Policy) {}, func(t *core.Target) { byHand(t); t.Owner = core.ID{} }, core.NoOwner},
+		"an exclusion": {func(*core.Policy) {}, func(t *core.Target) { byHand(t); t.Node.Excluded = true }, core.Excluded},
 	} {
 		d := core.Decide([]core.Policy{policy("p", all(1), c.change)}, clusterOf([]core.Target{machine("a", c.target)}), noon)
 		if diff := cmp.Diff([]core.Gate{c.want}, refusedBy(d, 0)); diff != "" || len(d.Starts) > 0 {
@@ -241,7 +241,7 @@ func TestRetentionOfServedRequests(t *testing.T) {
 		ask  func(*core.Target)
 		want int
 	}{
-		"no request": {func(*core.Target) {}, 1}, "one that it has served": {byHand, 0}, "a later one": {askedFor(noon), 1},
+		"no request": {func(*core.Target) {}, 1}, "a served one": {byHand, 0}, "a later one": {askedFor(noon), 1},
 		"one of hours ago": {askedFor(ago(9 * time.Hour)), 1},
 	} {
 		target := aNode("a", c.ask)

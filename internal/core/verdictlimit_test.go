@@ -134,7 +134,7 @@ func TestOverlookedPoliciesAreTold(t *testing.T) {
 	}
 }
 
-// TestRehearsalsThatAreOverlookedHoldNothingBack, as those that are judged don't.
+// TestRehearsalsThatAreOverlookedHoldNothingBack, as dry runs that are judged don't.
 func TestRehearsalsThatAreOverlookedHoldNothingBack(t *testing.T) {
 	rehearsal := policy("rehearsal", []int{0}, func(p *core.Policy) { p.DryRun = true })
 	policies := []core.Policy{policy("first", []int{0}, since(ago(48*time.Hour))), rehearsal}

@@ -29,7 +29,7 @@ func (p *Pass) nextDeadline() int {
 	p.ahead.near = true
 	ahead := p.config.Decide(p.policies, p.cluster, next)
 	for _, t := range ahead.Confirm {
-		// The quorum of a control plane is asked for when it matters.
+		// The quorum of a control plane is read when it matters.
 		if !slices.Contains(ahead.QuorumReads, t) && p.cluster.Targets[t].Node.State == core.NodePresent {
 			p.ahead.targets = append(p.ahead.targets, t)
 		}

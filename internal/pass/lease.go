@@ -37,7 +37,7 @@ func (p *Pass) leaseRenewed(t *task, c *Call, r *Result) {
 }
 
 // reportLostLeases reports the leases that other holders have taken, each once. The repairs go on: their requests
-// stand, whoever has the lease.
+// stand, also without the lease.
 func (p *Pass) reportLostLeases() {
 	before := p.state.lostLeases
 	lost := map[leaseKey]bool{}

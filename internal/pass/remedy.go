@@ -49,7 +49,7 @@ func (p *Pass) findSibling(t *task, i int) []Call {
 		if s.remedyCall.Sibling == (core.ID{}) && p.config.Siblings {
 			return []Call{{Kind: FindSibling, Target: *target}}
 		}
-	case effect.OwnerDecides: // an owner is told all that it is asked for
+	case effect.OwnerDecides: // an owner is told all findings
 		s.remedyCall.Findings = p.policies[s.policy].Criteria.FindingsBy(&s.verdict, target, p.now)
 	}
 	return nil

@@ -101,7 +101,7 @@ func (p *Pass) withdrawn(t *task, c *Call, r *Result) {
 
 func (p *Pass) repairChanges() int { return len(p.running.changes) }
 
-// stopRequest tells the remediator first that its time is over. After a crash in between, the next leader gives up the
+// stopRequest comes first: the remediator is told that its time is over. After a crash in between, the next leader gives up the
 // step and tells the remediator once more.
 func (p *Pass) stopRequest(t *task, i int) []Call {
 	c := &p.running.changes[i]
@@ -184,7 +184,7 @@ func (p *Pass) finishWithdrawals() []core.Event {
 		r := p.withdrawnRequest(withdrawal)
 		p.state.Expectations.ExpectWithdrawal(r, p.now)
 		p.running.changed = true    // the repair ends as soon as that shows
-		if withdrawal.Policy >= 0 { // one that is gone has no series any more
+		if withdrawal.Policy >= 0 { // a policy that is gone has no series any more
 			p.report(Event{Kind: RequestWithdrawn, Policy: &p.policies[withdrawal.Policy], Remedy: r.Remedy})
 		}
 		h := p.withdrawalEvent(withdrawal)

@@ -274,7 +274,7 @@ func (w *world) unwrittenOf(reports []core.PolicyReport) map[core.ID]error {
 	return unwritten
 }
 
-// stop tells the remediator of a request that its time is over.
+// stop marks a request so that its remediator stops.
 func (w *world) stop(c pass.Call) {
 	for i := range w.requests {
 		if w.requests[i].ID.UID == c.Request.ID.UID {

@@ -255,7 +255,7 @@ func (u *Universe) mark(p *passRun, b remedyStart) core.RemedyResult {
 	return answer
 }
 
-// stop tells a remediator that its time is over.
+// stop marks a request so that its remediator stops.
 func (u *Universe) stop(r core.Request) error {
 	if r.ID.UID == "" {
 		return errUnseen

@@ -7,7 +7,7 @@ import (
 )
 
 // The watcher keeps the promises in mind. It judges by the truth, and by what the engine could know
-// where nobody could know the truth.
+// where the truth can't be known.
 
 // checkDeletion checks an accepted deletion of a machine; before is the truth until then.
 func (u *Universe) checkDeletion(p *passRun, before *apiServer, slot int) {
@@ -60,7 +60,7 @@ func (u *Universe) checkControlPlane(p *passRun, before *apiServer, slot int) {
 		return
 	}
 	if u.atOnce(p) && before.quorum != core.Yes {
-		u.complain("I4: m%d of the control plane is repaired though nobody knows whether quorum survives", slot)
+		u.complain("I4: m%d of the control plane is repaired though it is unknown whether quorum survives", slot)
 	}
 	for other := range u.setup.ControlPlane {
 		if other != slot && (before.machines[other].deleting || before.hasRequest(other)) {
@@ -183,7 +183,7 @@ func (u *Universe) checkReasons(p *passRun) {
 	}
 	for _, v := range p.decision.Verdicts {
 		if v.Health == core.Unhealthy && !answered[slot(v.Target)] {
-			u.complain("I9: %s is unhealthy, and nobody says why it is not repaired", p.cluster.Targets[v.Target].ID.UID)
+			u.complain("I9: %s is unhealthy, and no refusal says why it is not repaired", p.cluster.Targets[v.Target].ID.UID)
 		}
 	}
 }

@@ -20,7 +20,7 @@ func (u *Universe) checkMark(p *passRun, before *apiServer, b remedyStart) {
 	case u.atOnce(p) && !m.unhealthy(before.now), !p.unhealthy[slot]:
 		u.complain("I5: %s was marked, and in truth no criterion had held for its time when its node was read live", t.ID.UID)
 	case m.deselected:
-		u.complain("I10: %s was marked, and nobody selects it", t.ID.UID)
+		u.complain("I10: %s was marked, and no policy selects it", t.ID.UID)
 	}
 	for i := range p.policies {
 		policy := &p.policies[i]
@@ -71,7 +71,7 @@ func (u *Universe) checkMarkRemoval(p *passRun, r core.Request, before machine, 
 	case u.selected(p, i) && !u.looksHealthy(&p.cluster.Targets[i]):
 		u.complain("I10: %s was taken back, and its machine is not well", hit)
 	case !u.selected(p, i) && !repairs(p, r.Target):
-		u.complain("I10: %s was taken back, which is nobody's whom Fettle knows", hit)
+		u.complain("I10: %s was removed, and is not Fettle's", hit)
 	}
 }
 
@@ -121,12 +121,12 @@ func (u *Universe) markAtRest(p *passRun, m machine, target int) {
 	switch {
 	case !m.mark.asked:
 		if selected && m.unhealthy(u.truth.now) && !refused(p, m.slot) {
-			u.complain("convergence: %s is at rest and not marked, and nobody says why", m.id().UID)
+			u.complain("convergence: %s is at rest and not marked, and no refusal says why", m.id().UID)
 		}
 	case selected && u.looksHealthy(&p.cluster.Targets[target]):
 		u.complain("I12: at rest the mark of %s stands, and it is well", m.id().UID)
 	case !selected && m.mark.ours && u.setup.Erasures == 0:
-		u.complain("I12: at rest the mark of %s stands, and nobody selects it any more", m.id().UID)
+		u.complain("I12: at rest the mark of %s stands, and no policy selects it any more", m.id().UID)
 	}
 }
 

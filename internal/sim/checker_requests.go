@@ -84,7 +84,7 @@ func (u *Universe) checkRequest(p *passRun, before *apiServer, b remedyStart) {
 		u.complain("I1: a remediator of %s was asked by an engine whose caches are not in step", t.ID.UID)
 	case !u.atOnce(p):
 	case !m.node.exists, m.nodeID().UID != t.ID.UID:
-		u.complain("I11: %s was judged, and a remediator was asked about whoever has its name", t.ID.UID)
+		u.complain("I11: %s was judged, and a request was made about a namesake", t.ID.UID)
 	case !m.nodeUnhealthy(before.now):
 		u.complain("I5: a remediator of %s was asked, and in truth no criterion had held for its time when it was read live", t.ID.UID)
 	}
@@ -145,7 +145,7 @@ func (u *Universe) checkSteps(p *passRun, before *apiServer, b remedyStart, slot
 		}
 		for _, earlier := range b.repair.Steps[:step] {
 			if earlier.Template == r.Template && u.setup.Remakes == 0 {
-				u.complain("ladder: nobody has told the remediator of an earlier step of %s to stop, and step %d was taken", b.repair.Name, step)
+				u.complain("ladder: the remediator was not told that an earlier step of %s is over, and step %d was taken", b.repair.Name, step)
 			}
 		}
 	}
@@ -210,7 +210,7 @@ func (u *Universe) checkWithdrawn(p *passRun, target int) {
 		if r.Remedy == MarkStep().Remedy && !u.selected(p, target) && !repairs(p, r.Target) {
 			continue
 		}
-		u.complain("I12: %s looks well, and nobody takes back %s", r.Target.UID, r.ID.UID)
+		u.complain("I12: %s looks healthy, and %s is not withdrawn", r.Target.UID, r.ID.UID)
 	}
 }
 
@@ -265,7 +265,7 @@ func (u *Universe) nodesAtRest(p *passRun) {
 		if !u.truth.machines[slot].nodeUnhealthy(u.truth.now) || u.truth.hasRequest(slot) || refused(p, slot) {
 			continue
 		}
-		u.complain("convergence: %s is at rest, not repaired, and nobody says why", t.ID.UID)
+		u.complain("convergence: %s is at rest, not repaired, and no refusal says why", t.ID.UID)
 	}
 }
 

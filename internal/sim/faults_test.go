@@ -9,7 +9,7 @@ import (
 
 // untold is the promise that breaks where a step ends before a cache shows its request, which another leader has made or the answer to
 // which was lost: the remediator can't be told that its time is over.
-var untold = []string{"ladder: nobody has told"}
+var untold = []string{"ladder: the remediator was not told"}
 
 // flightWorlds are small worlds in which each call of a pass is a step among others, in any order that the pass offers.
 func flightWorlds() map[string]world {

@@ -17,7 +17,7 @@ type mark struct {
 	since int
 	// ours is set when an engine has made it, and not a user.
 	ours bool
-	// deferred is set while the owner says that it won't yet, and followed once it does what it is asked.
+	// deferred is set while the owner says that it won't yet, and followed once it does so.
 	deferred, followed bool
 }
 

@@ -101,8 +101,8 @@ func TestPlantedFaultsOfMarksAreFound(t *testing.T) {
 		"marks by name": {
 			sim.Setup{Policies: []core.Policy{markPolicy(1)}, Machines: 1, Failures: 1, Strays: 1, Replacements: 1}, sim.Faults{BlindMark: true}, "I11", nil,
 		},
-		"marks taken back by name":   {with(one, func(s *sim.Setup) { s.Unmarks, s.Strays = 1, 1 }), sim.Faults{BlindWithdrawal: true}, "I11", nil},
-		"nobody looks for an answer": {one, sim.Faults{NoTimer: true}, "convergence", nil},
+		"marks taken back by name": {with(one, func(s *sim.Setup) { s.Unmarks, s.Strays = 1, 1 }), sim.Faults{BlindWithdrawal: true}, "I11", nil},
+		"no look for an answer":    {one, sim.Faults{NoTimer: true}, "convergence", nil},
 	}
 	for name, c := range cases {
 		t.Run(name, c.isFound)
@@ -118,7 +118,7 @@ func besieged(policies []core.Policy, f core.Cluster, now time.Time) core.Decisi
 	return d
 }
 
-// doubling is a Decide that takes the repair of a marked machine for one that somebody has deleted.
+// doubling is a Decide that takes the repair of a marked machine for deleted.
 func doubling(policies []core.Policy, f core.Cluster, now time.Time) core.Decision {
 	f.Repairs = slices.Clone(f.Repairs)
 	for i := range f.Repairs {
@@ -151,7 +151,7 @@ func restless(policies []core.Policy, f core.Cluster, now time.Time) core.Decisi
 	return core.Decide(changed(policies, backoff(0)), f, now)
 }
 
-// meddling is a Decide that takes back whatever is asked for machines that are well, whoever selects them.
+// meddling is a Decide that removes all marks of healthy machines, also of machines that no policy selects.
 func meddling(policies []core.Policy, f core.Cluster, now time.Time) core.Decision {
 	d := core.Decide(policies, f, now)
 	d.Withdrawals = nil

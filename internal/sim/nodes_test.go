@@ -53,15 +53,15 @@ func nodeWorlds() map[string]world {
 		"ladders of two nodes":                      {sim.Setup{Policies: two, Nodes: 2, NotReady: 2, Ticks: 4, Defeats: 1, Mends: 1}, 10},
 		"ladders and crashes":                       {sim.Setup{Policies: ladders, Nodes: 1, NotReady: 1, Ticks: 4, Crashes: 1, Defeats: 1, Flaps: 1}, 11},
 		"ladders, crashes, and the last call first": {sim.Setup{Policies: two, Nodes: 2, NotReady: 2, Ticks: 4, Crashes: 1, LastFirst: true}, 9},
-		"requests that somebody deletes":            {sim.Setup{Policies: ladders, Nodes: 1, NotReady: 1, Ticks: 4, Flaps: 1, Cancellations: 2}, 12},
-		"requests that somebody makes anew":         {sim.Setup{Policies: ladders, Nodes: 1, NotReady: 1, Ticks: 4, Flaps: 1, Remakes: 1, Cancellations: 1}, 11},
+		"requests that a user deletes":              {sim.Setup{Policies: ladders, Nodes: 1, NotReady: 1, Ticks: 4, Flaps: 1, Cancellations: 2}, 12},
+		"requests that a user makes anew":           {sim.Setup{Policies: ladders, Nodes: 1, NotReady: 1, Ticks: 4, Flaps: 1, Remakes: 1, Cancellations: 1}, 11},
 		"nodes that register anew":                  {sim.Setup{Policies: classic, Nodes: 2, NotReady: 1, Ticks: 4, Vanishings: 2, Flaps: 1}, 9},
 		"requests that keep their finalizers":       {sim.Setup{Policies: classic, Nodes: 2, NotReady: 1, Ticks: 4, Vanishings: 2, Flaps: 1, Clinging: true}, 9},
 		"remediators that replace nodes":            {sim.Setup{Policies: two, Nodes: 2, NotReady: 2, Ticks: 3, Vanishings: 2, Mends: 1, Defeats: 1, Replacing: true}, 9},
 		"a replaced node, and a step never let go":  {sim.Setup{Policies: ladders, Nodes: 1, NotReady: 1, Ticks: 4, Vanishings: 2, Defeats: 2, Replacing: true, Clinging: true}, 10},
 		"a ledger that loses repairs of nodes":      {sim.Setup{Policies: ladders, Nodes: 1, NotReady: 1, Ticks: 4, Erasures: 1, Crashes: 1, Flaps: 1}, 11},
 		"policies that are paused":                  {sim.Setup{Policies: ladders, Nodes: 1, NotReady: 1, Ticks: 4, Pauses: 2, Flaps: 2}, 11},
-		"nodes that nobody selects any more":        {sim.Setup{Policies: classic, Nodes: 2, NotReady: 2, Ticks: 2, Deselections: 2, Flaps: 1}, 10},
+		"nodes that no policy selects":              {sim.Setup{Policies: classic, Nodes: 2, NotReady: 2, Ticks: 2, Deselections: 2, Flaps: 1}, 10},
 		"recoveries that must last":                 {sim.Setup{Policies: []core.Policy{nodePolicy(1, twoSteps, healthyDelay(sim.Ticks(1)))}, Nodes: 1, NotReady: 1, Ticks: 5, Flaps: 3, Crashes: 1}, 11},
 		"refused requests":                          {sim.Setup{Policies: ladders, Nodes: 1, NotReady: 1, Ticks: 4, Refusals: 2, Flaps: 1}, 12},
 		"a control plane of nodes":                  {sim.Setup{Policies: []core.Policy{nodePolicy(3, inFlight(core.Unlimited()))}, Nodes: 3, NotReady: 2, Ticks: 3, ControlPlane: 3, QuorumSurvives: core.Yes, Crashes: 1, Flaps: 1}, 10},
@@ -216,8 +216,8 @@ func TestWalksOfNodes(t *testing.T) {
 	erasing.Erasures = 3
 	leaders := everything
 	// A leader whose caches lag gives up a step without a word to the remediator whom the other has asked meanwhile, and
-	// takes a target that it has not seen yet for one that is gone.
-	leaders.Leaders, leaders.Unchecked, leaders.Vanishings = 2, []string{"ladder: nobody has told"}, 0
+	// takes a target that it has not seen yet for gone.
+	leaders.Leaders, leaders.Unchecked, leaders.Vanishings = 2, []string{"ladder: the remediator was not told"}, 0
 	leaders.Policies, leaders.Machines, leaders.Failures = policies[:1], 0, 0
 	interrupted := everything
 	walks{150, 21, "requests", func(r sim.Result) int { return r.Requests }, 80}.through(t, map[string]sim.Setup{
@@ -225,11 +225,11 @@ func TestWalksOfNodes(t *testing.T) {
 	})
 }
 
-// TestRecordsWrittenOverAreFound: of two leaders that climb a ladder, one that does not see how far the other has come
+// TestRecordsWrittenOverAreFound: of two leaders, one does not see how far the other has come. It
 // gives up a step once more, unless the ledger refuses that.
 func TestRecordsWrittenOverAreFound(t *testing.T) {
 	climbing := sim.Setup{Policies: []core.Policy{nodePolicy(1, twoSteps)}, Nodes: 1, NotReady: 1, Ticks: 8, Defeats: 2, Leaders: 2}
-	climbing.Unchecked = []string{"ladder: nobody has told"}
+	climbing.Unchecked = []string{"ladder: the remediator was not told"}
 	complaint := func(fault sim.Faults) string {
 		s := climbing
 		s.Faults = fault

@@ -87,7 +87,7 @@ func (c *apiServer) make(r request) {
 	c.requests = append(c.requests, r)
 }
 
-// stop tells the remediator of a request that its time is over. It does nothing for a request that is gone.
+// stop marks a request so that its remediator stops. It does nothing for a request that is gone.
 func (c *apiServer) stop(r core.Request) {
 	if i := c.living(r.ID.UID); i >= 0 && c.requests[i].Stopped.IsZero() {
 		c.requests[i].Stopped = at(c.now)

@@ -36,7 +36,7 @@ type progress struct {
 	created []core.Repair
 	// began is the edit of the policies at which it began.
 	began int
-	// made counts the calls, and writes those that change something.
+	// made counts the calls, and writes the calls that change something.
 	made, writes int
 	// skew is by how much the clock was fast when it was read last.
 	skew time.Duration

@@ -36,7 +36,7 @@ func (u *Universe) Settle() string {
 		deletions := s.ownersEnd()
 		deletions = s.endDeletions() || deletions
 		if woken = s.catchUp(); looks%5 == 4 && !woken && !deletions {
-			s.truth.now++ // whoever looks again and again does so once in a while
+			s.truth.now++ // passes that repeat do so once in a while
 		}
 		if !woken && !deletions && !s.anyDue() {
 			s.atRest()

@@ -52,7 +52,7 @@ func (w world) reach() int {
 	return w.depth
 }
 
-// smallWorlds are those that are explored through and through: three machines each, and each with
+// smallWorlds returns worlds that are explored through and through: three machines each, and each with
 // some of what can go wrong.
 func smallWorlds() map[string]world {
 	policies := []core.Policy{onePolicy(3)}

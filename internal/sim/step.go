@@ -199,7 +199,7 @@ func (u *Universe) passes(e *engine, s Step) {
 
 // see lets one cache catch up.
 func (e *engine) see(c *apiServer, s Step) {
-	switch s.Kind { //nolint:exhaustive // the others are seen by nobody
+	switch s.Kind { //nolint:exhaustive // no cache shows the others
 	case SeeMachine:
 		e.machines[s.Which] = c.machines[s.Which]
 		e.machines[s.Which].node = node{}
