@@ -237,9 +237,23 @@ func TestReplaceKeepsChangesDue(t *testing.T) {
 	x.Put(&thing{name: "b"})
 	x.Members(s)
 	x.Put(&thing{name: "a"})
-	x.Replace(&thing{name: "a"})
+	newer := &thing{name: "a"}
+	x.Replace(newer)
 	if got := x.Members(s); !slices.Equal(got, []int{0, 1}) {
 		t.Errorf("members are %v, want 0 and 1", got)
+	}
+	if got, found := x.Get("/a"); got != newer || !found {
+		t.Errorf("the index has %v, want the newer version", got)
+	}
+}
+
+// TestPositionsAreKept: while nothing changes, members are not computed again.
+func TestPositionsAreKept(t *testing.T) {
+	x := &Index[*thing]{}
+	x.Put(&thing{name: "a"})
+	s := x.Select("", labels.Everything())
+	if first, again := x.Members(s), x.Members(s); &first[0] != &again[0] {
+		t.Error("members were computed again")
 	}
 }
 
