@@ -201,7 +201,7 @@ func TestIsOlder(t *testing.T) {
 		version, than string
 		want          bool
 	}{
-		{"9", "10", true}, {"10", "9", false}, {"10", "10", false}, {"", "1", false}, {"1", "x", false}, {"18446744073709551614", "18446744073709551615", true},
+		{"9", "10", true}, {"10", "9", false}, {"10", "10", false}, {"", "1", false}, {"1", "x", false}, {"1", "99999999999999999999999", false}, {"18446744073709551614", "18446744073709551615", true},
 	} {
 		if got := IsOlder(c.version, c.than); got != c.want {
 			t.Errorf("%q is older than %q: %t", c.version, c.than, got)
@@ -209,7 +209,7 @@ func TestIsOlder(t *testing.T) {
 	}
 }
 
-func TestKnow(t *testing.T) {
+func TestWhenSynced(t *testing.T) {
 	yes, no := func() bool { return true }, func() bool { return false }
 	for name, c := range map[string]struct {
 		served func() core.Tri
@@ -226,7 +226,7 @@ func TestKnow(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := WhenSynced(c.served, c.inStep, c.is); got != c.want {
-				t.Errorf("Know returns %v, want %v", got, c.want)
+				t.Errorf("WhenSynced returns %v, want %v", got, c.want)
 			}
 		})
 	}

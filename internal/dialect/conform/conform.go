@@ -380,6 +380,9 @@ func (f *Fixture) acts(t *testing.T) {
 	w.served = core.Yes
 	s.SyncCaches()
 	want("there is no health check", core.No, core.No)
+	if got := d.HasAny(map[string]string{"another": ""}); got != core.No {
+		t.Errorf("a node that the cluster lacks has no UID: it has any of them: %s", got)
+	}
 	check := f.Check.DeepCopy()
 	s.PutCheck(check)
 	want("the health check selects nothing", core.No, core.No)
