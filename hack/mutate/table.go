@@ -51,9 +51,9 @@ func table() []target {
 		{dir: "internal/remedy/owner"},
 		{dir: "internal/remedy/template", open: 236},
 		{dir: "internal/remediator/machinedeletion", unmeasured: true},
-		{dir: "internal/healthcheck", tests: dialects, unmeasured: true},
+		{dir: "internal/healthcheck", tests: dialects},
 		{dir: "internal/selector"},
-		{dir: "internal/dialect/openshift", unmeasured: true},
+		{dir: "internal/dialect/openshift"},
 		{dir: "internal/dialect/capi", unmeasured: true},
 		{dir: "internal/dialect/nhc"},
 	}

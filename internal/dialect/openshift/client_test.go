@@ -87,11 +87,13 @@ func TestWatching(t *testing.T) {
 		t.Fatalf("watching: %v", err)
 	}
 	for _, kind := range []string{"MachineHealthCheck", "Machine", "Node"} {
+		in.SetSynced(true)
+		in.Of(kind).Synced = false
 		if o, _ := c.Observe(); o.Observed == core.Yes || c.HasSynced() {
-			t.Errorf("it is in step before every %s has been taken in", kind)
+			t.Errorf("it is in sync before the cache of %s is", kind)
 		}
-		in.Of(kind).Synced = true
 	}
+	in.SetSynced(true)
 	checks, machines, nodes := in.Of("MachineHealthCheck").Handler, in.Of("Machine").Handler, in.Of("Node").Handler
 	wakes := func(sentence string, want int, events ...func()) {
 		t.Helper()
@@ -109,8 +111,11 @@ func TestWatching(t *testing.T) {
 		func() { checks.OnAdd(check(t, "check", "1", workers, nil), true) },
 		func() { machines.OnAdd(aMachine("m"), true) },
 		func() { nodes.OnAdd(n, true) })
+	wakes("an update that changes a decision", 2,
+		func() { checks.OnUpdate(nil, check(t, "check", "2", masters, nil)) },
+		func() { checks.OnUpdate(nil, check(t, "check", "3", workers, nil)) })
 	wakes("what changes nothing", 0,
-		func() { checks.OnUpdate(nil, check(t, "check", "2", workers, nil)) },
+		func() { checks.OnUpdate(nil, check(t, "check", "4", workers, nil)) },
 		func() { machines.OnUpdate(nil, aMachine("m")) },
 		func() { nodes.OnUpdate(nil, n) })
 	o, err = c.Observe()
@@ -365,7 +370,9 @@ func TestAnswerToAWriteBringsNothingBack(t *testing.T) {
 				end(d)
 				return d.persist(u)
 			}, "a")
-			d.WriteStatuses(t.Context(), d.reports())
+			if failed := d.WriteStatuses(t.Context(), d.reports()); len(failed) > 0 {
+				t.Errorf("writing failed: %v", failed)
+			}
 			policies, _ := d.store.snapshot(none)
 			for i := range policies {
 				if policies[i].ID.UID == "a-uid" {
@@ -390,5 +397,72 @@ func TestAnnounceEmitsEvents(t *testing.T) {
 	}
 	if v1beta1.GroupVersion.String() != "machine.openshift.io/v1beta1" {
 		t.Errorf("the API is %s", v1beta1.GroupVersion)
+	}
+}
+
+// TestStoreIsChangedBeforeTheEngineIsWoken: a pass that begins at once must see the change.
+func TestStoreIsChangedBeforeTheEngineIsWoken(t *testing.T) {
+	in := informertest.New()
+	var seen []int
+	var c *Client
+	c = NewClient(Config{Informers: in, Wake: func() {
+		o, _ := c.Observe()
+		seen = append(seen, len(o.Targets))
+	}})
+	if err := c.Watch(t.Context()); err != nil {
+		t.Fatalf("watching: %v", err)
+	}
+	in.SetSynced(true)
+	in.Of("Machine").Handler.OnAdd(aMachine("m"), true)
+	in.Of("Machine").Handler.OnDelete(aMachine("m"))
+	if !slices.Equal(seen, []int{1, 0}) {
+		t.Errorf("when woken, the engine sees %v machines, want 1 and 0", seen)
+	}
+}
+
+// TestKindsAreThoseThatAreWatched: each part waits for the definitions of the kinds that it watches.
+func TestKindsAreThoseThatAreWatched(t *testing.T) {
+	for name, part := range map[string]struct {
+		watch  func(*Client, context.Context) error
+		synced func(*Client) bool
+		kinds  []string
+		wants  []string
+	}{
+		"health checks": {(*Client).Watch, (*Client).HasSynced, Kinds, []string{"machinehealthchecks.machine.openshift.io", "machines.machine.openshift.io"}},
+		"machines":      {(*Client).WatchMachines, (*Client).MachinesSynced, MachineKinds, []string{"machines.machine.openshift.io"}},
+		"machine sets":  {(*Client).WatchMachineSets, (*Client).MachineSetsSynced, MachineSetKinds, []string{"machinesets.machine.openshift.io"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := informertest.New()
+			c := NewClient(Config{Informers: in, Wake: func() {}})
+			if !slices.Equal(slices.Sorted(slices.Values(part.kinds)), part.wants) || part.synced(c) {
+				t.Errorf("before it watches, it is in sync: %t, and waits for %v, want %v", part.synced(c), part.kinds, part.wants)
+			}
+			if err := part.watch(c, t.Context()); err != nil || part.synced(c) {
+				t.Errorf("before the caches are, it is in sync: %t, %v", part.synced(c), err)
+			}
+			in.SetSynced(true)
+			if !part.synced(c) {
+				t.Error("it is not in sync once the caches are")
+			}
+		})
+	}
+	u := check(t, "check", "1", workers, nil)
+	if got := machineSetObject().GroupVersionKind(); !IsHealthCheck(u) || IsHealthCheck(machineSetObject()) || got != v1beta1.GroupVersion.WithKind("MachineSet") {
+		t.Errorf("a health check is one: %t, and machine sets are %s", IsHealthCheck(u), got)
+	}
+}
+
+// TestPassesAreCounted: the metrics show the last reports, and the accepted deletions.
+func TestPassesAreCounted(t *testing.T) {
+	m := NewMetrics()
+	d := newFakeServer(t, (*fakeServer).persist, "a")
+	d.Metrics, d.Events = m, recorder(func(string) {})
+	reports := d.reports()
+	d.WriteStatuses(t.Context(), reports)
+	d.EmitEvents([]core.Event{{Kind: core.EventStarted, Policy: reports[0].Policy.ID, Remedy: DeleteMachine}})
+	want := []string{"nodes_covered a machines: 3", "remediation_success_total a machines: 1", "short_circuit a machines: 0"}
+	if diff := cmp.Diff(want, seriesOf(t, m)); diff != "" {
+		t.Errorf("series (-want +got):\n%s", diff)
 	}
 }

@@ -22,6 +22,7 @@ func TestI09ClockThatHoldsRepairs(t *testing.T) {
 			h := &healthCheck{}
 			h.readStatus(&unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"conditions": []any{
 				map[string]any{"type": "RemediationAllowed", "status": status, "reason": reason},
+				map[string]any{"type": "Other", "status": "False", "reason": "ClockOfOthers"},
 			}}}})
 			if h.policy.ClockGate != want {
 				t.Errorf("of %s with status %s a reader finds the gate %v, want %v", reason, status, h.policy.ClockGate, want)

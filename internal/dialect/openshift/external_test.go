@@ -98,6 +98,14 @@ func TestExternalRemediation(t *testing.T) {
 				yes(template), yes(allowed),
 			},
 		},
+		"an object that is refused": {
+			reason: "one is enough", report: withCases(report(7, nil, metal), handled("b", 3)),
+			want: []v1beta1.Condition{
+				no(request, "Error", "ExternalRemediationRequestCreationFailed",
+					"No remediation object could be created for b; it is tried again after a pause; kubectl -n machines describe repair b-1 says why"),
+				yes(template), yes(allowed),
+			},
+		},
 		"what is over, and what others do": {
 			reason: "a deletion that is refused is no object that is refused", report: withCases(report(7, nil, metal), over, byDeletion, ledByAnother, core.MemberReport{}),
 			want: []v1beta1.Condition{yes(request), yes(template), yes(allowed)},

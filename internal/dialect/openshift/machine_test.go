@@ -294,6 +294,29 @@ func TestCopiesAreEqualAndApart(t *testing.T) {
 	})
 }
 
+// TestCopyOfADeletedMachine: the time of a copy is not that of the machine.
+func TestCopyOfADeletedMachine(t *testing.T) {
+	m := aMachine("m", deleting)
+	at, owner := *m.DeletionTimestamp, *m.Owner
+	meddle(m.DeepCopyObject().(*Machine))
+	if !m.DeletionTimestamp.Equal(&at) || *m.Owner != owner {
+		t.Errorf("a change of the copy changed the time to %s, and the owner to %v", m.DeletionTimestamp, m.Owner)
+	}
+}
+
+// TestScheme: a typed client of the scheme can list and watch machines.
+func TestScheme(t *testing.T) {
+	s := runtime.NewScheme()
+	if err := AddToScheme(s); err != nil {
+		t.Fatal(err)
+	}
+	for _, kind := range []string{"Machine", "MachineList", "WatchEvent", "ListOptions"} {
+		if !s.Recognizes(v1beta1.GroupVersion.WithKind(kind)) {
+			t.Errorf("the scheme lacks %s", kind)
+		}
+	}
+}
+
 // meddle changes everything that a machine points to.
 func meddle(m *Machine) {
 	m.SetLabels(map[string]string{"role": "changed"})

@@ -52,4 +52,6 @@ func TestMachineOfNode(t *testing.T) {
 	if id, known := c.MachineOf(core.Target{ID: core.ID{Kind: "Machine", Name: "m"}, Node: core.Node{Name: "m-node"}}); id != (core.ID{}) || !known {
 		t.Errorf("a machine has the machine %v, known: %t", id, known)
 	}
+	served = core.No
+	wants("machines are no longer served", "m-node", "", true)
 }

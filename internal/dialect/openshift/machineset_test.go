@@ -55,6 +55,10 @@ func TestTemplatesOfMachineSets(t *testing.T) {
 	if template() != "" {
 		t.Errorf("a machine set that is gone has the template %q", template())
 	}
+	f.putSet(&unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"namespace": "machines", "name": "workers", "uid": owner.UID}}})
+	if template() != "" {
+		t.Errorf("a machine set without a template has the template %q", template())
+	}
 	if f.putSet("nonsense") {
 		t.Error("nonsense changes something")
 	}

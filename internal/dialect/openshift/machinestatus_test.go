@@ -26,6 +26,7 @@ func TestStatusIsReadAsFarAsItCanBe(t *testing.T) {
 		"null in every field":  {`{"phase": null, "lastUpdated": null, "nodeRef": null}`, plainStatus{}},
 		"null for a name":      {`{"nodeRef": {"name": null}}`, plainStatus{NodeRef: nodeReference{}}},
 		"all of it":            {`{"phase": "Running", "lastUpdated": "2026-08-03T12:00:00Z", "nodeRef": {"kind": "Node", "name": "n"}}`, plainStatus{Phase: "Running", LastUpdated: metav1.NewTime(noon), NodeRef: node}},
+		"a name twice":         {`{"nodeRef": {"name": "w", "name": 5}}`, plainStatus{unreadable: "status.nodeRef is {\"name\": \"w\", \"name\": 5} and not a reference such as {kind: Node, name: worker-1}"}},
 		"unread fields":        {`{"phase": "Running", "addresses": 7, "Phase": 5, "conditions": "x"}`, plainStatus{Phase: "Running"}},
 		"an empty phase":       {`{"phase": ""}`, plainStatus{Phase: ""}},
 		"a number for a phase": {`{"phase": 5, "nodeRef": {"name": "n"}}`, plainStatus{NodeRef: node, unreadable: "status.phase is 5 and not a word such as Running"}},

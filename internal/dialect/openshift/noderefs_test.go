@@ -28,6 +28,8 @@ func TestI14NodeOfTwoMachinesJudgesNeither(t *testing.T) {
 		{"the same again", func(f *store) { f.putMachine(aMachine("b", refer("a-node"))) }, map[string]bool{"a": true, "b": true}},
 		{"one is being deleted, as a host makes way for its next machine", func(f *store) { f.putMachine(aMachine("b", refer("a-node"), leaving)) }, map[string]bool{"a": false, "b": false}},
 		{"a third machine refers to it, in another namespace", func(f *store) { f.putMachine(aMachine("c", refer("a-node"), inNamespace("other"))) }, map[string]bool{"a": false, "b": false, "c": false}},
+		{"a second machine that stays refers to it", func(s *store) { s.putMachine(aMachine("d", refer("a-node"))) }, map[string]bool{"a": true, "b": false, "c": false, "d": true}},
+		{"that is gone", func(s *store) { s.dropMachine("machines/d") }, map[string]bool{"a": false, "b": false, "c": false}},
 		{"the first is gone", func(f *store) { f.dropMachine("machines/a"); f.dropMachine("machines/a") }, map[string]bool{"b": false, "c": false}},
 	}
 	f := newStore()
@@ -92,6 +94,7 @@ func TestI14LabelAloneMakesNoControlPlane(t *testing.T) {
 	f.putMachine(aMachine("a", master))
 	f.putMachine(aMachine("b", master, withoutNode))
 	f.putMachine(aMachine("c", master, withoutNode, inNamespace("other")))
+	f.putMachine(aMachine("worker", withoutNode, inNamespace("workers")))
 	wants := func(sentence string, find func(string) (node.Facts, bool), want ...bool) {
 		t.Helper()
 		_, targets := f.snapshot(find)
@@ -99,12 +102,48 @@ func TestI14LabelAloneMakesNoControlPlane(t *testing.T) {
 			if targets[i].ControlPlane != want[i] {
 				t.Errorf("%s: %s is of the control plane: %t", sentence, targets[i].ID, targets[i].ControlPlane)
 			}
-			if !targets[i].MaybeControlPlane() {
-				t.Errorf("%s: %s is not held to the gates of the control plane, which its label asks for", sentence, targets[i].ID)
+			if labelled := targets[i].ID.Name != "worker"; targets[i].MaybeControlPlane() != labelled {
+				t.Errorf("%s: %s is held to the gates of the control plane: %t, want %t as its label says", sentence, targets[i].ID, !labelled, labelled)
 			}
 		}
 	}
-	wants("no node is known to be one of it", none, true, true, true)
-	wants("a node is", find, true, true, false)
-	wants("that node is gone", none, true, true, false)
+	wants("no node is known to be one of it", none, true, true, true, false)
+	wants("a node is", find, true, true, false, false)
+	wants("that node is gone", none, true, true, false, false)
+}
+
+// TestI14NodeOfAnotherNamespaceHidesNoProblem: a machine that can't be read keeps its own problem, and a machine that is being
+// deleted gets none, since it leaves.
+func TestI14NodeOfAnotherNamespaceHidesNoProblem(t *testing.T) {
+	unreadable := aMachine("a", refer("theirs"))
+	unreadable.Unreadable = "status.phase is 7"
+	s := newStore()
+	s.putMachine(unreadable)
+	s.putMachine(aMachine("b", refer("theirs"), deleting))
+	find := these(map[string]node.Facts{"theirs": {Node: core.Node{State: core.NodePresent, Name: "theirs", UID: "uid"}, MachineNamespace: "other"}})
+	_, targets := s.snapshot(find)
+	if targets[0].Problem != "status.phase is 7" || targets[1].Problem != "" {
+		t.Errorf("the problems are %q and %q", targets[0].Problem, targets[1].Problem)
+	}
+	if id := s.machineOf(core.ID{Kind: "Node", Name: "theirs", UID: "uid"}, find); id != (core.ID{}) {
+		t.Errorf("the node has the machine %s", id)
+	}
+	s.putCheck(check(t, "check", "1", workers, nil))
+	if s.actsOn(map[string]string{"theirs": "uid", "": ""}, find) {
+		t.Error("a health check acts on the node by a machine of another namespace")
+	}
+}
+
+// TestMachinesThatAreNotJudgedActOnNothing: neither machines that share a node nor a machine without a node make a health check
+// act on a node.
+func TestMachinesThatAreNotJudgedActOnNothing(t *testing.T) {
+	s := newStore()
+	s.putMachine(aMachine("a", refer("shared")))
+	s.putMachine(aMachine("b", refer("shared")))
+	s.putMachine(aMachine("c", withoutNode))
+	s.putCheck(check(t, "check", "1", workers, nil))
+	find := these(map[string]node.Facts{"shared": {Node: core.Node{State: core.NodePresent, Name: "shared", UID: "uid"}}})
+	if s.actsOn(map[string]string{"shared": "uid"}, find) || s.actsOn(map[string]string{"another": ""}, find) {
+		t.Error("it acts on a node of no machine that is judged")
+	}
 }

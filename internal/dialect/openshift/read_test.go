@@ -78,6 +78,10 @@ func TestUnmetRequirements(t *testing.T) {
 		"no such machine":      {core.ID{Namespace: "ns", Name: "none"}, nil, false},
 		"in another namespace": {core.ID{Namespace: "other", Name: "in"}, nil, false},
 	}
+	r.PutMachine(aMachine("in", inNamespace("other")))
+	if got, possible := r.Unmet(core.ID{Namespace: "ns", Name: "none"}, core.ID{Namespace: "ns", Name: "in"}); possible {
+		t.Errorf("no such health check: %v", got)
+	}
 	for sentence, tc := range cases {
 		if got, possible := r.Unmet(check, tc.machine); !slices.Equal(got, tc.want) || possible != tc.possible {
 			t.Errorf("%s: %v %t, want %v %t", sentence, got, possible, tc.want, tc.possible)
@@ -99,8 +103,14 @@ func TestOpeningFromStatus(t *testing.T) {
 	}{
 		"no condition":              {nil, core.CooldownState{}},
 		"stopped for other reasons": {status(v1beta1.TooManyUnhealthyReason, time.Second), core.CooldownState{}},
-		"opened just now":           {status(v1beta1.StormCooldownReason, 10*time.Second), core.CooldownState{First: readAt.Add(-10 * time.Second), Last: readAt.Add(-10 * time.Second)}},
-		"prolonged by recoveries":   {status(v1beta1.StormCooldownReason, time.Minute), core.CooldownState{First: readAt.Add(-time.Minute), Last: readAt}},
+		"condition of others": {[]v1beta1.Condition{{
+			Type: "Other", Status: "False", Reason: v1beta1.StormCooldownReason, LastTransitionTime: metav1.NewTime(readAt.Add(-time.Second)),
+		}}, core.CooldownState{}},
+		"allowed again": {[]v1beta1.Condition{{
+			Type: v1beta1.RemediationAllowedCondition, Status: "True", Reason: v1beta1.StormCooldownReason, LastTransitionTime: metav1.NewTime(readAt.Add(-time.Second)),
+		}}, core.CooldownState{}},
+		"opened just now":         {status(v1beta1.StormCooldownReason, 10*time.Second), core.CooldownState{First: readAt.Add(-10 * time.Second), Last: readAt.Add(-10 * time.Second)}},
+		"prolonged by recoveries": {status(v1beta1.StormCooldownReason, time.Minute), core.CooldownState{First: readAt.Add(-time.Minute), Last: readAt}},
 	}
 	for sentence, tc := range cases {
 		if got := openingOf(tc.conditions, 30*time.Second, readAt); got != tc.want {
@@ -109,8 +119,41 @@ func TestOpeningFromStatus(t *testing.T) {
 	}
 }
 
+// TestReadingReportsChanges: a reader of a watch looks again after an object that can change a decision.
+func TestReadingReportsChanges(t *testing.T) {
+	r := NewReading()
+	u := check(t, "check", "1", `{selector: {matchLabels: {role: worker}}}`, nil)
+	u.Object["status"] = map[string]any{"conditions": []any{map[string]any{
+		"type": "RemediationAllowed", "status": "False", "reason": "StormCooldown", "lastTransitionTime": "2026-08-01T11:59:59Z",
+	}}}
+	n := &slim.Node{Meta: slim.Meta{Name: "m-node", UID: "n"}}
+	set := aMachineSet("workers-uid", 1, map[string]any{"spec": map[string]any{}})
+	for name, put := range map[string]func() bool{
+		"a health check": func() bool { return r.PutCheck(u) },
+		"a machine":      func() bool { return r.PutMachine(aMachine("m")) },
+		"a machine set":  func() bool { return r.PutMachineSet(set) },
+		"a node":         func() bool { return r.PutNode(n) },
+	} {
+		if first, again := put(), put(); !first || again {
+			t.Errorf("%s changes a decision: %t, and once more: %t", name, first, again)
+		}
+	}
+	o := r.Observe(readAt)
+	if o.Targets[0].OwnerTemplate == "" || o.Policies[0].Cooldown == (core.CooldownState{}) {
+		t.Errorf("the template is %q, and the cooldown %v", o.Targets[0].OwnerTemplate, o.Policies[0].Cooldown)
+	}
+	r.DropMachineSet("machines/workers")
+	if o := r.Observe(readAt); o.Targets[0].OwnerTemplate != "" {
+		t.Errorf("without the machine set the template is %q", o.Targets[0].OwnerTemplate)
+	}
+}
+
 // TestReviewIsForItsOwnKind: other kinds get no remarks. internal/cli tests the remarks.
 func TestReviewIsForItsOwnKind(t *testing.T) {
+	machines := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "machine.openshift.io/v1beta1", "kind": "Machine"}}
+	if remarks, mine := Review(machines); mine || len(remarks) > 0 {
+		t.Errorf("a machine is reviewed: %v", remarks)
+	}
 	for apiVersion, want := range map[string]bool{"machine.openshift.io/v1beta1": true, "machine.openshift.io/v1": true, "cluster.x-k8s.io/v1beta2": false, "": false} {
 		u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": apiVersion, "kind": healthCheckKind}}
 		remarks, mine := Review(u)

@@ -95,6 +95,10 @@ func TestRemediationAllowed(t *testing.T) {
 			reason: "as it is written, and as it counts", report: report(5, nil, maxUnhealthy(core.Count(-3))),
 			want: v1beta1.Condition{Status: "False", Reason: "TooManyUnhealthy", Severity: "Warning", Message: stopped + "(total: 10, unhealthy: 5, maxUnhealthy: -3, which counts as 0)"},
 		},
+		"too many for none": {
+			reason: "0 is as it is written", report: report(5, nil, maxUnhealthy(core.Count(0))),
+			want: v1beta1.Condition{Status: "False", Reason: "TooManyUnhealthy", Severity: "Warning", Message: stopped + "(total: 10, unhealthy: 5, maxUnhealthy: 0)"},
+		},
 		"too many, with a machine that is gone": {
 			reason: "what counts and is no machine any more is named", report: report(5, func(t *core.Tally) { t.AwaitingReplacement, t.Waits = 1, "machine m is gone" }),
 			want: v1beta1.Condition{
@@ -179,9 +183,9 @@ func TestTransitionTime(t *testing.T) {
 				tc.old.Type = "RemediationAllowed"
 			}
 			tc.old.LastTransitionTime = before
-			now := noon.Add(999 * time.Millisecond)
+			now := noon.Add(1999 * time.Millisecond)
 			got, _ := statusOf(v1beta1.MachineHealthCheckStatus{Conditions: []v1beta1.Condition{tc.old}}, report(10, nil), now)
-			want := noon // whole seconds, as the API server stores them
+			want := noon.Add(time.Second) // whole seconds, as the API server stores them
 			if tc.kept {
 				want = before.Time
 			}
@@ -191,6 +195,25 @@ func TestTransitionTime(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestConditionWithoutATime: a condition that another program wrote without a transition time gets one.
+func TestConditionWithoutATime(t *testing.T) {
+	old := []v1beta1.Condition{{Type: "RemediationAllowed", Status: "True"}}
+	got, changed := statusOf(v1beta1.MachineHealthCheckStatus{Conditions: old}, report(10, nil), noon)
+	if at := got.Conditions[0].LastTransitionTime; !changed || !at.Time.Equal(noon) {
+		t.Errorf("the transition time is %s", at)
+	}
+}
+
+// TestBriefIsACopy: the longer status is not cut with the brief one, and conditions of others stay.
+func TestBriefIsACopy(t *testing.T) {
+	long := strings.Repeat("it is long ", 1000)
+	status := v1beta1.MachineHealthCheckStatus{Conditions: []v1beta1.Condition{{Type: "RemediationAllowed", Message: long}, {Type: "Other", Message: long}}}
+	cut := brief(status)
+	if status.Conditions[0].Message != long || len(cut.Conditions[0].Message) >= len(long) || cut.Conditions[1].Message != long {
+		t.Errorf("of %d bytes remain %d, of the copy %d and %d", len(long), len(status.Conditions[0].Message), len(cut.Conditions[0].Message), len(cut.Conditions[1].Message))
 	}
 }
 

@@ -256,6 +256,27 @@ func TestNodesAreJoined(t *testing.T) {
 	}
 }
 
+// TestControlPlaneIsThatOfTheMachineItself: a machine stays of the control plane when its node is no longer, and a namesake of
+// the machine does not inherit that.
+func TestControlPlaneIsThatOfTheMachineItself(t *testing.T) {
+	with := func(facts core.NodeFacts) func(string) (node.Facts, bool) {
+		return these(map[string]node.Facts{"cp-node": {Node: core.Node{State: core.NodePresent, Name: "cp-node", NodeFacts: facts}}})
+	}
+	s := newStore()
+	wants := func(sentence string, find func(string) (node.Facts, bool), want bool) {
+		t.Helper()
+		if _, targets := s.snapshot(find); targets[0].ControlPlane != want {
+			t.Errorf("%s: it is of the control plane: %t, want %t", sentence, targets[0].ControlPlane, want)
+		}
+	}
+	s.putMachine(aMachine("cp"))
+	wants("its node is", with(leading), true)
+	wants("its node is relabelled", with(core.NodeFacts{}), true)
+	wants("and once more", with(core.NodeFacts{}), true)
+	s.putMachine(aMachine("cp", func(m *apiMachine) { m.UID = "another" }))
+	wants("a namesake has a node that is not", with(core.NodeFacts{}), false)
+}
+
 // TestMarksOfANodeAreItsMachines: an exclusion or upgrade of a node is one of its machine.
 func TestMarksOfANodeAreItsMachines(t *testing.T) {
 	f := newStore()

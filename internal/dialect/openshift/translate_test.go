@@ -519,6 +519,7 @@ func TestStatusOfOthersIsNoMistakeOfTheSpec(t *testing.T) {
 	for _, status := range []string{
 		`many`, `[1]`, `{conditions: 7}`, `{conditions: [{type: RemediationAllowed, status: "True", lastTransitionTime: yesterday}]}`,
 		`{conditions: [{type: 5}]}`, `{expectedMachines: many, currentHealthy: 1, conditions: []}`, `{remediationsAllowed: 1e308}`,
+		`{expectedMachines: 0, currentHealthy: 0, remediationsAllowed: many, conditions: [{type: RemediationAllowed, status: "True", lastTransitionTime: "2026-08-03T12:00:00Z"}]}`,
 	} {
 		h := readHealthCheck(manifest(t, "apiVersion: machine.openshift.io/v1beta1\nkind: MachineHealthCheck\nstatus: "+status))
 		if h.policy.Problem != "" || !h.policy.WasStopped {
@@ -557,6 +558,41 @@ func TestHeldIsReadFromStatus(t *testing.T) {
 				t.Errorf("held is %t, want %t", got, tc.want)
 			}
 		})
+	}
+}
+
+// TestUnparsableCriteria: where the selector or a criterion can't be read, a machine that seems healthy may not be. Other fields
+// say nothing about that.
+func TestUnparsableCriteria(t *testing.T) {
+	for spec, want := range map[string]bool{
+		`{selector: {matchExpressions: [{key: role, operator: Near}]}}`:                            true,
+		`{unhealthyConditions: [{type: Ready, status: "False", timeout: soon}]}`:                   true,
+		`{unhealthyConditions: [{status: "False", timeout: 5m}]}`:                                  true,
+		`{nodeStartupTimeout: soon}`:                                                               false,
+		`{maxUnhealthy: many}`:                                                                     false,
+		`{unhealthyConditions: [{type: Ready, status: "False", timeout: 5m}], maxUnhealthy: many}`: false,
+	} {
+		p := readHealthCheck(check(t, "check", "1", spec, nil)).policy
+		if p.Unparsable != want || p.Problem == "" {
+			t.Errorf("%s: it is unparsable: %t, want %t; the problem is %q", spec, p.Unparsable, want, p.Problem)
+		}
+		for _, c := range p.Criteria.Conditions {
+			if c.Type == "" || c.Status == "" {
+				t.Errorf("%s: half a condition is a criterion: %+v", spec, c)
+			}
+		}
+	}
+}
+
+// TestReclaims: only the condition of the termination handler, and only while it is True, says that the cloud takes back the
+// instance.
+func TestReclaims(t *testing.T) {
+	for c, want := range map[v1beta1.UnhealthyCondition]bool{
+		{Type: "Terminating", Status: "True"}: true, {Type: "Terminating", Status: "False"}: false, {Type: "Ready", Status: "True"}: false,
+	} {
+		if got := reclaims(c); got != want {
+			t.Errorf("%+v reclaims: %t, want %t", c, got, want)
+		}
 	}
 }
 
