@@ -20,10 +20,10 @@ func (d *planner) escalate(p *proposal) {
 		// An outside remediator repairs the target.
 	case d.justMarked(p, step):
 		// The mark is written, and the cache may not show it yet.
-	case step.Nature.Effect().NeedsWithdrawal && d.leaves(d.current(p.repair, step)):
+	case d.leaves(d.current(p.repair, step)):
 		// A user or another controller has deleted the request. It is created again once its name
 		// is free.
-	case step.Nature.Effect().NeedsWithdrawal && d.current(p.repair, step) != none:
+	case d.current(p.repair, step) != none:
 		d.waitForRemediator(p, step, d.current(p.repair, step))
 	case d.reasonToDrop(p, step) != "":
 		d.finish(p.repair, Withdrawn, because(d.reasonToDrop(p, step)))
@@ -74,7 +74,7 @@ func (d *planner) giveUpRepair(p *proposal) {
 // and not because of its time limit.
 func (d *planner) failedAlone(repair int) bool {
 	r := &d.cluster.Repairs[repair]
-	return len(r.Tried) > 0 && r.Tried[len(r.Tried)-1].Outcome == Failed && r.Steps[len(r.Steps)-1].Limit == 0
+	return r.Tried[len(r.Tried)-1].Outcome == Failed && r.Steps[len(r.Steps)-1].Limit == 0
 }
 
 // exhausted reports whether a repair without a step left has tried all steps of the policy. A last
@@ -124,7 +124,7 @@ func (d *planner) waitForRemediator(p *proposal, step *Step, request int) {
 		d.giveUp(p, none, Failed, because(RemediatorGaveUp))
 	case q.Succeeded == No && (step.Limit > 0 || !last):
 		d.giveUp(p, request, Failed, because(RemediatorFailed))
-	case q.Succeeded == No && next == len(r.Steps) && q.Own && !q.Leaving:
+	case q.Succeeded == No && next == len(r.Steps) && q.Own:
 		d.giveUp(p, none, Failed, because(RemediatorFailed))
 	case step.Limit > 0 && !d.now.Before(until):
 		d.giveUp(p, request, TimedOut, ending{reason: StepTimedOut, limit: step.Limit})
