@@ -10,14 +10,15 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// TestSecondRepairOfATargetHasNoTurn: a second running repair of a target that is under way does not
-// make room for another target.
-func TestSecondRepairOfATargetHasNoTurn(t *testing.T) {
-	p := policy("p", all(2), needsNoOwner)
-	a, b := machine("a", dead, externallyRemediated), machine("b", dead)
-	first := repair(a, p, started(ago(3*time.Minute)), begunAt(ago(3*time.Minute)))
-	f := clusterOf([]core.Target{a, b}, first, repair(b, p, started(ago(2*time.Minute))), repair(a, p, number(2), started(ago(time.Minute))))
-	d := core.Decide([]core.Policy{p}, f, noon)
+// TestSecondRepairOfANodeHasNoTurn: a second running repair of a node that is under repair does not make
+// room for another target.
+func TestSecondRepairOfANodeHasNoTurn(t *testing.T) {
+	p, q := policy("p", []int{0, 1}, needsNoOwner), policy("q", []int{2}, needsNoOwner)
+	n, b := aNode("n", dead), machine("b", dead)
+	m := machine("m", dead, externallyRemediated, func(t *core.Target) { t.Node.Name = "n" })
+	f := clusterOf([]core.Target{n, b, m}, repair(m, q, started(ago(3*time.Minute)), begunAt(ago(3*time.Minute))),
+		repair(b, p, started(ago(2*time.Minute))), repair(n, p, started(ago(time.Minute))))
+	d := core.Decide([]core.Policy{p, q}, f, noon)
 	if len(d.StepStarts) > 0 || !slices.Equal(refusedBy(d, 1), []core.Gate{core.InFlightLimit}) {
 		t.Errorf("begins %v, refusals %v", d.StepStarts, d.Refusals)
 	}

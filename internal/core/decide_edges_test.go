@@ -14,6 +14,7 @@ import (
 func TestLiveReadsOfUnseenNodes(t *testing.T) {
 	unseen := machine("m", nodeIs(core.NodeUnseen), controlPlane)
 	deletes, asks, none := policy("deletes", []int{0}), policy("asks", []int{0}, asksOwner), policy("none", []int{0}, noSteps)
+	older := policy("older", []int{0}, since(ago(48*time.Hour)))
 	later := noon.Add(5 * time.Second)
 	for name, c := range map[string]struct {
 		target        core.Target
@@ -25,7 +26,7 @@ func TestLiveReadsOfUnseenNodes(t *testing.T) {
 		"two of them":                  {unseen, []core.Policy{deletes, deletes}, []int{0}, []int{0}, noon.Add(10 * time.Second)},
 		"a step that asks the owner":   {unseen, []core.Policy{asks}, []int{0}, nil, noon.Add(10 * time.Second)},
 		"one that deletes comes later": {unseen, []core.Policy{asks, deletes}, []int{0}, []int{0}, noon.Add(10 * time.Second)},
-		"it comes first":               {unseen, []core.Policy{deletes, asks, deletes}, []int{0}, []int{0}, noon.Add(10 * time.Second)},
+		"it comes first":               {unseen, []core.Policy{older, asks, deletes}, []int{0}, []int{0}, noon.Add(10 * time.Second)},
 		"no step":                      {unseen, []core.Policy{none}, []int{0}, []int{0}, noon.Add(10 * time.Second)},
 		"the machine is being deleted": {machine("m", nodeIs(core.NodeUnseen), controlPlane, deleting), []core.Policy{deletes}, nil, nil, time.Time{}},
 		"it was read a moment ago": {machine("m", nodeIs(core.NodeUnseen), controlPlane, func(t *core.Target) { t.NodeReadAgain = later }),
@@ -77,6 +78,7 @@ func TestCooldownOfATally(t *testing.T) {
 	}{
 		"all are healthy":   {machine("m"), policy("p", []int{0}, stopped), time.Time{}},
 		"a recovery before": {machine("m", dead), policy("p", []int{0}, stopped), noon.Add(40 * time.Second)},
+		"a suspect member":  {machine("m", ready("False", noon)), policy("p", []int{0}, stopped), noon.Add(40 * time.Second)},
 		"a fixed cooldown":  {machine("m", dead), policy("p", []int{0}, stopped, fixed), noon.Add(10 * time.Second)},
 	} {
 		d := core.Decide([]core.Policy{c.policy}, clusterOf([]core.Target{c.target}), noon)

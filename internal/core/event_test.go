@@ -51,3 +51,16 @@ func TestEventKindNames(t *testing.T) {
 		}
 	}
 }
+
+// TestRelateRepairsOfOne: an event about one of several targets, and none about a policy, gets a repair.
+func TestRelateRepairsOfOne(t *testing.T) {
+	n := aNode("n", dead)
+	r := repair(n, check("p", nil, classic))
+	nameless := r
+	nameless.Target.UID = ""
+	events := []core.Event{{Targets: []core.ID{n.ID}}, {}}
+	core.RelateRepairs(events, []core.Repair{nameless, r})
+	if want := (core.RepairKey{Namespace: r.Namespace, Name: r.Name}); events[0].Repair != want || events[1].Repair != (core.RepairKey{}) {
+		t.Errorf("the repairs are %v and %v", events[0].Repair, events[1].Repair)
+	}
+}

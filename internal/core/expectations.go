@@ -216,7 +216,7 @@ func (m *Expectations) overlayRequestsSeen(f *Cluster) {
 	for i := range f.Repairs {
 		r := &f.Repairs[i]
 		e := m.repairs[r.key()]
-		if e == nil || !r.Running() {
+		if !r.Running() {
 			continue
 		}
 		e.requestSeen = e.requestSeen || slices.ContainsFunc(about[r.Target.Name], func(q *Request) bool {

@@ -41,8 +41,10 @@ func TestExpectationsExpire(t *testing.T) {
 	var finished core.Expectations
 	finished.ExpectRepair(done, noon)
 	expires(t, "a finished repair", &finished, time.Time{})
-	if f := laid(&finished, noon, []core.Target{n}); len(f.Repairs) != 1 || !f.ExpectedUntil.IsZero() {
-		t.Errorf("a finished repair is %v, until %s", f.Repairs, f.ExpectedUntil)
+	for _, now := range []time.Time{noon, noon.Add(time.Hour)} {
+		if f := laid(&finished, now, []core.Target{n}); len(f.Repairs) != 1 || !f.ExpectedUntil.IsZero() {
+			t.Errorf("at %s a finished repair is %v, until %s", now, f.Repairs, f.ExpectedUntil)
+		}
 	}
 
 	var seen core.Expectations

@@ -30,7 +30,7 @@ type repairExpectation struct {
 // markLost ends a running repair that the cache has shown and shows no more. It succeeded if it
 // made a request and its target had recovered.
 func (e *repairExpectation) markLost(now time.Time) {
-	if !e.seen || !e.repair.Running() {
+	if !e.repair.Running() {
 		return
 	}
 	e.lost, e.repair.Ended, e.repair.Outcome = true, now, Withdrawn

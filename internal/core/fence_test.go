@@ -189,3 +189,38 @@ func TestNeedsFencing(t *testing.T) {
 		})
 	}
 }
+
+// TestFencedRepairs: the running repairs are those of the API server, and the ended ones of the cache.
+func TestFencedRepairs(t *testing.T) {
+	a, p := machine("a"), policy("p", []int{0})
+	done, cached, live := repair(a, p, ended(noon)), repair(a, p, number(2)), repair(a, p, number(3))
+	_, f := core.Fenced([]core.Policy{p}, clusterOf([]core.Target{a}, done, cached), []core.Repair{live})
+	if diff := cmp.Diff([]core.Repair{live, done}, f.Repairs); diff != "" {
+		t.Errorf("the repairs (-want +got):\n%s", diff)
+	}
+}
+
+// TestFencedTargets: the target of another leader's repair is added once, whatever repairs it had before.
+func TestFencedTargets(t *testing.T) {
+	p := check("p", nil, classic)
+	gone := aNode("gone")
+	f := clusterOf(nil, repair(gone, p, ended(ago(time.Hour))))
+	f.UnlistedTemplates = []core.Reference{{APIVersion: rebooting.APIVersion, Kind: rebooting.Kind}}
+	_, fenced := core.Fenced([]core.Policy{p}, f, []core.Repair{repair(gone, p, number(2)), repair(gone, p, number(3))})
+	if len(fenced.Targets) != 1 || fenced.Targets[0].ID != gone.ID {
+		t.Errorf("the targets are %v", fenced.Targets)
+	}
+}
+
+// TestFencingOfItsOwnGroup: a target with a node of its own needs no fencing beside a group of two.
+func TestFencingOfItsOwnGroup(t *testing.T) {
+	p := policy("p", all(3), unlimited)
+	m := machine("m", func(t *core.Target) { t.Node.Name = "n" })
+	f := clusterOf([]core.Target{m, aNode("n"), machine("alone")})
+	d := core.Decide([]core.Policy{p}, f, noon)
+	for target, want := range []bool{true, true, false} {
+		if got := core.NeedsFencing([]core.Policy{p}, &f, d, []int{target}); got != want {
+			t.Errorf("target %d needs fencing: %t", target, got)
+		}
+	}
+}

@@ -62,7 +62,7 @@ func TestSiblings(t *testing.T) {
 		"a machine that can't be read": {[]core.Target{aNode("n"), unread}, ""},
 		"machines without a node":      {[]core.Target{machine("a", awaited(noon)), aNode("", func(t *core.Target) { t.Node.Name = "" })}, ""},
 	} {
-		if got := core.SiblingOf(&core.Cluster{Targets: c.targets}, 0); got.Name != c.want {
+		if got := core.SiblingOf(&core.Cluster{Targets: c.targets}, 0); got.Name != c.want || (c.want == "") != (got == core.ID{}) {
 			t.Errorf("%s: the sibling is %v, want %q", name, got, c.want)
 		}
 	}

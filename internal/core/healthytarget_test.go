@@ -1,8 +1,11 @@
 package core_test
 
 import (
+	"slices"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/fettle-io/fettle/internal/core"
 )
@@ -113,6 +116,58 @@ func TestRemovedHealthyTargetIsNoFailure(t *testing.T) {
 		}
 		if given != c.want {
 			t.Errorf("%s: given up %t, want %t; refusals %v", name, given, c.want, d.Refusals)
+		}
+	}
+}
+
+// TestYoungestHealthyTargets: of each owner with repairs the youngest healthy target is named, whatever
+// their order. It counts after its removal too.
+func TestYoungestHealthyTargets(t *testing.T) {
+	others := core.ID{Kind: "MachineSet", Name: "others", UID: "others-uid"}
+	young, old := machine("young", created(ago(time.Minute))), machine("old", created(ago(time.Hour)))
+	last := past("gone", ago(2*time.Hour))
+	for name, targets := range map[string][]core.Target{
+		"the older first":   {old, young, machine("m", ownedBy(others))},
+		"the younger first": {young, old, machine("m", ownedBy(others))},
+	} {
+		f := clusterOf(targets, last)
+		d := core.Decide([]core.Policy{policy("p", all(3))}, f, noon)
+		want := map[core.ID]core.HealthyTarget{pool: {Target: young.ID, Created: young.Created}}
+		if diff := cmp.Diff(want, d.YoungestHealthy); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+	for name, order := range map[string][]core.Target{"the older goes first": {old, young}, "the younger goes first": {young, old}} {
+		var e core.Expectations
+		for _, m := range order {
+			f := clusterOf([]core.Target{m}, last)
+			e.Overlay(&f, noon)
+			d := core.Decide([]core.Policy{policy("p", []int{0})}, f, noon)
+			e.KeepHealthy(&f, &d)
+		}
+		f := clusterOf(nil, last)
+		if e.Overlay(&f, noon); !f.HealthyCreated[pool].Equal(young.Created) {
+			t.Errorf("%s: the youngest was created at %s", name, f.HealthyCreated[pool])
+		}
+	}
+}
+
+// TestDryRunDoesNotResumeAPool: a target that a dry run finds unhealthy after hours is no sign that its
+// pool can create such targets.
+func TestDryRunDoesNotResumeAPool(t *testing.T) {
+	heir := machine("heir", created(ago(time.Minute)), failed(ago(time.Minute)))
+	ran := machine("ran", created(ago(9*time.Minute)), condition("DiskPressure", "True", ago(time.Minute)))
+	ran.Node.Conditions[1].Since = ran.Created.Add(2 * time.Hour)
+	strict := criteria(core.ConditionCriterion{Type: "DiskPressure", Status: "True"})
+	now := noon.Add(3 * time.Hour)
+	for name, c := range map[string]struct {
+		change func(*core.Policy)
+		given  bool
+	}{"a dry run": {dryRun, true}, "an acting policy": {func(*core.Policy) {}, false}} {
+		policies := []core.Policy{policy("p", []int{0}, threeTries), policy("q", []int{1}, strict, c.change)}
+		d := core.Decide(policies, refreshed(clusterOf([]core.Target{heir, ran}, past("old", ago(10*time.Minute), retry(2))), now), now)
+		if got := slices.Contains(refusedBy(d, 0), core.PoolGivenUp); got != c.given {
+			t.Errorf("%s: the pool is given up: %t; refusals %v", name, got, d.Refusals)
 		}
 	}
 }

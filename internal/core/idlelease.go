@@ -63,7 +63,7 @@ func (d *planner) holders() map[string]bool {
 		}
 	}
 	for i := range d.cluster.Repairs {
-		if r := &d.cluster.Repairs[i]; r.Holder != "" && r.Holder == HolderOf(r.Policy) {
+		if r := &d.cluster.Repairs[i]; r.Holder == HolderOf(r.Policy) {
 			holders[r.Holder] = true
 		}
 	}
