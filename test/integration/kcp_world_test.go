@@ -206,7 +206,7 @@ func (q *quickstart) launch(answer string) {
 		fmt.Sprintf("spec: {template: {spec: {launch: %q}}}", answer))
 }
 
-// breaks breaks the machine's host, with its node and its etcd member.
+// breaks takes the machine's host down, with its node and its etcd member.
 func (q *quickstart) breaks(machine string) {
 	q.t.Helper()
 	q.patch(object("sandbox.fettle.io/v1alpha1", "SandboxMachine", q.namespace, machine), "spec: {fault: Unresponsive}")
