@@ -74,7 +74,7 @@ type remedyCall struct {
 	resource    schema.GroupVersionResource
 	subresource string
 	// namespace is the namespace of the objects. contentType is the type of the body, unless that is an object as JSON.
-	// body returns the body for a target. Its argument is the target if that is an object of the same resource.
+	// body returns the body for a target. now is the present object of the call, if it has the target's name already.
 	namespace, contentType string
 	body                   func(target string, now *unstructured.Unstructured) ([]byte, error)
 	// reversed is set if a call of the same name reverses it.
