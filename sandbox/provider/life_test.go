@@ -36,7 +36,7 @@ func TestAdvance(t *testing.T) {
 			providerID:  "sandbox:///z/m",
 		},
 		"when it terminates": {
-			reason:      "what was provisioned stays so, as the contract wants, and the failure is told apart",
+			reason:      "a provisioned machine stays provisioned by the contract, and the failure is separate",
 			spec:        providerv1.SandboxMachineSpec{Zone: "z", Fault: cloudv1.FaultTerminated},
 			before:      running(start),
 			provisioned: true,

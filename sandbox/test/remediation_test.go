@@ -151,7 +151,7 @@ func ignored(t *testing.T, c client.Client) {
 	// A newer object shows that the remediator has been here.
 	other := reboot("nobody-later", remediationv1.RemediationSpec{})
 	create(t, c, other)
-	eventually(t, "the later one is told", func() string { return says(c, other, metav1.ConditionFalse, metav1.ConditionFalse) })
+	eventually(t, "the later one has conditions", func() string { return says(c, other, metav1.ConditionFalse, metav1.ConditionFalse) })
 	get(t, c, object)
 	if len(object.Status.Conditions) != 0 || len(object.Finalizers) != 0 {
 		t.Errorf("it was touched: %+v", object)

@@ -99,7 +99,7 @@ func throttled(whole *machineFixture) {
 		s.wantAttempts(http.StatusTooManyRequests, 0)
 		hits := faults[name].Hits()
 		if len(hits) != times {
-			s.t.Errorf("%s was asked for %d times, and could be %d times", name, len(hits), times)
+			s.t.Errorf("%s was requested %d times, and could be %d times", name, len(hits), times)
 		}
 	}
 	// Only for a single call can the proxy know which request is a retry of which.
@@ -110,7 +110,7 @@ func throttled(whole *machineFixture) {
 func wantPatience(t *testing.T, hits []time.Time, times int) {
 	t.Helper()
 	if len(hits) != times {
-		t.Errorf("it was asked for %d times, and could be %d times", len(hits), times)
+		t.Errorf("it was requested %d times, and could be %d times", len(hits), times)
 	}
 	for i := range len(hits) - 1 {
 		if pause := hits[i+1].Sub(hits[i]); pause < 900*time.Millisecond {

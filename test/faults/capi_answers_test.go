@@ -28,7 +28,7 @@ func marksRefused(status int) func(*clusterFixture) {
 		}
 		h.wantFew("marks", fault.Hits())
 		if made, standing := h.marked(); made != 2 || standing != 2 {
-			h.t.Errorf("%d marks are made and %d stand while all calls are refused", made, standing)
+			h.t.Errorf("%d marks are made and %d are left while all calls are refused", made, standing)
 		}
 		fault.End()
 		h.wantMarked(5)

@@ -48,7 +48,7 @@ func workloadServerAway(other *clusterFixture) {
 	h.recover(append(marked[:1:1], suspect[:2]...))
 	h.Never(t, "nothing is marked or withdrawn while nothing is known", max(0, time.Until(over))+quiet, func(context.Context) error {
 		if made, standing := h.marked(); made != len(marked) || standing != len(marked) {
-			return fmt.Errorf("%d were made, and %d stand", made, standing)
+			return fmt.Errorf("%d were made, and %d are left", made, standing)
 		}
 		return nil
 	})

@@ -143,7 +143,7 @@ func (s *machineOwner) sawMark(seen *clusterMachineSeen, m *clusterv1.Machine) {
 		before.to = revision(m)
 		s.tell("machine %s asks no more", m.Name)
 		if before.reason == leaving {
-			s.wrong = append(s.wrong, fmt.Errorf("what machine %s asks was taken back, and its owner had begun", m.Name))
+			s.wrong = append(s.wrong, fmt.Errorf("the mark of machine %s was withdrawn, and its owner had begun", m.Name))
 		}
 	case asks != nil && before == nil:
 		seen.marks = append(seen.marks, &markSeen{span: span{from: revision(m)}, seen: time.Now(), reason: asks.Reason})
@@ -282,7 +282,7 @@ func (s *machineOwner) wantStanding(exactly int) {
 	s.fixture.t.Helper()
 	s.fixture.Eventually(s.fixture.t, fmt.Sprintf("%d marks stand in %s", exactly, s.fixture.name), func(context.Context) error {
 		if made, standing := s.marked(); standing != exactly {
-			return fmt.Errorf("%d were made, and %d stand:\n%s", made, standing, s.lastWords())
+			return fmt.Errorf("%d were made, and %d are left:\n%s", made, standing, s.lastWords())
 		}
 		return nil
 	})
@@ -294,7 +294,7 @@ func (s *machineOwner) keepsMarked() {
 	made, standing := s.marked()
 	s.fixture.Never(s.fixture.t, "no other mark in "+s.fixture.name, quiet, func(context.Context) error {
 		if nowMade, nowStanding := s.marked(); nowMade != made || nowStanding != standing {
-			return fmt.Errorf("%d were made and %d stand, want %d and %d", nowMade, nowStanding, made, standing)
+			return fmt.Errorf("%d were made and %d are left, want %d and %d", nowMade, nowStanding, made, standing)
 		}
 		return nil
 	})

@@ -132,7 +132,7 @@ func leaderLosesItsLease(s *machineFixture) {
 	s.verify(10)
 	s.tellsTheTruth()
 	if n := len(renewals.Hits()); n == 0 || n > 100 {
-		s.t.Errorf("the lease was asked for %d times while that failed", n)
+		s.t.Errorf("the lease was requested %d times while that failed", n)
 	}
 }
 

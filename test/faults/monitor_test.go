@@ -323,7 +323,7 @@ func (m *monitor) sawObject(u *unstructured.Unstructured, gone bool) {
 	}
 	if o.leaving == 0 && (gone || u.GetDeletionTimestamp() != nil) {
 		o.leaving, o.leavingSeen, o.taken = revision(u), time.Now(), m.taking
-		m.tell("%s of %s is taken back", o.kind, o.node)
+		m.tell("%s of %s is deleted by Fettle", o.kind, o.node)
 	}
 	if gone {
 		o.to = revision(u)

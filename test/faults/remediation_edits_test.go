@@ -185,7 +185,7 @@ func objectsDeleted(p *pool) {
 // seen.
 func (p *pool) wantTold(nodes int) {
 	p.t.Helper()
-	p.Eventually(p.t, "the health check tells of what stands", func(ctx context.Context) error {
+	p.Eventually(p.t, "the health check lists the objects", func(ctx context.Context) error {
 		var nhc medik8s.NodeHealthCheck
 		if err := p.Get(ctx, keyOf(p.check()), &nhc); err != nil {
 			return err
@@ -226,6 +226,6 @@ func nodesRegisteredAgain(p *pool) {
 	p.letWork()
 	p.wantMended(5)
 	if made, _ := p.asked("reboot"); made != 11 {
-		p.t.Errorf("%d nodes were asked for, want ten and the namesake that is ill", made)
+		p.t.Errorf("%d objects were made, want ten and another for the unhealthy namesake", made)
 	}
 }

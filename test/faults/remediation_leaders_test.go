@@ -175,7 +175,7 @@ spec:
 	kill(p, leads, holder, moment{another: func(p *pool) { p.wantAsked("reboot", 8) }})
 	p.wantMended(4)
 	if made, _ := p.asked("reboot"); made != len(ill) {
-		p.t.Errorf("%d machines were asked for, want %d", made, len(ill))
+		p.t.Errorf("%d machines have remediation objects, want %d", made, len(ill))
 	}
 }
 

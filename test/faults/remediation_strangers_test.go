@@ -48,7 +48,7 @@ func strangersOfTheControlPlane(p *pool) {
 	sees.Kill(p.t)
 	p.Never(p.t, "another member is remediated", quiet, func(context.Context) error {
 		if made, _ := p.asked("reboot"); made != 1 {
-			return fmt.Errorf("%d nodes were asked for", made)
+			return fmt.Errorf("%d nodes have remediation objects", made)
 		}
 		return nil
 	})

@@ -59,7 +59,7 @@ func (m *monitor) wantAsked(template string, atLeast int) {
 
 func (m *monitor) wantLeaving(template string, atLeast int) {
 	m.pool.t.Helper()
-	m.pool.Eventually(m.pool.t, fmt.Sprintf("%d objects of %s are taken back", atLeast, template), func(context.Context) error {
+	m.pool.Eventually(m.pool.t, fmt.Sprintf("%d objects of %s are deleted", atLeast, template), func(context.Context) error {
 		if _, leaving := m.asked(template); leaving < atLeast {
 			return fmt.Errorf("%d were\n%s", leaving, m.lastWords())
 		}
@@ -72,7 +72,7 @@ func (m *monitor) keepsAsked(template string, made, leaving int) {
 	m.pool.t.Helper()
 	m.pool.Never(m.pool.t, "no other request", quiet, func(context.Context) error {
 		if haveMade, haveLeaving := m.asked(template); haveMade != made || haveLeaving != leaving {
-			return fmt.Errorf("%d objects of %s were made and %d taken back, want %d and %d", haveMade, template, haveLeaving, made, leaving)
+			return fmt.Errorf("%d objects of %s were made and %d deleted, want %d and %d", haveMade, template, haveLeaving, made, leaving)
 		}
 		return nil
 	})
@@ -276,7 +276,7 @@ func (m *monitor) withdrawals() []error {
 		asked := m.check.from == 0 || m.check.has(o.leaving)
 		may := slices.ContainsFunc(n.during(o.leavingSeen, o.leaving), func(s nodeState) bool { return s.well || s.gone || !s.selected })
 		if asked && !may {
-			problems = append(problems, fmt.Errorf("%s %s was taken back while its node was not well", o.kind, o.name))
+			problems = append(problems, fmt.Errorf("%s %s was deleted while its node was not healthy", o.kind, o.name))
 		}
 	}
 	return problems

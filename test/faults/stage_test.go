@@ -119,6 +119,6 @@ func (s *stage) wantFew(what string, hits []time.Time) {
 	within := time.Since(hits[0])
 	s.t.Logf("%s: %d refused within %s", what, len(hits), within.Round(time.Second))
 	if most := 30 + 4*int(within.Seconds()); len(hits) > most {
-		s.t.Errorf("%s was asked for %d times within %s, want at most %d", what, len(hits), within, most)
+		s.t.Errorf("%s was requested %d times within %s, want at most %d", what, len(hits), within, most)
 	}
 }

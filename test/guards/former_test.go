@@ -60,7 +60,7 @@ func formerHolder(t *testing.T, c *cluster.Cluster) {
 	for _, n := range []core.Target{theirs, taken} {
 		release(t, guard, n, us)
 		if l := leaseOf(t, c, n.ID.Name); l == nil || *l.Spec.HolderIdentity != former {
-			t.Errorf("the lease of %s was given back", n.ID.Name)
+			t.Errorf("the lease of %s was released", n.ID.Name)
 		}
 	}
 	hold(t, guard, theirs, us, false)
@@ -71,7 +71,7 @@ func formerHolder(t *testing.T, c *cluster.Cluster) {
 	}
 	release(t, guard, ours, us)
 	if l := leaseOf(t, c, "of-fettle"); l != nil {
-		t.Errorf("it is not given back: %v", l)
+		t.Errorf("it is not released: %v", l)
 	}
 	clock.pass(11 * time.Minute)
 	hold(t, guard, theirs, us, true)

@@ -338,7 +338,7 @@ func inBetween(t *testing.T, c *cluster.Cluster) {
 	hold(t, guard, n, us, true)
 	release(t, meddled(sync.OnceFunc(func() { release(t, guard, n, us); hold(t, guard, n, them, true) })), n, us)
 	if l := leaseOf(t, c, "between"); l == nil || *l.Spec.HolderIdentity != them {
-		t.Errorf("the lease of another was given back: %v", l)
+		t.Errorf("the lease of another holder was released: %v", l)
 	}
 	busy := meddled(func() { clock.pass(time.Second); hold(t, guard, n, them, true) })
 	if err := busy.Release(cluster.Context(t), "between", them); err == nil || !strings.Contains(err.Error(), "changed between") {

@@ -173,7 +173,7 @@ func (w *identityWorld) keeps(names ...string) {
 	for _, r := range w.Requests(w.t) {
 		for _, name := range names {
 			if r.Verb == "delete" && r.Resource == "machines" && r.Namespace == w.namespace && r.Name == name {
-				w.t.Errorf("Fettle has asked for the deletion of machine %s", name)
+				w.t.Errorf("Fettle has requested the deletion of machine %s", name)
 			}
 		}
 	}

@@ -301,7 +301,7 @@ func (w *requestsWorld) canaryFails(request *unstructured.Unstructured) {
 func (w *requestsWorld) canaryRecovers(request *unstructured.Unstructured) {
 	w.t.Helper()
 	w.ready("canary", "True")
-	w.Eventually(w.t, "what was asked for the canary is withdrawn", func(ctx context.Context) error {
+	w.Eventually(w.t, "the canary's remediation object is deleted", func(ctx context.Context) error {
 		if err := w.Get(ctx, client.ObjectKeyFromObject(request), request.DeepCopy()); !apierrors.IsNotFound(err) {
 			return fmt.Errorf("it is there: %w", err)
 		}

@@ -251,7 +251,7 @@ func TestI15ClustersOfATenantShareTheMemory(t *testing.T) {
 	for i := range 20 {
 		tenants = append(tenants, r.connectIn("tenant", fmt.Sprintf("copy-%d", i), server.kubeconfig()))
 	}
-	workloadEventually(t, "the clusters beyond the memory are told why", func() error {
+	workloadEventually(t, "the clusters beyond the memory have a reason", func() error {
 		served, refused := 0, 0
 		for _, c := range tenants {
 			switch answers, why := c.Answers(); {

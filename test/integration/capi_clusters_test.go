@@ -170,7 +170,7 @@ func (m *managed) workerIsReplaced(t *testing.T) {
 func (m *managed) clusterGoesSilent(t *testing.T) {
 	victim := m.anyWorker(t, "west")
 	m.workloads["west"].Halt(t)
-	m.Eventually(t, "the cluster's silence is told", func(ctx context.Context) error {
+	m.Eventually(t, "the cluster's silence is reported", func(ctx context.Context) error {
 		c, err := m.check(ctx, "west")
 		if err != nil {
 			return err

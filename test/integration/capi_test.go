@@ -534,7 +534,7 @@ func (h *clusterFixture) byTemplate() string {
 
 func (h *clusterFixture) wantNoRequest(name string) {
 	h.t.Helper()
-	h.management.Eventually(h.t, "the object for "+name+" is taken back", func(ctx context.Context) error {
+	h.management.Eventually(h.t, "the object for "+name+" is deleted", func(ctx context.Context) error {
 		u, err := h.request(ctx, rebooting, name)
 		if err == nil && u != nil {
 			err = errors.New("it stands")
@@ -612,7 +612,7 @@ func anotherWriter(h *clusterFixture) {
 	h.running("a")
 	h.healthCheck()
 	h.wantCounts("1/1 healthy, 1 allowed")
-	h.management.Eventually(h.t, "another controller is told of", func(ctx context.Context) error {
+	h.management.Eventually(h.t, "another controller is reported", func(ctx context.Context) error {
 		c := &clusterv1.MachineHealthCheck{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "check"}}
 		patch := client.RawPatch(types.MergePatchType, []byte(`{"status":{"expectedMachines":7}}`))
 		if err := h.Status().Patch(ctx, c, patch, client.FieldOwner("manager")); err != nil {

@@ -182,7 +182,7 @@ func askAboutNamesakes(h *clusterFixture) {
 	h.wantAnswer("explain mhc.machine.openshift.io/check", "API            machine.openshift.io", "Selects        1 machine: 1 suspect")
 	answer := h.wantAnswer("explain machine/a --workload-cluster c", "Cluster        c", "healthy, no criterion is met")
 	if strings.Count(answer, "check") != 1 {
-		h.t.Errorf("the other health check is told of too:\n%s", answer)
+		h.t.Errorf("the other health check is named too:\n%s", answer)
 	}
 	if answer := h.wantAnswer("explain machine/a --workload-cluster=", "suspect, no node has joined"); strings.Contains(answer, "Cluster") {
 		h.t.Errorf("the machine of the workload cluster is explained:\n%s", answer)

@@ -140,7 +140,7 @@ func templateThatComesLate(p *pool) {
 	}
 	for _, r := range p.Requests(p.t) {
 		if r.Resource == "rebootremediationtemplates" && r.Namespace == p.namespace {
-			p.t.Errorf("Fettle asked for the template instead of watching: %+v", r)
+			p.t.Errorf("Fettle read the template instead of watching: %+v", r)
 		}
 	}
 

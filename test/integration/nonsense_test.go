@@ -125,7 +125,7 @@ func (f *machineFixture) aroundUnreadableMachines(early []string) {
 		said["early-"+name] = tc.says
 	}
 	f.wantEventsSaying("MachineUnreadable", said)
-	f.Eventually(f.t, "more than a person reads one by one are told together", func(context.Context) error {
+	f.Eventually(f.t, "many ignored Repairs are reported together", func(context.Context) error {
 		if reasons := f.EventReasons(f.t, f.namespace, "good"); !slices.Contains(reasons, "MachineUnreadable") {
 			return fmt.Errorf("the events about the health check are %v", reasons)
 		}

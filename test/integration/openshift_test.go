@@ -94,7 +94,7 @@ func nodeConditionHeldForItsTimeout(f *machineFixture) {
 		f.t.Errorf("the repair does not say which condition, since when, and the limit: %q %q", spec.Reason, spec.Message)
 	}
 	if spec.Target.Node != f.nodeName("a") || spec.Policy.Name != "example" || spec.Owner == nil || spec.Ladder[0].Remedy != "DeleteMachine" {
-		f.t.Errorf("the repair does not say what was repaired, for whom and how: %+v", spec)
+		f.t.Errorf("the repair does not name its target, policy and remedy: %+v", spec)
 	}
 }
 

@@ -50,7 +50,7 @@ func statusOfMachinesEditedByHand(f *machineFixture) {
 // controller.
 func (f *machineFixture) wantAnotherWriter(check, manager string) {
 	f.t.Helper()
-	f.Eventually(f.t, "another controller is told of", func(ctx context.Context) error {
+	f.Eventually(f.t, "another controller is reported", func(ctx context.Context) error {
 		u, err := f.writesStatus(ctx, check, manager, `{"expectedMachines":7}`)
 		if err != nil {
 			return err

@@ -208,7 +208,7 @@ func TestMachineDeletionRemediationReplaces(t *testing.T) {
 		t.Errorf("machines are %v, and %s is none of them", names, other)
 	}
 	if deletions := cluster.Count(f.Requests(t), "delete", "machines", "sets"); deletions != 1 {
-		t.Errorf("Fettle asked for %d deletions, want one", deletions)
+		t.Errorf("Fettle requested %d deletions, want one", deletions)
 	}
 	f.comesToRest()
 	f.endRemediationOf(victim)
@@ -237,7 +237,7 @@ func TestSeveralMachineDeletionRemediations(t *testing.T) {
 		t.Errorf("machines are %v; none of %v must be left", left, names[:broken])
 	}
 	if deletions := cluster.Count(f.Requests(t), "delete", "machines", "several"); deletions != broken {
-		t.Errorf("Fettle asked for %d deletions, want %d", deletions, broken)
+		t.Errorf("Fettle requested %d deletions, want %d", deletions, broken)
 	}
 	f.comesToRest()
 }

@@ -78,7 +78,7 @@ func TestNotAgain(t *testing.T) {
 	}{
 		"nothing more":                       {nodeHealthCheck().remedyCall, nil, ""},
 		"it is requested again":              {nodeHealthCheck().remedyCall, map[string]int{"a": 1}, "a was handed to a remediator after"},
-		"it is taken back by the same call":  {clusterAPI().remedyCall, map[string]int{"a": 1}, ""},
+		"the same call reverses it":          {clusterAPI().remedyCall, map[string]int{"a": 1}, ""},
 		"another is called so while all are": {clusterAPI().remedyCall, map[string]int{"a": 1, "b": 1}, "b was marked after"},
 	}
 	for sentence, tc := range cases {

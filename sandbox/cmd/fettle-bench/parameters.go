@@ -41,7 +41,7 @@ func (p *parameters) register(f *pflag.FlagSet) {
 	f.IntVar(&p.Breaking, "breaking", 0, "how many nodes turn Ready=False in a second; 0 for as fast as they can be patched")
 	f.DurationVar((*time.Duration)(&p.Idle), "idle", time.Minute, "how long nothing changes at all")
 	f.DurationVar((*time.Duration)(&p.Heartbeats), "heartbeats", time.Minute, "how long heartbeats come and nothing else changes")
-	f.IntVar(&p.Rounds, "rounds", 1, "how often everything is done; medians are told")
+	f.IntVar(&p.Rounds, "rounds", 1, "how many rounds are measured; the table has their medians")
 	f.IntVar(&p.Clusters, "clusters", 100, "idle workload clusters, for dialects that have any; 0 leaves them out")
 	f.BoolVar(&p.Decide, "decide", true, "time decisions as well, with go test")
 }

@@ -47,7 +47,7 @@ func TestScrape(t *testing.T) {
 	}
 	e.token = "another"
 	if _, err := e.scrape(t.Context()); err == nil {
-		t.Error("who may not read the metrics should be told so")
+		t.Error("a client without the right to read metrics should get an error")
 	}
 }
 
