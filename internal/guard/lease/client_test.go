@@ -310,6 +310,10 @@ func TestAcquireFromAClockAhead(t *testing.T) {
 			t.Errorf("%s after the watch saw it, held: %t, want %t (%v)", tc.after, ok, tc.held, err)
 		}
 	}
+	f.api.has(held(them, 0, -48*time.Hour))
+	if ok, err := f.Acquire(t.Context(), onNode, us, time.Minute); ok || err != nil {
+		t.Errorf("a lease that its holder has renewed since is taken: %t, %v", ok, err)
+	}
 }
 
 // TestAcquireBesideOthers: the lease changes between the read and the write.
@@ -492,7 +496,8 @@ func TestWatchedLeases(t *testing.T) {
 	seen("a renewed lease", 2, core.Lease{Holder: them, Until: noon.Add(time.Hour)})
 	f.in.handler.OnAdd("no Lease", false)
 	seen("another object", 2, core.Lease{Holder: them, Until: noon.Add(time.Hour)})
-	other := render(core.Node{Name: "n"}, &second)
+	third := held("another", 0, 0)
+	other := render(core.Node{Name: "n"}, &third)
 	other.SetName("n")
 	f.in.handler.OnAdd(other, false)
 	f.in.handler.OnDelete(other)

@@ -78,9 +78,10 @@ func (r *record) heldFrom(now time.Time) time.Time {
 // expiresAt returns when the holder's time is over.
 func (r *record) expiresAt(now time.Time) time.Time { return r.heldFrom(now).Add(r.duration) }
 
-// validAt reports whether the lease is valid: it has a holder, was renewed, and has not expired.
+// validAt reports whether the lease is valid: it has a holder and has not expired. A lease that was
+// never renewed expired long ago.
 func (r *record) validAt(now time.Time) bool {
-	return r.holder != "" && !r.renewed.IsZero() && now.Before(r.expiresAt(now))
+	return r.holder != "" && now.Before(r.expiresAt(now))
 }
 
 // same reports whether two records lead to the same decisions.

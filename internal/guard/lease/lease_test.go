@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -101,6 +102,11 @@ func TestWrittenIsRead(t *testing.T) {
 	if l.Object["spec"].(map[string]any)["strategy"] != "theirs" {
 		t.Error("what others wrote is lost")
 	}
+	r.holder = strings.Repeat("a", maxHolderLength+2)
+	write(l, &r)
+	if got := read(l).holder; len(got) != maxHolderLength {
+		t.Errorf("of a long holder it reads %d bytes", len(got))
+	}
 	if got := read(object("n")); got != (record{}) {
 		t.Errorf("of nothing was read %+v", got)
 	}
@@ -108,6 +114,7 @@ func TestWrittenIsRead(t *testing.T) {
 
 func TestLeaseBelongsToItsNode(t *testing.T) {
 	another := metav1.OwnerReference{APIVersion: "example.org/v1", Kind: "Node", Name: "n", UID: "other"}
+	service := metav1.OwnerReference{APIVersion: "v1", Kind: "Service", Name: "n", UID: "other"}
 	mine := metav1.OwnerReference{APIVersion: "v1", Kind: "Node", Name: "n", UID: "n-uid"}
 	namesake := metav1.OwnerReference{APIVersion: "v1", Kind: "Node", Name: "n", UID: "old-uid"}
 	cases := map[string]struct {
@@ -118,7 +125,7 @@ func TestLeaseBelongsToItsNode(t *testing.T) {
 		"without an owner":    {"", "n-uid", nil, []metav1.OwnerReference{mine}},
 		"of its node":         {"", "n-uid", []metav1.OwnerReference{mine}, []metav1.OwnerReference{mine}},
 		"of a namesake":       {"it would go with what is gone already", "n-uid", []metav1.OwnerReference{namesake}, []metav1.OwnerReference{mine}},
-		"of others too":       {"theirs is not ours to take away", "n-uid", []metav1.OwnerReference{another}, []metav1.OwnerReference{mine, another}},
+		"of others too":       {"theirs is not ours to take away", "n-uid", []metav1.OwnerReference{another, service}, []metav1.OwnerReference{mine, another, service}},
 		"of a node not known": {"", "", []metav1.OwnerReference{namesake}, []metav1.OwnerReference{namesake}},
 	}
 	for sentence, tc := range cases {

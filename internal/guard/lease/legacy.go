@@ -50,10 +50,10 @@ func lastWrittenByFettle(l *unstructured.Unstructured) bool {
 // Trim writes the present name of the holder into a Lease for a cache, which keeps no managed
 // fields. It leaves other objects alone.
 func Trim(u *unstructured.Unstructured) {
-	spec, isObject := u.Object["spec"].(map[string]any)
-	if u.GroupVersionKind() != leaseKind || !isObject {
+	if u.GroupVersionKind() != leaseKind {
 		return
 	}
+	spec, _ := u.Object["spec"].(map[string]any)
 	if written, is := spec["holderIdentity"].(string); is {
 		spec["holderIdentity"] = holderOf(u, written)
 	}

@@ -2,8 +2,11 @@ package lease
 
 import (
 	"testing"
+	"time"
 
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/fettle-io/fettle/internal/core"
 )
@@ -26,6 +29,11 @@ func TestHolderOfAnEarlierVersion(t *testing.T) {
 		"of another operator":                 {"", former, []string{"manager", all}, former},
 		"renewed by another operator":         {"it was ours once", former, []string{"fettle", without, "manager", renewal}, former},
 		"taken over from another":             {"which had it for as long", former, []string{"manager", duration, "fettle", `{"f:spec":{"f:holderIdentity":{},"f:renewTime":{}}}`}, now},
+		"renewed, and held since unknown":     {"", former, []string{"fettle", renewal}, former},
+		"held by another's word":              {"", former, []string{"fettle", all, "manager", without}, former},
+		"whose duration another set":          {"", former, []string{"fettle", all, "manager", duration}, now},
+		"written in two ways":                 {"", former, []string{"fettle", without, "fettle", renewal}, now},
+		"with an entry without fields":        {"", former, []string{"manager", "", "fettle", all}, now},
 		"never renewed":                       {"", former, []string{"fettle", without}, former},
 		"applied by two":                      {"", former, []string{"fettle", all, "other", all}, former},
 		"of which it is not known who wrote":  {"", former, nil, former},
@@ -41,7 +49,11 @@ func TestHolderOfAnEarlierVersion(t *testing.T) {
 			l := render(core.Node{Name: "n", UID: "n"}, &r)
 			var entries []metav1.ManagedFieldsEntry
 			for i := 0; i < len(tc.managers); i += 2 {
-				entries = append(entries, metav1.ManagedFieldsEntry{Manager: tc.managers[i], Operation: "Update", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(tc.managers[i+1])})
+				entry := metav1.ManagedFieldsEntry{Manager: tc.managers[i], Operation: "Update", FieldsType: "FieldsV1"}
+				if owned := tc.managers[i+1]; owned != "" {
+					entry.FieldsV1 = metav1.NewFieldsV1(owned)
+				}
+				entries = append(entries, entry)
 			}
 			l.SetManagedFields(entries)
 			if got := read(l); got.holder != tc.want {
@@ -53,5 +65,22 @@ func TestHolderOfAnEarlierVersion(t *testing.T) {
 				t.Errorf("in a cache it is held by %q, want %q. %s", got.holder, tc.want, tc.reason)
 			}
 		})
+	}
+}
+
+// TestTrimLeavesOthers: another kind, and a Lease without a readable spec.
+func TestTrimLeavesOthers(t *testing.T) {
+	r := record{holder: "NodeHealthCheck-workers", renewed: noon, duration: time.Hour}
+	other := render(core.Node{Name: "n"}, &r)
+	other.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "fettle", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:holderIdentity":{},"f:renewTime":{}}}`)}})
+	broken := other.DeepCopy()
+	other.SetKind("Election")
+	broken.Object["spec"] = "held"
+	for _, u := range []*unstructured.Unstructured{other, broken} {
+		want := u.DeepCopy()
+		Trim(u)
+		if diff := cmp.Diff(want, u); diff != "" {
+			t.Errorf("trimmed (-want +got):\n%s", diff)
+		}
 	}
 }

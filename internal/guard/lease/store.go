@@ -20,21 +20,20 @@ func (b store) put(l *unstructured.Unstructured, now time.Time) bool {
 		return false
 	}
 	fresh := read(l)
-	old, known := b[node]
+	if old, known := b[node]; known && old.same(&fresh) {
+		return false
+	}
 	// This includes records that aren't in the future, since they may be once Fettle's clock is set
 	// back.
 	fresh.seen = now
 	b[node] = fresh
-	if known && old.same(&fresh) {
-		b[node] = old
-	}
-	return !known || !old.same(&fresh)
+	return true
 }
 
 // withFirstSeen returns a record that was just read, with the time when the same record was first
 // seen.
 func (b store) withFirstSeen(node string, live *record) *record {
-	if known, is := b[strings.ToLower(node)]; is && known.same(live) {
+	if known := b[strings.ToLower(node)]; known.same(live) {
 		live.seen = known.seen
 	}
 	return live
@@ -54,7 +53,7 @@ func (b store) addFacts(cluster *core.Cluster, now time.Time) {
 	}
 	for i := range cluster.Targets {
 		t := &cluster.Targets[i]
-		if r, known := b[strings.ToLower(t.Node.Name)]; known && r.validAt(now) {
+		if r := b[strings.ToLower(t.Node.Name)]; r.validAt(now) {
 			t.Lease = core.Lease{Holder: r.holder, Until: r.expiresAt(now)}
 		}
 	}

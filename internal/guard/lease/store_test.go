@@ -39,3 +39,29 @@ func TestReadingOfLeases(t *testing.T) {
 		t.Errorf("a lease that is gone is held as %+v", got)
 	}
 }
+
+// TestStoredLeases: each difference that may change a decision counts, and no object but the lease of a node.
+func TestStoredLeases(t *testing.T) {
+	first := record{holder: "maintenance", renewed: noon, duration: time.Hour}
+	b, node := store{}, core.Node{Name: "n"}
+	if !b.put(object("n"), noon) || b.put(object("n"), noon) {
+		t.Error("an empty lease counts once")
+	}
+	for _, change := range []func(*record){
+		func(*record) {}, func(r *record) { r.holder = "another" }, func(r *record) { r.renewed = noon.Add(time.Second) }, func(r *record) { r.duration = time.Minute },
+	} {
+		change(&first)
+		if !b.put(render(node, &first), noon) || b.put(render(node, &first), noon.Add(time.Minute)) {
+			t.Errorf("%+v counts once", first)
+		}
+		if got := b["n"].seen; !got.Equal(noon) {
+			t.Errorf("%+v was first seen at %s", first, got)
+		}
+	}
+	elsewhere, nameless := render(core.Node{Name: "elsewhere"}, &first), render(core.Node{Name: "nameless"}, &first)
+	elsewhere.SetNamespace("kube-node-lease")
+	nameless.SetName("nameless")
+	if b.put(elsewhere, noon) || b.put(nameless, noon) || len(b) != 1 {
+		t.Errorf("the leases are %+v", b)
+	}
+}

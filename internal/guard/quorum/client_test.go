@@ -2,6 +2,7 @@ package quorum
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -90,9 +91,17 @@ func TestI14PodsOfWorkersExhaustNoBound(t *testing.T) {
 // list the pods of each.
 func TestI15NodesOfTheControlPlaneAreBounded(t *testing.T) {
 	f := &flooded{}
-	_, err := (&Client{Config{Live: f}}).etcdPods(t.Context(), make([]*slim.Node, maxNodes+1))
-	if err == nil || f.asked > 0 || !strings.Contains(err.Error(), "101 nodes of the control plane") {
+	c := &Client{Config{Live: f}}
+	_, err := c.etcdPods(t.Context(), make([]*slim.Node, maxNodes+1))
+	if err == nil || f.asked > 0 || !strings.Contains(err.Error(), "101 nodes of the control plane, and no more than 100 are read") {
 		t.Errorf("after %d calls the error is %v", f.asked, err)
+	}
+	nodes := make([]*slim.Node, maxNodes)
+	for i := range nodes {
+		nodes[i] = &slim.Node{}
+	}
+	if _, err := c.etcdPods(t.Context(), nodes); err != nil || f.asked != maxNodes+1 {
+		t.Errorf("for the most nodes it makes %d calls, %v", f.asked, err)
 	}
 }
 
@@ -140,4 +149,64 @@ func TestControlPlaneIsOneForAll(t *testing.T) {
 	if len(nodes) != 4 {
 		t.Errorf("%d nodes are found, want each once", len(nodes))
 	}
+}
+
+// paged is an API server that lists pods in pages of these sizes. It fails with errDown at a page below zero.
+type paged struct {
+	client.Reader
+
+	sizes []int
+	calls int
+}
+
+var errDown = errors.New("down")
+
+// List returns the next page.
+func (p *paged) List(_ context.Context, into client.ObjectList, _ ...client.ListOption) error {
+	size := p.sizes[p.calls]
+	p.calls++
+	if size < 0 {
+		return errDown
+	}
+	list, _ := into.(*unstructured.UnstructuredList)
+	list.Items = make([]unstructured.Unstructured, size)
+	if p.calls < len(p.sizes) {
+		list.SetContinue("more")
+	}
+	return nil
+}
+
+// TestPagesOfAnySize: an API server may return fewer objects than the limit of a page.
+func TestPagesOfAnySize(t *testing.T) {
+	for _, tc := range []struct {
+		sizes []int
+		fails bool
+	}{{[]int{maxObjects - 1, 1}, false}, {[]int{maxObjects, 1}, true}, {[]int{1, 0, 1}, false}} {
+		p := &paged{sizes: tc.sizes}
+		if _, err := (&Client{Config{Live: p}}).pods(t.Context()); (err != nil) != tc.fails {
+			t.Errorf("pages of %d: %v", tc.sizes, err)
+		}
+	}
+}
+
+// TestI04EachListOfEtcdPodsMayFail: the list for all nodes, and the list for each.
+func TestI04EachListOfEtcdPodsMayFail(t *testing.T) {
+	for _, p := range []*paged{{sizes: []int{-1}}, {sizes: []int{0, -1}}} {
+		p.sizes = append(p.sizes, 0, 0)
+		c := &Client{Config{Live: onePage{p}}}
+		nodes := []*slim.Node{{Meta: slim.Meta{Name: "a"}}, {Meta: slim.Meta{Name: "b"}}}
+		if got, err := c.etcdPods(t.Context(), nodes); !errors.Is(err, errDown) {
+			t.Errorf("pods %v, %v, after %d calls", got, err, p.calls)
+		}
+	}
+}
+
+// onePage makes each page the last one of its list.
+type onePage struct{ *paged }
+
+// List returns the next page as a whole list.
+func (o onePage) List(ctx context.Context, into client.ObjectList, opts ...client.ListOption) error {
+	err := o.paged.List(ctx, into, opts...)
+	into.SetContinue("")
+	return err
 }
