@@ -106,7 +106,7 @@ func stopNodes(t *testing.T, c *cluster.Cluster) {
 
 func stopClusterAPIMachines(t *testing.T, c *cluster.Cluster) {
 	t.Helper()
-	h := newClusterFixture(t, c, "stop-cluster")
+	h := newClusterFixture(t, c, "stop-machines")
 	proxy, kubeconfig := h.throughProxy()
 	h.addMachines([]string{"gone", "paused", "stands"})
 	checks := map[string]*unstructured.Unstructured{}
