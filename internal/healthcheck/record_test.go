@@ -213,19 +213,19 @@ func TestWhenSynced(t *testing.T) {
 	yes, no := func() bool { return true }, func() bool { return false }
 	for name, c := range map[string]struct {
 		served func() core.Tri
-		inStep func() bool
+		synced func() bool
 		is     func() bool
 		want   core.Tri
 	}{
 		"it is not served":     {func() core.Tri { return core.No }, no, yes, core.No},
-		"it is not in step":    {func() core.Tri { return core.Yes }, no, yes, core.Unknown},
+		"it is not in sync":    {func() core.Tri { return core.Yes }, no, yes, core.Unknown},
 		"it is so":             {nil, yes, yes, core.Yes},
 		"it is not so":         {nil, yes, no, core.No},
 		"serving is not known": {func() core.Tri { return core.Unknown }, yes, yes, core.Yes},
 		"nothing is known":     {nil, no, no, core.Unknown},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := WhenSynced(c.served, c.inStep, c.is); got != c.want {
+			if got := WhenSynced(c.served, c.synced, c.is); got != c.want {
 				t.Errorf("WhenSynced returns %v, want %v", got, c.want)
 			}
 		})

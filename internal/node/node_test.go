@@ -117,8 +117,8 @@ func TestFacts(t *testing.T) {
 		"a label that excludes none":              {"only one value does", aNode("n", label(slim.ExcludeLabel, "false")), worker},
 		"a label that says nothing":               {"what was meant is not known", aNode("n", labelled(slim.ExcludeLabel)), facts(func(f *Facts) { f.Mislabelled = true })},
 		"a node to be repaired":                   {"a person asks", aNode("n", annotated(annotation.RepairRequestedAt, "2026-08-03T13:00:00+02:00")), facts(func(f *Facts) { f.RepairRequest.At = time.Date(2026, 8, 3, 11, 0, 0, 0, time.UTC) })},
-		"a node to be repaired at no time":        {"it counts for nothing, and a person is told", aNode("n", annotated(annotation.RepairRequestedAt, "")), facts(func(f *Facts) { f.RepairRequest.Unreadable = true })},
-		"a node that is vouched for":              {"whatever the value", aNode("n", annotated(slim.ConfirmedHealthyAnnotation, "")), facts(func(f *Facts) { f.ConfirmedHealthy = true })},
+		"a node to be repaired at no time":        {"it has no effect, and the user learns that", aNode("n", annotated(annotation.RepairRequestedAt, "")), facts(func(f *Facts) { f.RepairRequest.Unreadable = true })},
+		"a node that is confirmed healthy":        {"whatever the value", aNode("n", annotated(slim.ConfirmedHealthyAnnotation, "")), facts(func(f *Facts) { f.ConfirmedHealthy = true })},
 		"a node with its config":                  {"it has what it is to have", aNode("n", annotated(slim.CurrentConfigAnnotation, "a"), annotated(slim.DesiredConfigAnnotation, "a")), worker},
 		"a node with another config":              {"it is on its way", aNode("n", annotated(slim.CurrentConfigAnnotation, "a"), annotated(slim.DesiredConfigAnnotation, "b")), upgrading},
 		"a node without a config":                 {"it is on its way", aNode("n", annotated(slim.DesiredConfigAnnotation, "b")), upgrading},
@@ -198,7 +198,7 @@ func TestPutTellsWhetherAFactChanged(t *testing.T) {
 		"a reason of a condition":  {"a criterion may name it", aNode("n", func(n *corev1.Node) { n.Status.Conditions[3].Reason = "Other" }), true},
 		"a message of a condition": {"no behaviour follows from it", aNode("n", func(n *corev1.Node) { n.Status.Conditions[3].Message = "other" }), false},
 		"a request for a repair":   {"a person asks", aNode("n", annotated(annotation.RepairRequestedAt, "2026-08-03T11:00:00Z")), true},
-		"a request of nothing":     {"a person is told", aNode("n", annotated(annotation.RepairRequestedAt, "")), true},
+		"a request of nothing":     {"the user learns that it has no effect", aNode("n", annotated(annotation.RepairRequestedAt, "")), true},
 		"the time in another zone": {
 			"an instant is an instant", aNode("n", condition(corev1.NodeReady, corev1.ConditionTrue, noon.In(time.FixedZone("east", 3600)))), false,
 		},
@@ -321,11 +321,11 @@ func someNode() *rapid.Generator[*corev1.Node] {
 // readStock is the naive twin of FactsOf: it reads a whole node.
 func readStock(n *corev1.Node) Facts {
 	exclude, labelled := n.Labels["remediation.medik8s.io/exclude-from-remediation"]
-	_, vouched := n.Annotations["remediation.medik8s.io/manually-confirmed-healthy"]
+	_, confirmed := n.Annotations["remediation.medik8s.io/manually-confirmed-healthy"]
 	desired := n.Annotations["machineconfiguration.openshift.io/desiredConfig"]
 	f := Facts{
 		Node:        core.Node{State: core.NodePresent, Name: n.Name, UID: string(n.UID)},
-		Mislabelled: labelled && exclude == "", ConfirmedHealthy: vouched, Deleting: n.DeletionTimestamp != nil,
+		Mislabelled: labelled && exclude == "", ConfirmedHealthy: confirmed, Deleting: n.DeletionTimestamp != nil,
 		Labels: slim.LabelsOf(n.Labels), Created: n.CreationTimestamp.Time, Revision: n.ResourceVersion,
 	}
 	f.Node.Excluded = exclude == "true"
@@ -345,7 +345,7 @@ func TestDecodingLosesNoFact(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := someNode().Draw(t, "node")
 		if diff := cmp.Diff(readStock(n), FactsOf(decoded(n)), labelsByValue); diff != "" {
-			t.Errorf("facts (-of the whole node +of the lean one):\n%s", diff)
+			t.Errorf("facts (-of the whole node +of the slim one):\n%s", diff)
 		}
 	})
 }

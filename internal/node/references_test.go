@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestClaims(t *testing.T) {
+func TestReferences(t *testing.T) {
 	var c References
 	disputed := func(node string, want bool) {
 		t.Helper()
@@ -46,8 +46,8 @@ func TestClaims(t *testing.T) {
 	}
 }
 
-// TestClaimsByNamespace: machines are counted by namespace, in any order of changes.
-func TestClaimsByNamespace(t *testing.T) {
+// TestReferencesByNamespace: machines are counted by namespace, in any order of changes.
+func TestReferencesByNamespace(t *testing.T) {
 	for _, order := range [][]string{{"x", "y", "y", "z"}, {"y", "x", "y", "z"}, {"z", "y", "y", "x"}} {
 		var c References
 		disputed := func(want ...string) {
@@ -79,9 +79,9 @@ func TestClaimsByNamespace(t *testing.T) {
 	}
 }
 
-// TestClaimsForgetNamespaces: a namespace without machines that refer to the node is not kept. It
+// TestReferencesForgetNamespaces: a namespace without machines that refer to the node is not kept. It
 // would stand for the machines of the others.
-func TestClaimsForgetNamespaces(t *testing.T) {
+func TestReferencesForgetNamespaces(t *testing.T) {
 	var c References
 	for _, namespace := range []string{"x", "y", "z", "z"} {
 		c.Move(namespace, "", "a")

@@ -260,8 +260,8 @@ type RepairStatus struct {
 	// +kubebuilder:validation:Pattern=`\.[0-9]{6}(Z|[+-][0-9]{2}:[0-9]{2})$`
 	// +optional
 	BegunAt *metav1.MicroTime `json:"begunAt,omitempty"`
-	// answer is the last answer to the current step, such as why the target's owner does not
-	// replace it yet, or for how long there has been no answer.
+	// answer is the last answer to the current step. It says for example why the target's owner
+	// does not replace it yet, or for how long there has been no answer.
 	// +optional
 	Answer string `json:"answer,omitempty"`
 

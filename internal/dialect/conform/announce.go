@@ -41,13 +41,13 @@ func (n event) check(t *testing.T, h *core.Event) {
 	t.Helper()
 	switch {
 	case n.text == "" || n.reason == "" || n.action == "":
-		t.Errorf("%s by gate %s is told as %q, by the reason %q and action %q", h.Kind, h.Gate, n.text, n.reason, n.action)
+		t.Errorf("%s by gate %s becomes %q, with the reason %q and action %q", h.Kind, h.Gate, n.text, n.reason, n.action)
 	case len(n.text) > longestNote || !utf8.ValidString(n.text):
-		t.Errorf("%s by gate %s is told in %d bytes, valid: %t", h.Kind, h.Gate, len(n.text), utf8.ValidString(n.text))
+		t.Errorf("%s by gate %s becomes %d bytes, valid: %t", h.Kind, h.Gate, len(n.text), utf8.ValidString(n.text))
 	case strings.ContainsFunc(n.text, func(letter rune) bool { return !unicode.IsPrint(letter) }):
-		t.Errorf("%s by gate %s is told with what is not printable: %q", h.Kind, h.Gate, n.text)
+		t.Errorf("%s by gate %s has letters that are not printable: %q", h.Kind, h.Gate, n.text)
 	case len(h.Text) < longestNote/4 && !strings.Contains(n.text, sanitize.Line(longestNote, h.Text)):
-		t.Errorf("%s by gate %s is told without its reason: %q", h.Kind, h.Gate, n.text)
+		t.Errorf("%s by gate %s lacks its reason: %q", h.Kind, h.Gate, n.text)
 	}
 }
 

@@ -189,9 +189,9 @@ func (w *APIServer) takeWrites() []write {
 func (w *APIServer) takeEvents() []event {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	told := w.events
+	taken := w.events
 	w.events = nil
-	return told
+	return taken
 }
 
 // fail makes every request fail with err, or succeed again with nil.

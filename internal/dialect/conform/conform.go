@@ -84,7 +84,7 @@ func (f *Fixture) observesNothing(t *testing.T) {
 				sentence, o.Observed, o.Kind, len(o.Policies), len(o.Targets), observedAs, f.Kind)
 		}
 	}
-	want("served and not in step", core.Unknown)
+	want("served and not in sync", core.Unknown)
 	w.served = core.Unknown
 	want("not known whether it is served", core.Unknown)
 	w.served = core.No
@@ -92,7 +92,7 @@ func (f *Fixture) observesNothing(t *testing.T) {
 	s.SyncCaches()
 	want("not served any more", core.No)
 	w.served = core.Yes
-	want("in step with an empty cluster", core.Yes)
+	want("in sync with an empty cluster", core.Yes)
 }
 
 // observes: targets and policies have the fields that the engine relies on, and two observations
@@ -352,7 +352,7 @@ func (f *Fixture) readsPolicies(t *testing.T) {
 	}
 }
 
-// acts: a dialect that judges nodes of the cluster that Fettle runs in acts while it has a health
+// acts: a dialect that judges nodes of Fettle's own cluster acts while it has a health
 // check that may start repairs and selects a target. Before its caches are in sync, that is unknown
 // (I12).
 func (f *Fixture) acts(t *testing.T) {
@@ -371,9 +371,9 @@ func (f *Fixture) acts(t *testing.T) {
 			t.Errorf("%s: it acts on %v: %s, want %s", sentence, nodes, got, on)
 		}
 	}
-	want("it is not in step", core.Unknown, core.Unknown)
+	want("its caches are not in sync", core.Unknown, core.Unknown)
 	if got := d.HasAny(nodes); got != core.Unknown {
-		t.Errorf("it is not in step, and it has any of %v: %s", nodes, got)
+		t.Errorf("its caches are not in sync, and it has any of %v: %s", nodes, got)
 	}
 	w.served = core.No
 	want("it is not served", core.No, core.No)

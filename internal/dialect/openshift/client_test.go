@@ -168,12 +168,12 @@ func TestWatchingIsTriedAgain(t *testing.T) {
 			in.Refuse[kind] = unserved
 			c := NewClient(Config{Informers: in, Wake: func() {}})
 			if err := c.Watch(t.Context()); !meta.IsNoMatchError(err) || c.HasSynced() {
-				t.Fatalf("watching an API that is not served gives %v; in step: %t", err, c.HasSynced())
+				t.Fatalf("watching an API that is not served gives %v; in sync: %t", err, c.HasSynced())
 			}
 			delete(in.Refuse, kind)
 			in.Of(kind).Refuse = errDown
 			if err := c.Watch(t.Context()); !errors.Is(err, errDown) || c.HasSynced() {
-				t.Fatalf("a subscription that fails gives %v; in step: %t", err, c.HasSynced())
+				t.Fatalf("a subscription that fails gives %v; in sync: %t", err, c.HasSynced())
 			}
 			in.Of(kind).Refuse = nil
 			if err := c.Watch(t.Context()); err != nil {

@@ -38,9 +38,9 @@ func TestHappeningBecomesEvent(t *testing.T) {
 		return core.Event{Kind: kind, Policy: aCheck, Text: "why"}
 	}
 	cases := map[string]struct {
-		happening core.Event
-		kind      string
-		want      event
+		event core.Event
+		kind  string
+		want  event
 	}{
 		"a suspicion": {
 			coreEvent(core.EventSuspected, "why"), "Normal",
@@ -116,16 +116,16 @@ func TestHappeningBecomesEvent(t *testing.T) {
 		several.Targets = append(several.Targets, core.ID{Kind: "Machine", Namespace: "machines", Name: fmt.Sprint("m", i)})
 	}
 	cases["several that begin together"] = struct {
-		happening core.Event
-		kind      string
-		want      event
+		event core.Event
+		kind  string
+		want  event
 	}{several, "Normal", event{
 		Regarding: aCheck, Reason: "MachineDeleted", Action: "Remediate",
 		Note: "MachineHealthCheck machines/workers: 12 machines (m0, m1, m2, m3, m4, m5, m6, m7, m8, m9 and 2 more) are being deleted, for the owner to replace; of the first, why",
 	}}
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {
-			got := eventFor(tc.happening)
+			got := eventFor(tc.event)
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("event (-want +got):\n%s", diff)
 			}
@@ -136,8 +136,8 @@ func TestHappeningBecomesEvent(t *testing.T) {
 	}
 }
 
-// TestEveryHappeningHasAnEvent covers also kinds that are added later.
-func TestEveryHappeningHasAnEvent(t *testing.T) {
+// TestEveryKindHasAnEvent covers also kinds that are added later.
+func TestEveryKindHasAnEvent(t *testing.T) {
 	known := 0
 	for kind := core.EventKind(1); kind.String() != "unnamed"; kind++ {
 		known++
@@ -146,7 +146,7 @@ func TestEveryHappeningHasAnEvent(t *testing.T) {
 		}
 	}
 	if known < 7 {
-		t.Errorf("only %d happenings are known", known)
+		t.Errorf("only %d kinds are known", known)
 	}
 }
 

@@ -79,7 +79,7 @@ func TestExternalRemediation(t *testing.T) {
 			},
 		},
 		"a storm without template": {
-			reason: "the short circuit is told first, as its end must not be missed", report: report(0, func(t *core.Tally) { t.Permitted = false }, metal, unusable("none", true), maxUnhealthy(core.Count(1))),
+			reason: "the short circuit comes first, since users wait for its end", report: report(0, func(t *core.Tally) { t.Permitted = false }, metal, unusable("none", true), maxUnhealthy(core.Count(1))),
 			want: []v1beta1.Condition{
 				yes(request), no(template, "Error", "ExternalRemediationTemplateNotFound", "none"),
 				no(allowed, "Warning", "TooManyUnhealthy", "Repairs are stopped, since more machines are not healthy than maxUnhealthy allows, which points to a fault that they share; "+

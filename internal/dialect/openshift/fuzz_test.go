@@ -141,7 +141,7 @@ func wantToldOrSane(t *testing.T, h *healthCheck) {
 	t.Helper()
 	p := h.policy
 	if len(p.Problem) > specparse.MaxProblems+len("…") || strings.Contains(p.Problem, "\n") || !utf8.ValidString(p.Problem) {
-		t.Errorf("the problem can't be told: %q", p.Problem)
+		t.Errorf("the problem can't be shown: %q", p.Problem)
 	}
 	if p.Problem != "" {
 		return

@@ -250,10 +250,10 @@ func TestDecodingLosesNothingThatIsRead(t *testing.T) {
 		s := someMachine().Draw(t, "machine")
 		got := readMachine(s.decoded())
 		if diff := cmp.Diff(readAPIMachine(s), got.target); diff != "" {
-			t.Errorf("target (-of the whole machine +of the lean one):\n%s", diff)
+			t.Errorf("target (-of the whole machine +of the slim one):\n%s", diff)
 		}
 		if diff := cmp.Diff(labels.Set(s.Labels), labels.Set(got.labels.Map()), cmpopts.EquateEmpty()); diff != "" {
-			t.Errorf("labels (-of the whole machine +of the lean one):\n%s", diff)
+			t.Errorf("labels (-of the whole machine +of the slim one):\n%s", diff)
 		}
 	})
 }
@@ -340,7 +340,7 @@ func BenchmarkDecode(b *testing.B) {
 	if err != nil {
 		b.Fatalf("encoding: %v", err)
 	}
-	for name, into := range map[string]func() any{"whole": func() any { return &apiMachine{} }, "lean": func() any { return &Machine{} }} {
+	for name, into := range map[string]func() any{"whole": func() any { return &apiMachine{} }, "slim": func() any { return &Machine{} }} {
 		b.Run(name, func(b *testing.B) {
 			b.SetBytes(int64(len(body)))
 			b.ReportAllocs()

@@ -109,7 +109,7 @@ func FuzzReadMachine(f *testing.F) {
 		read := readMachine(&m)
 		target := read.target
 		if len(target.Problem) > 1024 || strings.ContainsAny(target.Problem, "\x00\n") || !utf8.ValidString(target.Problem) {
-			t.Errorf("the problem can't be told: %q", target.Problem)
+			t.Errorf("the problem can't be shown: %q", target.Problem)
 		}
 		if target.Problem == "" && target.Node.State == core.NodeUnseen && (read.node == "" || len(read.node) > 253) {
 			t.Errorf("a node of the impossible name %q is looked for", read.node)

@@ -36,9 +36,9 @@ func seriesOf(t *testing.T, c prometheus.Collector) []string {
 	return lines
 }
 
-// TestTodaysSeries: the series have the names, labels and values of OpenShift's own controller
+// TestSeriesOfOpenShift: the series have the names, labels and values of OpenShift's own controller
 // (docs/reference/openshift.md#metrics).
-func TestTodaysSeries(t *testing.T) {
+func TestSeriesOfOpenShift(t *testing.T) {
 	report := func(name string, total int, permitted bool, changes ...func(*core.Policy)) core.PolicyReport {
 		r := core.PolicyReport{Tally: core.Tally{Total: total, Permitted: permitted}}
 		r.Policy.ID = core.ID{Kind: healthCheckKind, Namespace: "machines", Name: name, UID: name + "-uid"}
@@ -79,7 +79,7 @@ func TestTodaysSeries(t *testing.T) {
 			"remediation_success_total a machines: 2", "remediation_success_total b machines: 0",
 			"short_circuit a machines: 0", "short_circuit b machines: 1",
 		}},
-		{"several that are told together count each", func() { m.countEvents([]core.Event{several}) }, []string{
+		{"each target of one event counts", func() { m.countEvents([]core.Event{several}) }, []string{
 			"nodes_covered a machines: 3", "nodes_covered b machines: 2",
 			"remediation_success_total a machines: 6", "remediation_success_total b machines: 0",
 			"short_circuit a machines: 0", "short_circuit b machines: 1",

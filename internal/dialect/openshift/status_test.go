@@ -121,14 +121,14 @@ func TestRemediationAllowed(t *testing.T) {
 			},
 		},
 		"paused in a storm": {
-			reason: "the pause is told first, since a user set it", report: report(0, nil, paused),
+			reason: "the pause comes first, since a user set it", report: report(0, nil, paused),
 			want: v1beta1.Condition{
 				Status: "False", Reason: "Paused", Severity: "Info",
 				Message: "Nothing is repaired while the annotation cluster.x-k8s.io/paused is set; remove it to go on",
 			},
 		},
 		"not to be followed": {
-			reason: "the problem is told before anything else", report: report(0, nil, paused, broken("spec.maxUnhealthy is wrong")),
+			reason: "the problem comes before anything else", report: report(0, nil, paused, broken("spec.maxUnhealthy is wrong")),
 			want: v1beta1.Condition{
 				Status: "False", Reason: "InvalidSpec", Severity: "Error",
 				Message: "Nothing is repaired, since this health check can't be followed: spec.maxUnhealthy is wrong",

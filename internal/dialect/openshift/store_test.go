@@ -183,7 +183,7 @@ func TestPutMachineTellsWhetherADecisionCanChange(t *testing.T) {
 		"another running phase": {"only Failed is read", aMachine("m", inPhase("Provisioned")), false},
 		"an annotation":         {"no decision reads it", aMachine("m", annotated("x", "y")), false},
 		"a finalizer":           {"no decision reads it", aMachine("m", func(m *apiMachine) { m.Finalizers = []string{"f"} }), false},
-		"a claim":               {"an outside remediator is at it", aMachine("m", annotated(externalAnnotation, "")), true},
+		"a mark":                {"an outside remediator is at it", aMachine("m", annotated(externalAnnotation, "")), true},
 		"a failure":             {"it is unhealthy", aMachine("m", inPhase("Failed")), true},
 		"its deletion":          {"it leaves", aMachine("m", deleting), true},
 		"its node":              {"it has another one", aMachine("m", refer("other")), true},
@@ -288,7 +288,7 @@ func TestMarksOfANodeAreItsMachines(t *testing.T) {
 	} {
 		_, targets := f.snapshot(these(map[string]node.Facts{"m-node": facts}))
 		if m := targets[0]; m.Node.NodeFacts != facts.Node.NodeFacts || m.ConfirmedHealthy {
-			t.Errorf("its node is %s, and the machine has %+v, vouched for: %t", sentence, m.Node.NodeFacts, m.ConfirmedHealthy)
+			t.Errorf("its node is %s, and the machine has %+v, confirmed healthy: %t", sentence, m.Node.NodeFacts, m.ConfirmedHealthy)
 		}
 	}
 	if _, targets := f.snapshot(none); targets[0].Node.NodeFacts != (core.NodeFacts{}) {
@@ -310,9 +310,9 @@ func TestSnapshotIsNobodysButItsTakers(t *testing.T) {
 	}
 }
 
-// TestFleetAgreesWithANaiveOne: after any events, the store equals a new store that has been given
+// TestStoreAgreesWithANaiveOne: after any events, the store equals a new store that has been given
 // only the last state.
-func TestFleetAgreesWithANaiveOne(t *testing.T) {
+func TestStoreAgreesWithANaiveOne(t *testing.T) {
 	specs := []string{workers, masters, everything, `{selector: {matchLabels: {no label: x}}}`}
 	checks := map[string]*unstructured.Unstructured{}
 	for i, spec := range specs {
@@ -350,14 +350,14 @@ func TestFleetAgreesWithANaiveOne(t *testing.T) {
 				delete(policies, key)
 			},
 			"": func(t *rapid.T) {
-				told := newStore()
+				rebuilt := newStore()
 				for _, m := range machines {
-					told.putMachine(m)
+					rebuilt.putMachine(m)
 				}
 				for _, u := range policies {
-					told.putCheck(u)
+					rebuilt.putCheck(u)
 				}
-				wantPolicies, wantTargets := told.snapshot(none)
+				wantPolicies, wantTargets := rebuilt.snapshot(none)
 				gotPolicies, gotTargets := f.snapshot(none)
 				if !reflect.DeepEqual(wantPolicies, gotPolicies) { // cmp is too slow for so many
 					t.Fatalf("policies (-want +got):\n%s", cmp.Diff(wantPolicies, gotPolicies))
@@ -390,7 +390,7 @@ func TestStatusIsThatOfTheSameHealthCheck(t *testing.T) {
 
 // BenchmarkSnapshot measures a snapshot of 5,000 machines in ten pools while none comes or goes.
 func BenchmarkSnapshot(b *testing.B) {
-	f, nodes := bigFleet(b)
+	f, nodes := bigStore(b)
 	b.ReportAllocs()
 	for b.Loop() {
 		f.snapshot(these(nodes))
@@ -399,7 +399,7 @@ func BenchmarkSnapshot(b *testing.B) {
 
 // BenchmarkSnapshotAfterRelabelling measures the same after a machine has changed its labels.
 func BenchmarkSnapshotAfterRelabelling(b *testing.B) {
-	f, nodes := bigFleet(b)
+	f, nodes := bigStore(b)
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
 		f.putMachine(aMachine("m-0", labelled("zone", fmt.Sprint(i))))
@@ -409,7 +409,7 @@ func BenchmarkSnapshotAfterRelabelling(b *testing.B) {
 
 // BenchmarkMachineStatusUpdate measures an event that changes no fact.
 func BenchmarkMachineStatusUpdate(b *testing.B) {
-	f, _ := bigFleet(b)
+	f, _ := bigStore(b)
 	m := aMachine("m-7", labelled("pool", "7"))
 	b.ReportAllocs()
 	for b.Loop() {
@@ -417,7 +417,7 @@ func BenchmarkMachineStatusUpdate(b *testing.B) {
 	}
 }
 
-func bigFleet(b *testing.B) (*store, map[string]node.Facts) {
+func bigStore(b *testing.B) (*store, map[string]node.Facts) {
 	b.Helper()
 	f, nodes := newStore(), map[string]node.Facts{}
 	dice := rand.New(rand.NewPCG(1, 2))

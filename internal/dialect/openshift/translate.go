@@ -209,8 +209,8 @@ func readMaxUnhealthy(v *intstr.IntOrString) (core.Amount, error) {
 }
 
 // wasHeld reports whether the status, as last written, says that repairs were stopped. A short
-// circuit or its cooldown stops them, but so does a pause or a mistake in the spec, behind which a
-// storm may have come and gone. A new process knows nothing else of that. An unusable template and
+// circuit or its cooldown stops them. So does a pause or a mistake in the spec, and a storm may
+// have come and gone meanwhile. A new process knows nothing else of that. An unusable template and
 // a wrong clock don't count: the status names them only where nothing else stops repairs.
 func wasHeld(conditions []v1beta1.Condition) bool {
 	for i := range conditions {

@@ -472,7 +472,7 @@ func TestProblemKeepsTheRest(t *testing.T) {
 	}
 }
 
-func illegible(p *core.Policy) { p.Unparsable = true }
+func unparsable(p *core.Policy) { p.Unparsable = true }
 
 // TestWrongTypeHidesNothingElse: a field of the wrong type gets neither a value nor the default,
 // and all other fields are read.
@@ -488,13 +488,13 @@ func TestWrongTypeHidesNothingElse(t *testing.T) {
 		selects bool
 	}{
 		"all is well":         {whole(`other: 1`), plain(ready, maxUnhealthy(core.Count(2)), startup(25*time.Minute)), true},
-		"the selector":        {whole(`selector: all`), plain(illegible, ready, maxUnhealthy(core.Count(2)), startup(25*time.Minute)), false},
-		"the conditions":      {whole(`unhealthyConditions: 7`), plain(illegible, maxUnhealthy(core.Count(2)), startup(25*time.Minute)), true},
+		"the selector":        {whole(`selector: all`), plain(unparsable, ready, maxUnhealthy(core.Count(2)), startup(25*time.Minute)), false},
+		"the conditions":      {whole(`unhealthyConditions: 7`), plain(unparsable, maxUnhealthy(core.Count(2)), startup(25*time.Minute)), true},
 		"the short circuit":   {whole(`maxUnhealthy: [2]`), plain(ready, maxUnhealthy(core.Amount{}), startup(25*time.Minute)), true},
 		"the startup timeout": {whole(`nodeStartupTimeout: 25`), plain(ready, maxUnhealthy(core.Count(2)), startup(0)), true},
 		"the template's name": {whole(`remediationTemplate: {apiVersion: a.example/v1, kind: RebootTemplate, name: 7}`), plain(ready, maxUnhealthy(core.Count(2)), startup(25*time.Minute), noRemedy), true},
 		"the template":        {whole(`remediationTemplate: reboot`), plain(ready, maxUnhealthy(core.Count(2)), startup(25*time.Minute), noRemedy), true},
-		"everything":          {`many`, plain(illegible, startup(0), maxUnhealthy(core.Amount{}), noRemedy), false},
+		"everything":          {`many`, plain(unparsable, startup(0), maxUnhealthy(core.Amount{}), noRemedy), false},
 	}
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {
@@ -596,12 +596,12 @@ func TestReclaims(t *testing.T) {
 	}
 }
 
-// TestIllegibleGroups: where a criterion can't be read, a machine that seems healthy may not be.
-func TestIllegibleGroups(t *testing.T) {
+// TestUnparsableGroups: where a criterion can't be read, a machine that seems healthy may not be.
+func TestUnparsableGroups(t *testing.T) {
 	for text, want := range map[string]bool{"soon": true, `[{all: [{type: A, missing: true}], for: 10m}]`: false} {
 		p := readHealthCheck(check(t, "check", "1", `{}`, map[string]string{annotation.UnhealthyConditions: text})).policy
 		if p.Unparsable != want || (p.Problem != "") != want || (p.Criteria.Groups == nil) != want {
-			t.Errorf("%s: illegible is %t, the problem is %q, the groups are %v", text, p.Unparsable, p.Problem, p.Criteria.Groups)
+			t.Errorf("%s: unparsable is %t, the problem is %q, the groups are %v", text, p.Unparsable, p.Problem, p.Criteria.Groups)
 		}
 	}
 }
