@@ -4,8 +4,8 @@ import "time"
 
 // Observation is what one source of policies and targets sees of a fleet.
 type Observation struct {
-	// Kind is the kind of its targets. Repairs of targets of a kind that no dialect observes are
-	// left alone.
+	// Kind is the kind of its targets. Repairs of targets of a kind that no source observes are left
+	// alone.
 	Kind string
 	// Observed is Yes when everything below is in step with the cluster, and No when the cluster does not
 	// serve the API, so that there is nothing to observe. While one source's is Unknown, nothing is decided.
