@@ -66,7 +66,7 @@ type observed struct {
 func newAssessment(cluster ledger.ClusterKey, observations []observed, repairDetails map[string]ledger.Details, external *externalFacts, at time.Time) *assessment {
 	w := &assessment{at: at, key: cluster, cluster: core.Cluster{Observed: core.Yes, ClockAgrees: core.Yes}, unread: external.unread, foreignWriters: map[core.ID]string{}}
 	if cluster != (ledger.ClusterKey{}) {
-		w.unread.upgrade = "" // it is about the user's own cluster
+		w.unread.upgrade, w.unread.leases = "", "" // they are about the user's own cluster
 	}
 	kinds := map[string]bool{}
 	for i := range observations {
@@ -266,7 +266,7 @@ func (w *assessment) hidden(r core.Refusal) (why string, is bool) {
 		return "it is not known whether the cluster is being upgraded: " + why, why != "" && r.Fact == core.Unknown
 	case core.LeaseHeld:
 		why = w.unread.leases
-		return "it is not known whether another holder has the lease of its node: " + why, why != "" && r.Detail == hiddenHolder
+		return "it is not known whether another holder has the lease of its node: " + why, why != ""
 	case core.QuorumUnknown:
 		why, is = w.unread.quorum[w.cluster.Targets[r.Target].ID.UID]
 		return "it is not known whether the cluster's quorum survives while it is out: " + why, is

@@ -182,7 +182,7 @@ func (v *view) putVersion(u *unstructured.Unstructured) bool {
 
 func (v *view) dropVersion(name string) { delete(v.external.versions, name) }
 
-// hiddenHolder is who holds a lease that the person may not see: somebody, as long as it is not known that it is nobody.
+// hiddenHolder holds the leases that could not be read. The core must not take them for free.
 const hiddenHolder = "a holder that you may not see"
 
 // addTo adds the facts to a cluster. Leases and ClusterVersions are those of the user's own cluster.

@@ -231,7 +231,7 @@ func (w *assessment) leaseOf(target int) *NodeLease {
 	switch {
 	case !heeded:
 		return nil
-	case lease.Holder == hiddenHolder:
+	case w.unread.leases != "":
 		return &NodeLease{Unknown: w.unread.leases}
 	case lease.Holder == "":
 		return &NodeLease{}
