@@ -50,7 +50,7 @@ func table() []target {
 		{dir: "internal/remedy/machinedelete"},
 		{dir: "internal/remedy/owner"},
 		{dir: "internal/remedy/template", open: 236},
-		{dir: "internal/remediator/machinedeletion", unmeasured: true},
+		{dir: "internal/remediator/machinedeletion"},
 		{dir: "internal/healthcheck", tests: dialects},
 		{dir: "internal/selector"},
 		{dir: "internal/dialect/openshift"},

@@ -65,8 +65,13 @@ func NewClient(c Config) *Client {
 	watches := make(chan struct{})
 	return &Client{
 		Config: c, pools: newPools(), watching: watches, markWatching: sync.OnceFunc(func() { close(watches) }),
-		queue: workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](retryFirst, retryMost)),
+		queue: workqueue.NewTypedRateLimitingQueue(newLimiter()),
 	}
+}
+
+// newLimiter returns the pauses after failures.
+func newLimiter() workqueue.TypedRateLimiter[types.NamespacedName] {
+	return workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](retryFirst, retryMost)
 }
 
 // +kubebuilder:rbac:groups=fettle.io,resources=machinedeletionremediations,verbs=list;watch

@@ -67,7 +67,7 @@ const (
 // ownerMachine returns the machine that owns a remediation, if one does.
 func ownerMachine(r *v1alpha1.MachineDeletionRemediation) (types.NamespacedName, types.UID, bool) {
 	for _, o := range r.OwnerReferences {
-		if gv, err := schema.ParseGroupVersion(o.APIVersion); err == nil && gv.Group == machineGroup && o.Kind == machineKind {
+		if schema.FromAPIVersionAndKind(o.APIVersion, o.Kind).GroupKind() == machineResource.GroupKind() {
 			return types.NamespacedName{Namespace: r.Namespace, Name: o.Name}, o.UID, true
 		}
 	}
@@ -83,8 +83,8 @@ func aboutMachine(r *v1alpha1.MachineDeletionRemediation) bool {
 
 // machineKey parses namespace/name.
 func machineKey(text string) (types.NamespacedName, bool) {
-	namespace, name, both := strings.Cut(text, "/")
-	if !both || namespace == "" || name == "" || strings.Contains(name, "/") {
+	namespace, name, _ := strings.Cut(text, "/")
+	if namespace == "" || name == "" || strings.Contains(name, "/") {
 		return types.NamespacedName{}, false
 	}
 	return types.NamespacedName{Namespace: namespace, Name: name}, true

@@ -111,9 +111,6 @@ func (p *pools) count(owner types.UID, list func() (pool, error)) (pool, error) 
 // machineEvents wakes the remediations that wait for the machines of an owner.
 func (c *Client) machineEvents() toolscache.ResourceEventHandler {
 	wake := func(m Machine) {
-		if m.Owner == "" {
-			return
-		}
 		for _, key := range c.pools.changed(m.Owner) {
 			c.queue.Add(key)
 		}

@@ -102,7 +102,7 @@ func ownerOf(u *unstructured.Unstructured, uid types.UID) *ownerFacts {
 		return &ownerFacts{}
 	}
 	f := &ownerFacts{found: true}
-	if n, said, err := unstructured.NestedInt64(u.Object, "spec", "replicas"); said && err == nil && n >= 0 && n < 1<<30 {
+	if n, said, _ := unstructured.NestedInt64(u.Object, "spec", "replicas"); said && n >= 0 && n < 1<<30 {
 		replicas := int(n)
 		f.replicas = &replicas
 	}

@@ -256,9 +256,9 @@ func unservedKind() error { return &meta.NoKindMatchError{GroupKind: xTemplates.
 func TestKindThatIsNotServedIsTriedAgain(t *testing.T) {
 	watchFor(t, func(f *fakeAPI) { f.mapErr = unservedKind() }, func(w *watching) {
 		w.wantStatus(t, watchStatus{state: unserved})
-		time.Sleep(125 * time.Second)
+		<-time.After(125 * time.Second)
 		w.api.change()
-		time.Sleep(4 * time.Second)
+		<-time.After(4 * time.Second)
 		synctest.Wait()
 		want := milliseconds(0, 1000, 3000, 7000, 15_000, 31_000, 61_000, 91_000, 121_000, 125_200, 126_200, 128_200)
 		if !slices.Equal(w.api.probes, want) {
@@ -275,7 +275,7 @@ func TestKindThatIsNotServedIsTriedAgain(t *testing.T) {
 func TestKindIsWatchedWhileItIsServed(t *testing.T) {
 	watchFor(t, func(f *fakeAPI) { f.syncsAfter = 50 * time.Millisecond }, func(w *watching) {
 		w.wantStatus(t, watchStatus{})
-		time.Sleep(100 * time.Millisecond)
+		<-time.After(100 * time.Millisecond)
 		w.wantStatus(t, watchStatus{state: synced, namespaced: core.Yes})
 		if w.wakes != 1 {
 			t.Errorf("the cluster is woken %d times for the sync", w.wakes)
@@ -287,7 +287,7 @@ func TestKindIsWatchedWhileItIsServed(t *testing.T) {
 		if want := [][]string{{"xtemplates.x.example"}}; !slices.EqualFunc(w.api.asked, want, slices.Equal) {
 			t.Errorf("it looks for the definitions %v, want %v", w.api.asked, want)
 		}
-		time.Sleep(20 * time.Second) // nothing happens
+		<-time.After(20 * time.Second) // nothing happens
 		w.wantStatus(t, watchStatus{state: synced, namespaced: core.Yes})
 		w.api.with(func() { w.api.defined, w.api.mapErr = core.No, unservedKind() })
 		w.api.change()
@@ -297,7 +297,7 @@ func TestKindIsWatchedWhileItIsServed(t *testing.T) {
 		}
 		w.api.with(func() { w.api.defined, w.api.mapErr = core.Yes, nil })
 		w.api.change()
-		time.Sleep(300 * time.Millisecond)
+		<-time.After(300 * time.Millisecond)
 		w.wantStatus(t, watchStatus{state: synced, namespaced: core.Yes})
 	})
 }
@@ -306,7 +306,7 @@ func TestKindIsWatchedWhileItIsServed(t *testing.T) {
 func TestKindWithoutDefinitionStaysWatched(t *testing.T) {
 	for _, defined := range []core.Tri{core.No, core.Unknown} {
 		watchFor(t, func(f *fakeAPI) { f.defined, f.clusterScoped = defined, true }, func(w *watching) {
-			time.Sleep(time.Minute)
+			<-time.After(time.Minute)
 			w.wantStatus(t, watchStatus{state: synced, namespaced: core.No})
 			if len(w.api.removals) > 0 {
 				t.Errorf("the informer is removed at %v", w.api.removals)
@@ -320,18 +320,18 @@ func TestKindIsDroppedWhenNothingNeedsIt(t *testing.T) {
 	for sentence, mapErr := range map[string]error{"a watched kind": nil, "a kind that is not served": unservedKind()} {
 		watchFor(t, func(f *fakeAPI) { f.mapErr = mapErr }, func(w *watching) {
 			w.needs()
-			time.Sleep(6 * time.Second)
+			<-time.After(6 * time.Second)
 			w.wantStatus(t, watchStatus{why: "the kind is dropped"})
 			if removed := len(w.api.removals) == 1; removed != (mapErr == nil) || slices.Contains(w.order, xTemplates) {
 				t.Errorf("%s: removals of its informer: %d", sentence, len(w.api.removals))
 			}
 			probes := len(w.api.probes)
-			time.Sleep(2 * time.Minute)
+			<-time.After(2 * time.Minute)
 			if len(w.api.probes) != probes {
 				t.Errorf("%s: it is still probed", sentence)
 			}
 			w.needs(nodePolicy("t")) // it comes back as a new kind
-			time.Sleep(time.Second)
+			<-time.After(time.Second)
 			w.wantStatus(t, map[bool]watchStatus{true: {state: synced, namespaced: core.Yes}, false: {state: unserved}}[mapErr == nil])
 		})
 	}
@@ -364,7 +364,7 @@ func TestKindThatCantBeWatched(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			watchFor(t, tc.setUp, func(w *watching) {
-				time.Sleep(tc.after)
+				<-time.After(tc.after)
 				w.wantStatus(t, tc.want)
 				if w.kinds[xTemplates].store != nil {
 					t.Error("objects are kept")
@@ -373,7 +373,7 @@ func TestKindThatCantBeWatched(t *testing.T) {
 					w.api.mapErr, w.api.listErr, w.api.watchErr, w.api.informerErr, w.api.handlerErr, w.api.removeErr = nil, nil, nil, nil, nil, nil
 					w.api.hangs, w.api.syncsAfter, w.api.defined = false, 0, core.Yes
 				})
-				time.Sleep(2 * time.Second)
+				<-time.After(2 * time.Second)
 				scope := core.Yes
 				if w.api.clusterScoped {
 					scope = core.No
@@ -403,7 +403,7 @@ func TestScopeIsRememberedAfterFailures(t *testing.T) {
 		w.wantStatus(t, watchStatus{state: synced, namespaced: core.Yes})
 		w.api.with(func() { w.api.defined, w.api.mapErr = core.No, errDown })
 		w.api.change()
-		time.Sleep(time.Second)
+		<-time.After(time.Second)
 		w.wantStatus(t, watchStatus{state: failing, why: errDown.Error(), namespaced: core.Yes})
 	})
 }
