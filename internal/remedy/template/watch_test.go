@@ -42,6 +42,11 @@ type fakeAPI struct {
 
 	began    time.Time
 	informed time.Time
+	record
+}
+
+// record is what was called.
+type record struct {
 	// probes are the times of RESTMapping calls, and removals those of RemoveInformer calls.
 	probes, removals []time.Duration
 	stops            int
@@ -50,8 +55,24 @@ type fakeAPI struct {
 	asked            [][]string
 }
 
+// seen returns the calls until now.
+func (f *fakeAPI) seen() record {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.record
+}
+
+// clock reads the time of a bubble.
+func clock() time.Time { return time.Now() } //nolint:forbidigo // it is no real time
+
 func newFakeAPI() *fakeAPI {
-	return &fakeAPI{began: time.Now(), defined: core.Yes, changed: make(chan struct{})}
+	return &fakeAPI{began: clock(), defined: core.Yes, changed: make(chan struct{})}
+}
+
+func (f *fakeAPI) isClusterScoped() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.clusterScoped
 }
 
 func (f *fakeAPI) with(change func()) {
@@ -96,7 +117,7 @@ type fakeMapper struct {
 func (m fakeMapper) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
 	m.f.mu.Lock()
 	defer m.f.mu.Unlock()
-	m.f.probes = append(m.f.probes, time.Since(m.f.began))
+	m.f.probes = append(m.f.probes, clock().Sub(m.f.began))
 	if m.f.mapErr != nil {
 		return nil, m.f.mapErr
 	}
@@ -150,7 +171,7 @@ func (f *fakeAPI) GetInformer(_ context.Context, o client.Object, options ...cac
 	if got.BlockUntilSynced == nil || *got.BlockUntilSynced || o.GetObjectKind().GroupVersionKind() != xTemplates {
 		return nil, errors.New("the call would block, or is about another kind")
 	}
-	f.informed = time.Now()
+	f.informed = clock()
 	return fakeInformer{f: f}, f.informerErr
 }
 
@@ -174,13 +195,13 @@ func (i fakeInformer) HasSynced() bool {
 	f := i.f
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.syncsAfter >= 0 && time.Since(f.informed) >= f.syncsAfter
+	return f.syncsAfter >= 0 && clock().Sub(f.informed) >= f.syncsAfter
 }
 
 func (f *fakeAPI) RemoveInformer(context.Context, client.Object) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.removals = append(f.removals, time.Since(f.began))
+	f.removals = append(f.removals, clock().Sub(f.began))
 	return f.removeErr
 }
 
@@ -233,6 +254,24 @@ func (w *watching) status() watchStatus {
 	return watchStatus{why: "the kind is dropped"}
 }
 
+func (w *watching) woken() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.wakes
+}
+
+func (w *watching) store() *store {
+	w.Client.mu.Lock()
+	defer w.Client.mu.Unlock()
+	return w.kinds[xTemplates].store
+}
+
+func (w *watching) isKept() bool {
+	w.Client.mu.Lock()
+	defer w.Client.mu.Unlock()
+	return slices.Contains(w.order, xTemplates)
+}
+
 func (w *watching) wantStatus(t *testing.T, want watchStatus) {
 	t.Helper()
 	synctest.Wait()
@@ -261,11 +300,11 @@ func TestKindThatIsNotServedIsTriedAgain(t *testing.T) {
 		<-time.After(4 * time.Second)
 		synctest.Wait()
 		want := milliseconds(0, 1000, 3000, 7000, 15_000, 31_000, 61_000, 91_000, 121_000, 125_200, 126_200, 128_200)
-		if !slices.Equal(w.api.probes, want) {
-			t.Errorf("the kind is probed at %v, want %v", w.api.probes, want)
+		if !slices.Equal(w.api.seen().probes, want) {
+			t.Errorf("the kind is probed at %v, want %v", w.api.seen().probes, want)
 		}
-		if w.wakes != 1 {
-			t.Errorf("the cluster is woken %d times for one change of the status", w.wakes)
+		if w.woken() != 1 {
+			t.Errorf("the cluster is woken %d times for one change of the status", w.woken())
 		}
 	})
 }
@@ -277,23 +316,23 @@ func TestKindIsWatchedWhileItIsServed(t *testing.T) {
 		w.wantStatus(t, watchStatus{})
 		<-time.After(100 * time.Millisecond)
 		w.wantStatus(t, watchStatus{state: synced, namespaced: core.Yes})
-		if w.wakes != 1 {
-			t.Errorf("the cluster is woken %d times for the sync", w.wakes)
+		if w.woken() != 1 {
+			t.Errorf("the cluster is woken %d times for the sync", w.woken())
 		}
-		w.api.handler.OnAdd(parse(t, plainTemplate), false)
-		if w.wakes != 2 || w.kinds[xTemplates].store.find("remediators", "t") == nil {
-			t.Errorf("the cluster is woken %d times, and the template is found: %t", w.wakes, w.kinds[xTemplates].store.find("remediators", "t") != nil)
+		w.api.seen().handler.OnAdd(parse(t, plainTemplate), false)
+		if w.woken() != 2 || w.store().find("remediators", "t") == nil {
+			t.Errorf("the cluster is woken %d times, and the template is found: %t", w.woken(), w.store().find("remediators", "t") != nil)
 		}
-		if want := [][]string{{"xtemplates.x.example"}}; !slices.EqualFunc(w.api.asked, want, slices.Equal) {
-			t.Errorf("it looks for the definitions %v, want %v", w.api.asked, want)
+		if want := [][]string{{"xtemplates.x.example"}}; !slices.EqualFunc(w.api.seen().asked, want, slices.Equal) {
+			t.Errorf("it looks for the definitions %v, want %v", w.api.seen().asked, want)
 		}
 		<-time.After(20 * time.Second) // nothing happens
 		w.wantStatus(t, watchStatus{state: synced, namespaced: core.Yes})
 		w.api.with(func() { w.api.defined, w.api.mapErr = core.No, unservedKind() })
 		w.api.change()
 		w.wantStatus(t, watchStatus{state: unserved, namespaced: core.Yes})
-		if w.kinds[xTemplates].store != nil || len(w.api.removals) != 1 || w.wakes != 3 {
-			t.Errorf("objects are kept: %t, informers removed: %d, wakes: %d", w.kinds[xTemplates].store != nil, len(w.api.removals), w.wakes)
+		if w.store() != nil || len(w.api.seen().removals) != 1 || w.woken() != 3 {
+			t.Errorf("objects are kept: %t, informers removed: %d, wakes: %d", w.store() != nil, len(w.api.seen().removals), w.woken())
 		}
 		w.api.with(func() { w.api.defined, w.api.mapErr = core.Yes, nil })
 		w.api.change()
@@ -308,8 +347,8 @@ func TestKindWithoutDefinitionStaysWatched(t *testing.T) {
 		watchFor(t, func(f *fakeAPI) { f.defined, f.clusterScoped = defined, true }, func(w *watching) {
 			<-time.After(time.Minute)
 			w.wantStatus(t, watchStatus{state: synced, namespaced: core.No})
-			if len(w.api.removals) > 0 {
-				t.Errorf("the informer is removed at %v", w.api.removals)
+			if len(w.api.seen().removals) > 0 {
+				t.Errorf("the informer is removed at %v", w.api.seen().removals)
 			}
 		})
 	}
@@ -322,12 +361,12 @@ func TestKindIsDroppedWhenNothingNeedsIt(t *testing.T) {
 			w.needs()
 			<-time.After(6 * time.Second)
 			w.wantStatus(t, watchStatus{why: "the kind is dropped"})
-			if removed := len(w.api.removals) == 1; removed != (mapErr == nil) || slices.Contains(w.order, xTemplates) {
-				t.Errorf("%s: removals of its informer: %d", sentence, len(w.api.removals))
+			if removed := len(w.api.seen().removals) == 1; removed != (mapErr == nil) || w.isKept() {
+				t.Errorf("%s: removals of its informer: %d", sentence, len(w.api.seen().removals))
 			}
-			probes := len(w.api.probes)
+			probes := len(w.api.seen().probes)
 			<-time.After(2 * time.Minute)
-			if len(w.api.probes) != probes {
+			if len(w.api.seen().probes) != probes {
 				t.Errorf("%s: it is still probed", sentence)
 			}
 			w.needs(nodePolicy("t")) // it comes back as a new kind
@@ -366,7 +405,7 @@ func TestKindThatCantBeWatched(t *testing.T) {
 			watchFor(t, tc.setUp, func(w *watching) {
 				<-time.After(tc.after)
 				w.wantStatus(t, tc.want)
-				if w.kinds[xTemplates].store != nil {
+				if w.store() != nil {
 					t.Error("objects are kept")
 				}
 				w.api.with(func() {
@@ -375,7 +414,7 @@ func TestKindThatCantBeWatched(t *testing.T) {
 				})
 				<-time.After(2 * time.Second)
 				scope := core.Yes
-				if w.api.clusterScoped {
+				if w.api.isClusterScoped() {
 					scope = core.No
 				}
 				w.wantStatus(t, watchStatus{state: synced, namespaced: scope})
@@ -387,10 +426,10 @@ func TestKindThatCantBeWatched(t *testing.T) {
 // TestProbesAreCheap: one object is listed, and the watch begins at the revision of the list and ends at once.
 func TestProbesAreCheap(t *testing.T) {
 	watchFor(t, func(*fakeAPI) {}, func(w *watching) {
-		if len(w.api.options) != 2 || w.api.stops != 1 {
-			t.Fatalf("%d lists and watches, and %d watches end", len(w.api.options), w.api.stops)
+		if len(w.api.seen().options) != 2 || w.api.seen().stops != 1 {
+			t.Fatalf("%d lists and watches, and %d watches end", len(w.api.seen().options), w.api.seen().stops)
 		}
-		list, raw := w.api.options[0], w.api.options[1].Raw
+		list, raw := w.api.seen().options[0], w.api.seen().options[1].Raw
 		if list.Limit != 1 || raw.ResourceVersion != "7" || *raw.TimeoutSeconds != 1 {
 			t.Errorf("the list has the limit %d, and the watch begins at %q for %d seconds", list.Limit, raw.ResourceVersion, *raw.TimeoutSeconds)
 		}
