@@ -29,6 +29,6 @@ func TestAccountsAreReadFieldByField(t *testing.T) {
 		t.Errorf("an odd one is read as %+v", odd)
 	}
 	if nobody := look(`{"target": "node-a", "reason": "Failed"}`, `1`); !nobody.Ignored || nobody.Reason != "Failed" || nobody.Problem == "" {
-		t.Errorf("one of nobody is read as %+v", nobody)
+		t.Errorf("a Repair without a target is read as %+v", nobody)
 	}
 }

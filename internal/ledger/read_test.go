@@ -20,7 +20,7 @@ import (
 	"github.com/fettle-io/fettle/internal/informer/informertest"
 )
 
-// written is a Repair from the text of its spec and status, as the API server delivers it.
+// written returns the record of a Repair with this spec and status.
 func written(t testing.TB, spec, status string) *record {
 	t.Helper()
 	return writtenAs(t, "machines", ofM, spec, status)
@@ -35,7 +35,7 @@ func writtenAs(t testing.TB, namespace, name, spec, status string) *record {
 	return readRecord(rawAs(t, namespace, name, spec, status), "fettle-system")
 }
 
-// rawAs is a Repair as the API server has it.
+// rawAs returns a Repair as the API server delivers it.
 func rawAs(t testing.TB, namespace, name, spec, status string) *unstructured.Unstructured {
 	t.Helper()
 	u := &unstructured.Unstructured{}
@@ -47,7 +47,7 @@ func rawAs(t testing.TB, namespace, name, spec, status string) *unstructured.Uns
 	return u
 }
 
-// aSpec is the text of a spec, with fields after the others that replace them.
+// aSpec returns the text of a spec. The given fields replace earlier ones.
 func aSpec(more ...string) string {
 	return `{"target": {"kind": "Machine", "namespace": "machines", "name": "m", "uid": "m-uid"},
 		"policy": {"kind": "MachineHealthCheck", "namespace": "machines", "name": "workers", "uid": "check-uid"},
@@ -56,7 +56,7 @@ func aSpec(more ...string) string {
 		strings.Join(append([]string{""}, more...), ", ") + `}`
 }
 
-// TestRepairIsReadAsFarAsItCanBe: anybody may write one, and what can't be read of it hides nothing else.
+// TestRepairIsReadAsFarAsItCanBe: any user may write a Repair, and a field that can't be read hides no other.
 func TestRepairIsReadAsFarAsItCanBe(t *testing.T) {
 	created := time.Date(2026, time.August, 3, 12, 0, 0, 0, time.UTC)
 	whole := core.Repair{
@@ -89,15 +89,15 @@ func TestRepairIsReadAsFarAsItCanBe(t *testing.T) {
 		"no status":                {"it runs", aSpec(), `null`, whole, ""},
 		"a start in whole seconds": {"as people write it, and the definition allows", aSpec(`"startedAt": "2026-08-03T12:00:00Z"`), `{}`, atCreation, ""},
 		"a start in words":         {"its creation is known", aSpec(`"startedAt": "yesterday"`), `{}`, atCreation, `spec.startedAt is "yesterday" and can't be read`},
-		"a start in the year 1":    {"nobody knows when it began", aSpec(`"startedAt": "0001-01-01T00:00:00Z"`), `{}`, atCreation, ""},
+		"a start in the year 1":    {"it is unknown when it began", aSpec(`"startedAt": "0001-01-01T00:00:00Z"`), `{}`, atCreation, ""},
 		"a start last year":        {"a Repair is created when its repair starts", aSpec(`"startedAt": "2025-08-03T12:00:00Z"`), `{}`, atCreation, ""},
 		"a start in the year 9999": {"back-off must not wait for it", aSpec(`"startedAt": "9999-12-31T23:59:59Z"`), `{}`, atCreation, ""},
 		"a retry beyond all":       {"", aSpec(`"retry": 9999999999`), `{}`, with(func(r *core.Repair) { r.Retry = 0 }), "spec.retry is 9999999999 and can't be read"},
 		"an owner that is a word":  {"", aSpec(`"owner": "pool"`), `{}`, with(func(r *core.Repair) { r.Owner = core.ID{} }), `spec.owner is "pool" and can't be read`},
 		"a policy that is a list":  {"", aSpec(`"policy": []`), `{}`, core.Repair{}, "spec.policy is [] and can't be read; spec.policy is not in the namespace of spec.target"},
-		"a message of a number":    {"nobody reads it", aSpec(`"message": 5, "ladder": "up"`), `{}`, ladder(), `spec.ladder is "up" and can't be read`},
+		"a message of a number":    {"it is not read", aSpec(`"message": 5, "ladder": "up"`), `{}`, ladder(), `spec.ladder is "up" and can't be read`},
 		"a phase of a number":      {"it does not say that it ended", aSpec(), `{"phase": 7, "attempts": 1}`, with(func(r *core.Repair) { r.Attempts = 1 }), "status.phase is 7 and can't be read"},
-		"a phase nobody has":       {"the same", aSpec(), `{"phase": "Exploded"}`, whole, ""},
+		"an unknown phase":         {"the same", aSpec(), `{"phase": "Exploded"}`, whole, ""},
 		"attempts in words":        {"", aSpec(), `{"attempts": "many"}`, whole, `status.attempts is "many" and can't be read`},
 		"a status of a word":       {"", aSpec(), `"done"`, whole, `status is "done" and can't be read`},
 		"an end in words":          {"that it ended is known", aSpec(), `{"phase": "Succeeded", "finishedAt": "never"}`, succeeded(whole.Started), `status.finishedAt is "never" and can't be read`},
@@ -118,7 +118,7 @@ func TestRepairIsReadAsFarAsItCanBe(t *testing.T) {
 			`{}`, ladder(core.Step{Remedy: "B", Nature: core.Delete}, core.Step{Remedy: "C", Nature: core.CreateRequest},
 				core.Step{Remedy: "D", Nature: core.Annotate}, core.Step{Remedy: "E", Nature: core.AskOwner}), "",
 		},
-		"a step of a nature nobody knows": {
+		"a step of an unknown nature": {
 			"what it would do to the target is no matter for a guess", aSpec(`"ladder": [{"remedy": "A", "nature": "Annotate"}, {"remedy": "B", "nature": "Blesses"}]`),
 			`{}`, ladder(), `spec.ladder[1].nature is "Blesses" and can't be read`,
 		},
@@ -186,7 +186,8 @@ func (r recorder) Eventf(regarding, _ runtime.Object, kind, reason, _, note stri
 	r(strings.Join([]string{kind, reason, ref.Kind + " " + ref.Namespace + "/" + ref.Name, string(ref.UID), fmt.Sprintf(note, args...)}, "|"))
 }
 
-// TestIllegibleRepairIsTold, once, and stands in the way of nothing, its own name included.
+// TestIllegibleRepairIsTold: a Repair that can't be read leads to one warning, and prevents nothing, not even a
+// Repair of its name.
 func TestIllegibleRepairIsTold(t *testing.T) {
 	var told []string
 	in := informertest.New()
@@ -214,7 +215,7 @@ func TestIllegibleRepairIsTold(t *testing.T) {
 		t.Errorf("told (-want +got):\n%s", diff)
 	}
 	if entries, _ := c.Repairs(); len(entries) != 1 || entries[0].Name != ofM {
-		t.Errorf("the entries are %+v; want the one that says what it is about", entries)
+		t.Errorf("the entries are %+v; want the Repair that has a target", entries)
 	}
 	r, created, err := c.Create(t.Context(), anEntry())
 	if want := core.NextRepairName(aimless.Name, aTarget); !created || err != nil || r.Name != want {
@@ -222,7 +223,7 @@ func TestIllegibleRepairIsTold(t *testing.T) {
 	}
 }
 
-// FuzzReadRepair: whatever somebody writes into a Repair, it is read, and what is wrong with it can be told.
+// FuzzReadRepair: any content of a Repair is read, and the problem is safe to show.
 func FuzzReadRepair(f *testing.F) {
 	for _, seed := range [][2]string{
 		{aSpec(), `{"phase": "Running", "attempts": 3, "lastAttempt": "2026-08-03T12:00:00Z"}`},

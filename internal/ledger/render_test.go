@@ -51,7 +51,7 @@ type fataler interface {
 	Fatalf(format string, args ...any)
 }
 
-// sent is what somebody else has of an object that was sent.
+// sent returns an object as another client reads it.
 func sent[T any](t fataler, object T) T {
 	body, err := json.Marshal(object)
 	if err != nil {
@@ -109,7 +109,7 @@ func TestRepairLeavesOutWhatIsNotKnown(t *testing.T) {
 	}
 }
 
-// TestRepairIsWrittenWhateverTheNodeSays: nodes may carry times that JSON can't, and names without end.
+// TestRepairIsWrittenWhateverTheNodeSays: nodes may have times that JSON lacks, and names of any length.
 func TestRepairIsWrittenWhateverTheNodeSays(t *testing.T) {
 	for sentence, since := range map[string]time.Time{
 		"before the year 1": time.Unix(-1e18, 0), "beyond the year 9999": time.Unix(1e18, 0), "the year 0": time.Date(0, 6, 1, 0, 0, 0, 0, time.UTC),
@@ -292,8 +292,8 @@ func TestAmendmentReplacesWhatWasThere(t *testing.T) {
 	})
 }
 
-// TestPlaceInTheOrderIsNotMadeUp: the revision of a Repair that was changed is not that of its creation,
-// also when nothing else is left of the change.
+// TestPlaceInTheOrderIsNotMadeUp: the revision of a changed Repair is not that of its creation, even if nothing
+// else shows the change.
 func TestPlaceInTheOrderIsNotMadeUp(t *testing.T) {
 	object := render(anEntry(), "")
 	object.ResourceVersion = "7"
@@ -381,8 +381,8 @@ func TestProgressSaysWhatHappened(t *testing.T) {
 			v1alpha1.RepairStatus{Phase: "Recovered", Attempts: 1, LastAttempt: &at, Message: "it is well", FinishedAt: &end},
 		},
 		"a withdrawal": {
-			"", core.Repair{Ended: noon, Outcome: core.Withdrawn}, "nobody asks", nil,
-			v1alpha1.RepairStatus{Phase: "Withdrawn", Message: "nobody asks", FinishedAt: &end},
+			"", core.Repair{Ended: noon, Outcome: core.Withdrawn}, "no policy asks", nil,
+			v1alpha1.RepairStatus{Phase: "Withdrawn", Message: "no policy asks", FinishedAt: &end},
 		},
 	}
 	for sentence, tc := range cases {

@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// TestI15ObjectsAreBounded: of an object that anybody may have written, a cache keeps so much and no more, and readers
-// don't take what is missing for absent.
+// TestI15ObjectsAreBounded: a cache keeps a bounded part of an object that any user may have written. Readers don't
+// take a dropped part for absent.
 func TestI15ObjectsAreBounded(t *testing.T) {
 	many := make([]any, 100_000)
 	for i := range many {
@@ -110,6 +110,6 @@ func TestI15AnnotationsAreBounded(t *testing.T) {
 		t.Errorf("kept are %d bytes and %q", len(annotations["long"]), annotations["short"])
 	}
 	if got := len(annotations["wide"]); got <= MaxAnnotation {
-		t.Errorf("%d bytes are kept of one that is too long, so it seems not to be", got)
+		t.Errorf("%d bytes are kept of a long value, which then seems to be short", got)
 	}
 }

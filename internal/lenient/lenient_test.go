@@ -45,7 +45,7 @@ func TestPart(t *testing.T) {
 		"nothing":                 {`{}`, part{}, nil},
 		"null":                    {`{"spec": null}`, part{}, nil},
 		"all of it":               {`{"spec": {` + text + `}}`, whole, nil},
-		"fields nobody knows":     {`{"spec": {` + text + `, "other": [1]}}`, whole, nil},
+		"unknown fields":          {`{"spec": {` + text + `, "other": [1]}}`, whole, nil},
 		"null in a field":         {`{"spec": {"name": null, "rows": null}}`, part{}, nil},
 		"a word for the part":     {`{"spec": "many"}`, part{}, []Problem{{"spec", `"many"`}}},
 		"a list for the part":     {`{"spec": [1, 2]}`, part{}, []Problem{{"spec", `[1,2]`}}},

@@ -96,7 +96,7 @@ func (r *reviewer) filterOf(t *testing.T, address string) http.Handler {
 	}))
 }
 
-// get gives the status of a request, and fails the test when the page is shown to whom it must not.
+// get returns the status of a request, and fails the test if a refused request gets the page.
 func get(t *testing.T, h http.Handler, authorization string) int {
 	t.Helper()
 	request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", http.NoBody)
@@ -109,7 +109,7 @@ func get(t *testing.T, h http.Handler, authorization string) int {
 		t.Errorf("answered %d with %q", w.Code, w.Body.String())
 	}
 	if w.Code == http.StatusUnauthorized && w.Header().Get("WWW-Authenticate") != "Bearer" {
-		t.Error("whoever has no token is not told that one is wanted")
+		t.Error("the answer to a request without a token does not ask for one")
 	}
 	return w.Code
 }
@@ -122,7 +122,7 @@ func TestWhoIsLetIn(t *testing.T) {
 	}{
 		"a token with the right":      {"Bearer good", http.StatusOK, []string{"tokenreviews", "subjectaccessreviews"}},
 		"a token without the right":   {"Bearer poor", http.StatusForbidden, []string{"tokenreviews", "subjectaccessreviews"}},
-		"a token that nobody knows":   {"Bearer garbage", http.StatusUnauthorized, []string{"tokenreviews"}},
+		"an unknown token":            {"Bearer garbage", http.StatusUnauthorized, []string{"tokenreviews"}},
 		"a scheme in small letters":   {"bearer good", http.StatusOK, []string{"tokenreviews", "subjectaccessreviews"}},
 		"no credentials":              {"", http.StatusUnauthorized, nil},
 		"a scheme without a token":    {"Bearer ", http.StatusUnauthorized, nil},
@@ -157,7 +157,8 @@ func TestRightsAreThoseOfTheTokensOwner(t *testing.T) {
 	}
 }
 
-// TestAnswersAreRemembered: for a minute whoever was let in, for ten seconds whoever was not.
+// TestAnswersAreRemembered: a request that was admitted is not reviewed for a minute, and a refused one for ten
+// seconds.
 func TestAnswersAreRemembered(t *testing.T) {
 	r := newReviewer()
 	h := r.filter(t)
@@ -183,7 +184,7 @@ func TestAnswersAreRemembered(t *testing.T) {
 	wants("revoked", "good", http.StatusUnauthorized, 1)
 }
 
-// TestStrangersDisplaceNobody: however many tokens are guessed, whoever is known needs no new review.
+// TestStrangersDisplaceNobody: many guessed tokens lead to no new review of an admitted one.
 func TestStrangersDisplaceNobody(t *testing.T) {
 	r := newReviewer()
 	h := r.filter(t)
@@ -222,7 +223,7 @@ func TestNobodyIsLetInWhileTheAPIServerIsAway(t *testing.T) {
 	}
 }
 
-// TestReviewsHaveATimeLimit: one that hangs ends with the patience of whoever asked, at the latest.
+// TestReviewsHaveATimeLimit: a review that hangs ends with the context of the request, at the latest.
 func TestReviewsHaveATimeLimit(t *testing.T) {
 	r := newReviewer()
 	r.hanging = make(chan struct{})

@@ -22,7 +22,7 @@ func TestReadiness(t *testing.T) {
 				t.Errorf("%s: ready %t (%v)", sentence, err == nil, err)
 			}
 		}
-		ready("whoever sleeps waits for nothing", true)
+		ready("a part that has not started is ready", true)
 		m.answers("The Part", nil, false)
 		m.defines(things)
 		ready("it wakes, and its caches are filling", false)
@@ -86,7 +86,7 @@ func TestWhatIsServed(t *testing.T) {
 				t.Errorf("%s: %v served: %s, want %s", sentence, kinds, got, want)
 			}
 		}
-		serves("nothing is asked for", core.Yes)
+		serves("no kinds are needed", core.Yes)
 		serves("nothing is defined", core.No, things)
 		changed := m.waker.Changed()
 		m.defines(things)

@@ -30,7 +30,7 @@ var (
 	errNoKind = &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: "example.org", Kind: "Thing"}}
 )
 
-// informers give one cache, of definitions, that is filled by hand.
+// informers return the informer of definitions, which tests fill.
 type informers struct {
 	cache.Informers
 
@@ -69,7 +69,7 @@ func definition(name string) *metav1.PartialObjectMetadata {
 	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name}}
 }
 
-// fixture is a waker that runs in a bubble of time, and a diary of what it does.
+// fixture is a Starter that runs in a bubble of time, with a log of its actions.
 type fixture struct {
 	*testing.T
 	*informers
@@ -83,13 +83,13 @@ type fixture struct {
 	stop   func()
 }
 
-// begins starts a waker over parts, each of which needs the kinds.
+// begins starts a Starter with parts, each of which needs the kinds.
 func begins(t *testing.T, parts map[string][]string) *fixture {
 	t.Helper()
 	return beginsWith(t, nil, parts)
 }
 
-// beginsWith starts a waker that asks a mapper, if there is one, which templates are served.
+// beginsWith starts a Starter with a mapper, which may be nil.
 func beginsWith(t *testing.T, mapper meta.RESTMapper, parts map[string][]string) *fixture {
 	t.Helper()
 	m := &fixture{T: t, informers: &informers{}, watch: map[string]error{}, inStep: map[string]bool{}}
@@ -170,9 +170,9 @@ func TestPartWakesWhenAllItsKindsAreThere(t *testing.T) {
 		m.handler.OnDelete(toolscache.DeletedFinalStateUnknown{Key: things, Obj: definition(things)})
 		m.handler.OnDelete(definition("unrelated.example.org"))
 		m.handler.OnDelete("a word")
-		m.wantDid("what p needs has left, so nobody is to wait for p", 0, "awake")
+		m.wantDid("what p needs has left, so no pass may wait for p", 0, "awake")
 		m.defines(others)
-		m.wantDid("one that has left does not count", time.Hour)
+		m.wantDid("a removed definition does not count", time.Hour)
 		m.defines(things)
 		m.wantDid("both are there, and it wakes at once", 0, "watch p", isUp, "awake")
 		m.handler.OnDelete(definition(things))
@@ -262,8 +262,8 @@ func (m *fixture) later(d time.Duration) []string {
 	return told
 }
 
-// TestOthersGoOnWithoutAPartThatCannotRead what the cluster defines: at once when no version is served that Fettle reads, and
-// after a minute of any other error.
+// TestOthersGoOnWithoutAPartThatCannotRead: at once if no version is served that Fettle reads, and after a minute
+// of any other error.
 func TestOthersGoOnWithoutAPartThatCannotRead(t *testing.T) {
 	for sentence, tc := range map[string]struct {
 		watch       error
@@ -298,7 +298,8 @@ func TestOthersGoOnWithoutAPartThatCannotRead(t *testing.T) {
 	}
 }
 
-// TestPartIsWaitedForAnew once its definition has left and come again, and once the error is another than a missing version.
+// TestPartIsWaitedForAnew once its definition is removed and comes again, and once the error is not a missing
+// version.
 func TestPartIsWaitedForAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := begins(t, map[string][]string{"p": {things}})
@@ -326,7 +327,7 @@ func TestPartIsWaitedForAnew(t *testing.T) {
 	})
 }
 
-// wantForbidden looks at the series of the part that may not read what it needs.
+// wantForbidden checks the series of the part that lacks rights.
 func (m *fixture) wantForbidden(sentence string, want float64) {
 	m.Helper()
 	registry := prometheus.NewRegistry()
@@ -341,7 +342,7 @@ func (m *fixture) wantForbidden(sentence string, want float64) {
 	}
 }
 
-// TestPartSleepsUntilItMay: what the cluster serves is not always this one's business.
+// TestPartSleepsUntilItMay: Fettle may lack rights to what a cluster serves.
 func TestPartSleepsUntilItMay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := begins(t, map[string][]string{"p": {things}})

@@ -64,7 +64,7 @@ func TestTemplatesThatAreServed(t *testing.T) {
 		m.defines(reboots)
 		wants("it is not served yet", nil)
 		mapper.serve(true)
-		m.wantDid("it is looked up again, and a pass is asked for", 2*servedCheck, "awake")
+		m.wantDid("it is looked up again, and a pass is due", 2*servedCheck, "awake")
 		wants("it is served", []TemplateKind{{kind, reboots, true}})
 		asked := mapper.asked
 		<-time.After(time.Hour)
@@ -73,7 +73,7 @@ func TestTemplatesThatAreServed(t *testing.T) {
 		}
 		m.handler.OnDelete(toolscache.DeletedFinalStateUnknown{Key: reboots, Obj: definition(reboots)})
 		wants("it is gone", nil)
-		m.wantDid("a pass is asked for", 0, "awake")
+		m.wantDid("a pass is due", 0, "awake")
 	})
 	if got := (&Starter{}).Templates(); got != nil {
 		t.Errorf("before anything was read: %v", got)

@@ -28,7 +28,7 @@ func retained(do func()) int64 {
 	return inUse() - before
 }
 
-// flooding is a node as reported by a kubelet that means to fill the memory of every reader.
+// flooding returns a node as written by a kubelet that wants to fill the memory of every reader.
 func flooding(update int) *corev1.Node {
 	long := func(what string) string { return fmt.Sprint(what, update, strings.Repeat("x", 20<<10)) }
 	n := kubeletNode("n")

@@ -95,7 +95,7 @@ func TestTableStaysSmall(t *testing.T) {
 }
 
 // TestHeartbeatAllocates what the node holds that is its own: itself, its identity, its list of
-// labels, the label with its name, its list of annotations, the one that names its machine, with that
+// labels, the label with its name, its list of annotations, the annotation of its machine, with that
 // name, and its conditions.
 func TestHeartbeatAllocates(t *testing.T) {
 	body, err := kubeletNode("n").Marshal()

@@ -27,8 +27,8 @@ type Metadata struct {
 	} `json:"ownerReferences"`
 }
 
-// Keep returns the Meta of the metadata. Of the annotations it keeps the given ones, and the one that informers
-// read.
+// Keep returns the Meta of the metadata. It keeps the annotations with the given keys, and the annotation that
+// informers read.
 func (w *Metadata) Keep(annotations ...string) Meta {
 	m := Meta{
 		Namespace: Intern(w.Namespace), Name: w.Name, UID: w.UID, ResourceVersion: w.ResourceVersion,

@@ -48,8 +48,7 @@ func filled[T any]() *rapid.Generator[*T] {
 	})
 }
 
-// TestLeanNodesAreStockNodes: whatever a node holds, and in whichever format it travels, what is read
-// of a lean node is what is read of a stock one.
+// TestLeanNodesAreStockNodes: a slim node reads as the usual type does, whatever the node has and in any format.
 func TestLeanNodesAreStockNodes(t *testing.T) {
 	for name, f := range formats(t) {
 		t.Run(name, func(t *testing.T) {

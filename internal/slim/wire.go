@@ -193,7 +193,7 @@ func (n *Node) decodeStatus(status field) error {
 	return err
 }
 
-// decodeCondition decodes a condition. It returns false for one that is too long to be kept.
+// decodeCondition decodes a condition. It returns false if it is too long to be kept.
 func decodeCondition(condition field, into *core.Condition) (fits bool, err error) {
 	var kind, status, reason []byte
 	err = condition.message(func(f field) error {

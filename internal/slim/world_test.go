@@ -29,7 +29,7 @@ type view struct {
 	Labels          map[string]string
 	Created         time.Time
 	Deleted         *time.Time
-	// Annotations are those that are read.
+	// Annotations are the annotations that are read.
 	Annotations map[string]string
 	Conditions  []core.Condition
 }
@@ -71,7 +71,7 @@ func stockView(n *corev1.Node) view {
 	return v
 }
 
-// format is a serializer of stock objects and the same one of lean objects.
+// format is a serializer of the usual objects, and the same serializer of slim objects.
 type format struct{ stock, slim runtime.Serializer }
 
 func formats(t testing.TB) map[string]format {
@@ -90,7 +90,7 @@ func formats(t testing.TB) map[string]format {
 	}
 }
 
-// encode gives the bytes that a server sends.
+// encode returns the bytes that a server sends.
 func (f format) encode(t fataler, obj runtime.Object) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -126,7 +126,7 @@ func kubeletNode(name string) *corev1.Node {
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Node"},
 		ObjectMeta: metav1.ObjectMeta{
 			Name: name, UID: types.UID("5d0e3a4e-0000-4000-8000-" + fmt.Sprintf("%012x", len(name))), ResourceVersion: "123456789",
-			CreationTimestamp: metav1.NewTime(noon.Add(-time.Hour)), Finalizers: []string{"somebody/waits"},
+			CreationTimestamp: metav1.NewTime(noon.Add(-time.Hour)), Finalizers: []string{"example.com/waits"},
 			Labels:        map[string]string{"kubernetes.io/hostname": name, "node-role.kubernetes.io/worker": "", "topology.kubernetes.io/zone": "zone-a"},
 			Annotations:   map[string]string{"machine.openshift.io/machine": "machines/" + name, "csi.volume.kubernetes.io/nodeid": strings.Repeat("x", 200)},
 			ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubelet", FieldsV1: metav1.NewFieldsV1(`{"f:status":"` + strings.Repeat("x", 3000) + `"}`)}},

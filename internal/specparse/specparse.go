@@ -126,8 +126,8 @@ func Selector(s *metav1.LabelSelector) (labels.Selector, error) {
 	return selector, nil
 }
 
-// SameSelector reports whether two selectors are written the same. The selector of nothing, which stands for one
-// that can't be read, has the same text as the selector of everything. So both are compared apart.
+// SameSelector reports whether two selectors are written the same. The selector of nothing, which stands for
+// an invalid one, has the same text as the selector of everything. So both are compared apart.
 func SameSelector(a, b labels.Selector) bool {
 	return labels.MatchesNothing(a) == labels.MatchesNothing(b) && a.String() == b.String()
 }

@@ -5,11 +5,13 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/go-logr/logr"
+	"google.golang.org/protobuf/encoding/protowire"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -61,6 +63,11 @@ func TestDecodeNodes(t *testing.T) {
 	if _, err := decodeNodes(travelling(t, list), 1); !errors.Is(err, errBound) {
 		t.Errorf("of a page with more nodes than allowed it reads %v", err)
 	}
+	nonsense := travelling(t, list)
+	nonsense[bytes.LastIndex(nonsense, []byte("more"))+len("more")] = 0xff // the tag of the first node
+	if _, err := decodeNodes(nonsense, 2); !errors.Is(err, errNotProtobuf) {
+		t.Errorf("a page with a broken node is read with %v", err)
+	}
 	for sentence, body := range map[string][]byte{
 		"nothing": nil, "JSON": []byte(`{"kind":"NodeList","apiVersion":"v1"}`), "a broken envelope": []byte("k8s\x00\xff"), "another kind": travelling(t, &corev1.PodList{}),
 		"a node": travelling(t, nodeNamed("a")),
@@ -81,9 +88,25 @@ func TestDecodeEvent(t *testing.T) {
 	if _, err := decodeEvent(eventOf(t, watch.Error, gone)); !apierrors.IsResourceExpired(err) {
 		t.Errorf("a watch that is out of date is read as %v", err)
 	}
-	gone.Message = strings.Repeat("x", errorBytes)
+	for gone.Size() < errorBytes {
+		gone.Message += strings.Repeat("x", max(1, (errorBytes-gone.Size())/2))
+	}
+	if _, err := decodeEvent(eventOf(t, watch.Error, gone)); !apierrors.IsResourceExpired(err) {
+		t.Errorf("a failure of %d bytes is read as %v", gone.Size(), err)
+	}
+	gone.Message += "x"
 	if _, err := decodeEvent(eventOf(t, watch.Error, gone)); !errors.Is(err, errNotProtobuf) {
-		t.Errorf("a huge failure is read as %v", err)
+		t.Errorf("a failure of %d bytes is read as %v", gone.Size(), err)
+	}
+	if _, err := decodeEvent(eventOf(t, watch.Error, &corev1.Pod{})); !errors.Is(err, errNotNodes) {
+		t.Errorf("a pod in the place of a failure is read as %v", err)
+	}
+	added := protowire.AppendString(protowire.AppendTag(nil, eventType, protowire.BytesType), string(watch.Added))
+	broken := protowire.AppendBytes(protowire.AppendTag(slices.Clone(added), eventObject, protowire.BytesType), []byte("\xff"))
+	for sentence, frame := range map[string][]byte{"a type, and then bytes": append(slices.Clone(added), 0xff), "an object of bytes": broken} {
+		if e, err := decodeEvent(frame); e != (event{}) || !errors.Is(err, errNotProtobuf) {
+			t.Errorf("%s: it reads %+v, %v", sentence, e, err)
+		}
 	}
 	for sentence, frame := range map[string][]byte{"nothing": nil, "bytes": []byte("\xff\xff"), "a pod": eventOf(t, watch.Added, &corev1.Pod{})} {
 		if _, err := decodeEvent(frame); err == nil {
@@ -172,5 +195,20 @@ func TestI15WhatIsKeptOfAClusterIsBounded(t *testing.T) {
 				t.Errorf("it gives %v, want %q", err, tc.says)
 			}
 		})
+	}
+}
+
+// TestBoundsAreNamed: the texts have the numbers that the bounds have.
+func TestBoundsAreNamed(t *testing.T) {
+	for want, err := range map[string]error{
+		"it has nodes whose labels and conditions take more than 3906 MiB":           tooHeavy(1_000_000),
+		"it stopped in the middle of an event for 15s":                               errStalled,
+		"it has more than 7 nodes":                                                   tooManyNodes(7),
+		"it sent an answer of more than 3 KiB":                                       tooLarge("an answer", 3<<10),
+		"those of all clusters take more than 5 MiB and its namespace has its share": tooHeavyTogether(5 << 20),
+	} {
+		if !errors.Is(err, errBound) || !strings.Contains(err.Error(), want) {
+			t.Errorf("the error is %v, want %q", err, want)
+		}
 	}
 }

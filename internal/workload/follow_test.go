@@ -30,7 +30,8 @@ func (s *server) wantGaps(what string, lasted time.Duration, pauses ...time.Dura
 	}
 }
 
-// TestWatchesThatEndEarlyAreBegunAfterGrowingPauses, while the cluster is believed: no pause is longer than a cluster may be silent.
+// TestWatchesThatEndEarlyAreBegunAfterGrowingPauses: the nodes still count, since no pause is longer than a cluster
+// may be silent.
 func TestWatchesThatEndEarlyAreBegunAfterGrowingPauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := serves(t)
@@ -67,7 +68,7 @@ func TestWatchesThatLastAreBegunAtOnce(t *testing.T) {
 	})
 }
 
-// TestClustersThatAreOutOfDateAreListedAfterGrowingPauses, and are not believed in a pause, since nothing watches them.
+// TestClustersThatAreOutOfDateAreListedAfterGrowingPauses: the nodes don't count in a pause, since no watch runs.
 func TestClustersThatAreOutOfDateAreListedAfterGrowingPauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := serves(t)
@@ -115,7 +116,8 @@ func TestOneOutdatedWatchIsReplacedAtOnce(t *testing.T) {
 	})
 }
 
-// TestWatchesThatBringNothing: what ends at once is no watch, and a watch that has lasted is begun again where it began.
+// TestWatchesThatBringNothing: a watch that ends at once is an error. After a watch that lasted, the next one
+// begins at the same revision.
 func TestWatchesThatBringNothing(t *testing.T) {
 	for lasts, want := range map[time.Duration]core.Tri{0: core.Unknown, atOnce - time.Second: core.Unknown, atOnce: core.Yes} {
 		synctest.Test(t, func(t *testing.T) {

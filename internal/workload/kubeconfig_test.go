@@ -43,7 +43,8 @@ func TestKubeconfigsThatAreRefused(t *testing.T) {
 	}
 }
 
-// TestI14KubeconfigsThatAreTooMuch: what would be asked in the open, or costs much to read, is not followed.
+// TestI14KubeconfigsThatAreTooMuch: Fettle refuses a kubeconfig that leads to unencrypted requests or takes much to
+// read.
 func TestI14KubeconfigsThatAreTooMuch(t *testing.T) {
 	const server = "server: https://127.0.0.1:1"
 	many := ""
@@ -98,12 +99,12 @@ func TestKubeconfigsThatAreNone(t *testing.T) {
 
 func TestKubeconfigsThatAreFollowed(t *testing.T) {
 	config, err := readKubeconfig([]byte(kubeconfigOf("server: '127.0.0.1:1/prefix', insecure-skip-tls-verify: true, proxy-url: 'socks5://127.0.0.1:2', tls-server-name: inside",
-		"token: t, as: somebody, as-groups: [g]")))
+		"token: t, as: another, as-groups: [g]")))
 	if err != nil {
 		t.Fatalf("reading: %v", err)
 	}
 	if config.Host != "https://127.0.0.1:1/prefix" || !config.Insecure || config.Proxy == nil || config.ServerName != "inside" ||
-		config.BearerToken != "t" || config.Impersonate.UserName != "somebody" {
+		config.BearerToken != "t" || config.Impersonate.UserName != "another" {
 		t.Errorf("it reads %+v", config)
 	}
 }

@@ -33,7 +33,7 @@ func (c *Connection) knows(names ...string) []string {
 	return known
 }
 
-// wantKnown checks which nodes are known, and that the account of what is kept is of them alone.
+// wantKnown checks which nodes are known, and that memory is reserved for them and nothing else.
 func (s *server) wantKnown(c *Connection, names ...string) {
 	s.Helper()
 	known, weight := c.knows(names...), 0
@@ -48,7 +48,7 @@ func (s *server) wantKnown(c *Connection, names ...string) {
 	}
 }
 
-// held is how many bytes are accounted for.
+// held returns the number of reserved bytes.
 func (m *memoryBudget) held() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -62,7 +62,7 @@ func (c *Connection) beyond(bound string) (times uint64, bounds int) {
 	return c.exceeded[bound], len(c.exceeded)
 }
 
-// wantBound checks that a cluster is unknown since it went beyond a bound, and that nothing of it is kept.
+// wantBound checks that a cluster is unknown since it exceeded a bound, and that none of its nodes is kept.
 func (s *server) wantBound(c *Connection, bound, words string) {
 	s.Helper()
 	answers, why := c.Answers()
@@ -104,7 +104,7 @@ func TestListGoesOnPageByPage(t *testing.T) {
 	})
 }
 
-// TestListOfLargeNodesHasSmallPages: a page that is too large is asked for again with a quarter of the nodes.
+// TestListOfLargeNodesHasSmallPages: after a page that is too large, the request asks for a quarter of the nodes.
 func TestListOfLargeNodesHasSmallPages(t *testing.T) {
 	for largest, want := range map[int][]string{62: {"250", "62", "62"}, 3: {"250", "62", "15", "3", "3"}, 1: {"250", "62", "15", "3", "1", "1"}} {
 		synctest.Test(t, func(t *testing.T) {
@@ -233,7 +233,7 @@ func TestListThatFailsSaysWhy(t *testing.T) {
 	})
 }
 
-// TestSlowListGoesOnWhereItWas: nothing is believed until it is done, and no page is read twice.
+// TestSlowListGoesOnWhereItWas: no node counts until the list is done, and no page is read twice.
 func TestSlowListGoesOnWhereItWas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := serves(t)

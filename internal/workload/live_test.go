@@ -24,7 +24,7 @@ import (
 	"github.com/fettle-io/fettle/internal/slim"
 )
 
-// reading calls read with a connection that answers, over which what is not a list or a watch of nodes is answered so.
+// reading calls read with a connected connection. Answer answers all requests but lists and watches of all nodes.
 func reading(t *testing.T, answer http.HandlerFunc, read func(t *testing.T, s *server, c *Connection)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -221,7 +221,7 @@ func TestLiveList(t *testing.T) {
 	}
 }
 
-// TestLiveListOfNodes are decoded lean, and as many as the cluster may have.
+// TestLiveListOfNodes: lists of nodes are decoded to slim nodes, up to the number that the cluster may have.
 func TestLiveListOfNodes(t *testing.T) {
 	named := func(names ...string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) { (&server{T: t}).sendsPage(w, "", names...) }

@@ -40,7 +40,7 @@ func banner(t *testing.T, greeting string) string {
 	return listener.Addr().String()
 }
 
-// TestI15NoHostIsQuoted: whatever host a kubeconfig names, what it says reaches no reader of a status.
+// TestI15NoHostIsQuoted: a kubeconfig may name any host, and no status has its words.
 func TestI15NoHostIsQuoted(t *testing.T) {
 	answering := func(code int, contentType, body string) string {
 		server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -78,7 +78,7 @@ func TestI15NoHostIsQuoted(t *testing.T) {
 	}
 }
 
-// looked is what is said of a cluster whose nodes are asked for once.
+// looked returns the text about a cluster whose nodes are listed once.
 func looked(t *testing.T, config *rest.Config) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -100,7 +100,7 @@ func looked(t *testing.T, config *rest.Config) string {
 	return Explain(err, config, types.NamespacedName{Namespace: "fleet", Name: "east"})
 }
 
-// TestKubeconfigIsNotRepeated: a kubeconfig that is refused is told of without what is secret in it, in one short line.
+// TestKubeconfigIsNotRepeated: the error about a kubeconfig is one short line without its secrets.
 func TestKubeconfigIsNotRepeated(t *testing.T) {
 	name := "\x1b[2J" + strings.Repeat("a", 1<<20)
 	secret := &unstructured.Unstructured{Object: map[string]any{"data": map[string]any{}}}

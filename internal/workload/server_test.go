@@ -26,10 +26,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// clock is that of the test's bubble.
+// clock returns the time of the test's bubble.
 func clock() time.Time { return time.Now() } //nolint:forbidigo // time in a bubble is injected
 
-// after lets time pass, and all that comes of it.
+// after waits until a time has passed, and until its effects are over.
 func after(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
@@ -76,8 +76,8 @@ func (p *pipes) Close() error {
 
 func (*pipes) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 6443} }
 
-// server plays the API server of a workload cluster and notes when it is asked for what. It serves one node unless a handler
-// replaces an answer.
+// server is the API server of a workload cluster. It records the times of requests. It serves one node unless a
+// handler replaces an answer.
 type server struct {
 	*httptest.Server
 
@@ -85,7 +85,7 @@ type server struct {
 
 	network           *pipes
 	ready, list, feed http.HandlerFunc
-	// other answers what is none of these.
+	// other answers all other requests.
 	other http.HandlerFunc
 
 	mu    sync.Mutex
@@ -146,7 +146,7 @@ func (s *server) note(what string) {
 	s.asked[what] = append(s.asked[what], clock().Sub(s.start))
 }
 
-// told returns what was logged.
+// told returns the lines of the log.
 func (s *server) told() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

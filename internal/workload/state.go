@@ -27,7 +27,7 @@ func (s state) answers(now time.Time) (core.Tri, string) {
 	case !s.synced:
 		return core.Unknown, s.problem
 	case now.Sub(s.heard) > maxSilence:
-		return core.Unknown, "it has not been heard of for more than " + maxSilence.String() + ", and is asked again"
+		return core.Unknown, "the cluster has sent nothing for more than " + maxSilence.String() + ", and is probed again"
 	}
 	return core.Yes, ""
 }

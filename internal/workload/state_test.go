@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -23,7 +23,7 @@ import (
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// TestAnswersOnlyWhileInStep goes through the life of a connection.
+// TestAnswersOnlyWhileInStep goes through the states of a connection.
 func TestAnswersOnlyWhileInStep(t *testing.T) {
 	var s state
 	wants := func(sentence string, at time.Duration, want core.Tri, words string) {
@@ -39,7 +39,7 @@ func TestAnswersOnlyWhileInStep(t *testing.T) {
 	s = s.listed(noon)
 	wants("its nodes are known", 0, core.Yes, "")
 	wants("it is silent for as long as it may be", 20*time.Second, core.Yes, "")
-	wants("this process was halted, and probed nothing", 21*time.Second, core.Unknown, "not been heard of")
+	wants("this process was halted, and probed nothing", 21*time.Second, core.Unknown, "has sent nothing for more than 20s")
 	s = s.heardFrom(noon.Add(time.Minute))
 	wants("it still answers", time.Minute, core.Yes, "")
 	s = s.lost("it is down")
@@ -50,31 +50,48 @@ func TestAnswersOnlyWhileInStep(t *testing.T) {
 	wants("all is taken in anew", 2*time.Minute, core.Yes, "")
 }
 
-// TestWhoDecidesIsWoken when a cluster begins and ceases to answer, and when it is heard again after a silence in which it
-// was not believed.
+// TestWhoDecidesIsWoken: a pass is due when a cluster begins or ceases to answer, when the problem changes, and
+// when a node does. Attempts are counted, and each is logged.
 func TestWhoDecidesIsWoken(t *testing.T) {
 	now, woken := noon, 0
+	var logged []string
 	c := &Connection{Connections: &Connections{Config: Config{
-		Now: func() time.Time { return now }, Wake: func(types.NamespacedName) { woken++ }, Log: logr.Discard(),
+		Now: func() time.Time { return now }, Wake: func(types.NamespacedName) { woken++ },
+		Log: funcr.New(func(_, args string) { logged = append(logged, args) }, funcr.Options{}),
 	}}}
+	failed := func(problem string) func() { return func() { c.recordLoss(errors.New("it failed"), problem) } }
+	updated := func(change func(state, time.Time) state) func() { return func() { c.update(change) } }
 	for _, step := range []struct {
 		sentence string
 		after    time.Duration
-		change   func(state, time.Time) state
+		do       func()
 		wakes    bool
+		logs     string
 	}{
-		{"it is reached", 0, state.heardFrom, false},
-		{"its nodes are known", 0, state.listed, true},
-		{"it speaks", time.Second, state.heardFrom, false},
-		{"it is heard after a silence that is too long", time.Minute, state.heardFrom, true},
-		{"it is lost", time.Second, func(s state, _ time.Time) state { return s.lost("it is down") }, true},
-		{"it is still lost", time.Second, func(s state, _ time.Time) state { return s.lost("it is down") }, false},
+		{"it is reached", 0, updated(state.heardFrom), false, ""},
+		{"its nodes are known", 0, updated(state.listed), true, "connected to"},
+		{"it speaks", time.Second, updated(state.heardFrom), false, ""},
+		{"a node changes", time.Second, func() { c.updateAndWake(state.heardFrom, true) }, true, ""},
+		{"its nodes are listed anew", time.Second, updated(state.listed), false, ""},
+		{"it is heard after a silence that is too long", time.Minute, updated(state.heardFrom), true, ""},
+		{"it is lost", time.Second, failed("it is down"), true, "it is down"},
+		{"it is still lost", time.Second, failed("it is down"), false, ""},
+		{"it is lost for another reason", time.Second, failed("it is gone"), true, "it is gone"},
+		{"it is reached again", time.Second, updated(state.heardFrom), false, ""},
+		{"its nodes are known again", time.Second, updated(state.listed), true, "connected to"},
+		{"it is lost again", time.Second, failed("it is gone"), true, "it is gone"},
 	} {
-		now, woken = now.Add(step.after), 0
-		c.update(step.change)
+		now, woken, logged = now.Add(step.after), 0, nil
+		step.do()
 		if (woken > 0) != step.wakes {
 			t.Errorf("%s: it is woken %d times", step.sentence, woken)
 		}
+		if lines := strings.Join(logged, "\n"); (step.logs == "") != (lines == "") || !strings.Contains(lines, step.logs) {
+			t.Errorf("%s: the log has %q, want %q", step.sentence, lines, step.logs)
+		}
+	}
+	if c.connected != 2 || c.failed != 4 {
+		t.Errorf("%d attempts connected and %d failed, want 2 and 4", c.connected, c.failed)
 	}
 }
 
@@ -91,7 +108,7 @@ func TestPause(t *testing.T) {
 		t.Errorf("a cluster that exceeds bounds waits %s", longer)
 	}
 	if own := (Timing{MinPause: time.Millisecond}).orDefault(); own.MinPause != time.Millisecond || own.ProbeAfter != 0 {
-		t.Errorf("a pace that somebody has chosen is changed to %+v", own)
+		t.Errorf("a chosen timing is changed to %+v", own)
 	}
 }
 
@@ -108,7 +125,7 @@ func TestReadiness(t *testing.T) {
 		"its etcd is gone":           {"[+]ping ok\n[-]etcd failed: reason withheld\n[-]poststarthook/x failed: y\nreadyz check failed", failed, "not ready: etcd, 1 of its other checks"},
 		"it is no API server":        {"[-]\x1b[2JSECRET failed\n[-]etcd failed", failed, "not ready: etcd, 1 of its other checks"},
 		"it doesn't say what fails":  {"", failed, "not ready (500)"},
-		"there is nobody":            {"", syscall.ECONNREFUSED, "refused"},
+		"there is no host":           {"", syscall.ECONNREFUSED, "refused"},
 		"a proxy has something else": {"<html>", apierrors.NewGenericServerResponse(502, "get", schema.GroupResource{}, "", "", 0, false), "not ready (502)"},
 	}
 	for sentence, tc := range cases {

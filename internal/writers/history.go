@@ -22,7 +22,7 @@ type history struct {
 	last map[string]time.Time
 	// seen has the times at which the latest writes were observed, at most minWrites of each field manager.
 	seen map[string][]time.Time
-	// other is the field manager of another controller, or empty. announced is the one that was last announced.
+	// other is the field manager of another controller, or empty. announced is the field manager that was last announced.
 	other, announced string
 	// paced is set while a pass is due because of a write. nextPass is when the next pass is due to find the other
 	// controller gone.

@@ -9,7 +9,7 @@ import (
 // noon is when these tests take place.
 var noon = time.Date(2026, time.August, 3, 12, 0, 0, 0, time.UTC)
 
-// fixture plays versions of one health check to a watch.
+// fixture passes versions of one health check to a history.
 type fixture struct {
 	t      *testing.T
 	w      history
@@ -27,7 +27,7 @@ func newFixture(t *testing.T, before ...string) *fixture {
 	return s
 }
 
-// show has the watch see the health check as it is.
+// show passes the present version of the health check.
 func (s *fixture) show() (time.Duration, bool) {
 	var writes []Write
 	for manager, at := range s.writes {
@@ -43,7 +43,7 @@ func (s *fixture) write(manager string) (time.Duration, bool) {
 	return s.show()
 }
 
-// finds looks in a pass, and compares who is found.
+// finds compares the finding of a pass.
 func (s *fixture) finds(sentence string, want Finding) time.Duration {
 	s.t.Helper()
 	got, again := s.w.find(true, s.now)
@@ -104,7 +104,7 @@ func TestFalseAlarms(t *testing.T) {
 	})
 }
 
-// TestWritesOfAnotherControllerArePaced: two that undo what the other writes make no endless loop.
+// TestWritesOfAnotherControllerArePaced: two controllers that undo each other's writes don't do so without a pause.
 func TestWritesOfAnotherControllerArePaced(t *testing.T) {
 	s := newFixture(t)
 	for range minWrites {
@@ -143,7 +143,7 @@ func TestAnotherControllerIsGone(t *testing.T) {
 	s.finds("it is back", Finding{Manager: "manager", News: true})
 }
 
-// TestFirstOfTwoControllersIsTold: another that writes as often does not take its place, which would be news each time.
+// TestFirstOfTwoControllersIsTold: a further controller does not replace it, which would be news each time.
 func TestFirstOfTwoControllersIsTold(t *testing.T) {
 	s := newFixture(t)
 	for range minWrites {
@@ -170,7 +170,8 @@ func TestWritesWithinAnHour(t *testing.T) {
 	}
 }
 
-// TestRehearsalsTellNobody: both controllers are meant to write then. When the rehearsal ends, it is news.
+// TestRehearsalsTellNobody: both controllers are meant to write during a dry run. When it ends, the other
+// controller is news.
 func TestRehearsalsTellNobody(t *testing.T) {
 	s := newFixture(t)
 	for range minWrites {

@@ -7,8 +7,8 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// TestRegistryWakes: at once for a write that nothing is known of, and later for those of a known controller. Each health check is
-// known by its own name, and is forgotten when it is gone.
+// TestRegistryWakes: a pass is due at once for a write of an unknown controller, and later for those of a known
+// one. Each health check has a history of its own, which ends with it.
 func TestRegistryWakes(t *testing.T) {
 	now, woken := noon, 0
 	wake := func() { woken++ }

@@ -31,7 +31,7 @@ func managersOf(u *unstructured.Unstructured) []string {
 	return names
 }
 
-// TestWritersOfStatuses: those who write what Fettle writes, before and after what a cache keeps of it.
+// TestWritersOfStatuses: Of returns the writers of the fields that Fettle writes, before and after Trim.
 func TestWritersOfStatuses(t *testing.T) {
 	timeless := entry("timeless", "status", `{"f:status":{"f:healthy":{}}}`)
 	timeless.Time = nil

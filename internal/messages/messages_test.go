@@ -87,7 +87,7 @@ func TestStep(t *testing.T) {
 func TestConcerns(t *testing.T) {
 	r := &core.PolicyReport{Tally: core.Tally{Total: 9, Healthy: 6}}
 	if got := UnhealthyTargets(r, "machine"); got != "" {
-		t.Errorf("nobody is told of as %q", got)
+		t.Errorf("without targets the text is %q", got)
 	}
 	r.Concerns = []core.Concern{{Target: core.ID{Name: "a"}, Text: "is being repaired"}, {Target: core.ID{Name: "b"}, Text: "is being deleted"}}
 	if got, want := UnhealthyTargets(r, "machine"), "3 of 9 machines are not healthy: a is being repaired; b is being deleted; and 1 more"; got != want {
