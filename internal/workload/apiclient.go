@@ -44,7 +44,6 @@ func withoutLogging(ctx context.Context) context.Context { return klog.NewContex
 
 // close ends all requests.
 func (api *apiClient) close() {
-	api.Client.CloseIdleConnections()
 	api.opened.CloseAll()
 }
 

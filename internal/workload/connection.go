@@ -154,7 +154,7 @@ func (c *Connection) run(ctx context.Context) {
 		if lasted && apierrors.IsUnauthorized(err) {
 			continue // the Secret may have new credentials
 		}
-		_ = sleep(ctx, c.Timing.pause(failures, longest, rand.Float64())) //nolint:gosec // it spreads load, and keeps no secret
+		sleep(ctx, c.Timing.pause(failures, longest, rand.Float64())) //nolint:gosec // it spreads load, and keeps no secret
 	}
 }
 
@@ -201,9 +201,9 @@ func (c *Connection) connect(ctx context.Context) (time.Duration, error) {
 // forgetNodes releases the memory of a cluster that is no longer known. Its nodes are then unknown and not gone,
 // since the cluster does not answer.
 func (c *Connection) forgetNodes() {
-	c.nodes.Replace(nil)
 	c.budget.release(c.cluster.Namespace, c.weight)
 	c.nodeCount, c.weight = 0, 0
+	c.nodes.Replace(nil)
 }
 
 func (c *Connection) setAPI(api *apiClient) {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/go-logr/logr"
 	"golang.org/x/time/rate"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
@@ -55,7 +54,6 @@ type Connections struct {
 // New returns Connections without a connection.
 func New(c Config) *Connections {
 	scheme := runtime.NewScheme()
-	utilruntime.Must(metav1.AddMetaToScheme(scheme))
 	utilruntime.Must(slim.AddToScheme(scheme))
 	c.codecs = serializer.NewCodecFactory(scheme).WithoutConversion()
 	c.Timing, c.Bounds = c.Timing.orDefault(), c.Bounds.orDefault()

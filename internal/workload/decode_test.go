@@ -2,6 +2,7 @@ package workload
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"golang.org/x/time/rate"
 	"google.golang.org/protobuf/encoding/protowire"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -22,6 +24,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/node"
 	"github.com/fettle-io/fettle/internal/slim"
 )
 
@@ -209,6 +212,95 @@ func TestBoundsAreNamed(t *testing.T) {
 	} {
 		if !errors.Is(err, errBound) || !strings.Contains(err.Error(), want) {
 			t.Errorf("the error is %v, want %q", err, want)
+		}
+	}
+}
+
+// handles returns a session of a cluster with these bounds, and the number of wakes.
+func handles(bounds Bounds) (*session, *int) {
+	woken := 0
+	all := New(Config{Now: func() time.Time { return noon }, Wake: func(types.NamespacedName) { woken++ }, Bounds: bounds, Log: logr.Discard()})
+	s := &session{Connection: all.Keep(types.NamespacedName{Namespace: "fleet", Name: "east"})}
+	s.update(state.listed)
+	return s, &woken
+}
+
+// TestEvents: each is a sign of life, and one that changes what decisions read wakes. The account is that of the stored nodes.
+func TestEvents(t *testing.T) {
+	s, woken := handles(Bounds{})
+	named := func(name, status string) *slim.Node {
+		return &slim.Node{Meta: slim.Meta{Name: name}, Conditions: []core.Condition{{Type: "Ready", Status: status}}}
+	}
+	for _, step := range []struct {
+		sentence string
+		event    event
+		wakes    bool
+		nodes    int
+	}{
+		{"a node comes", event{watch.Added, named("a", "True")}, true, 1},
+		{"another comes", event{watch.Added, named("b", "True")}, true, 2},
+		{"it is the same", event{watch.Modified, named("a", "True")}, false, 2},
+		{"it changes", event{watch.Modified, named("a", "False")}, true, 2},
+		{"a bookmark comes", event{watch.Bookmark, named("c", "")}, false, 2},
+		{"it goes", event{watch.Deleted, named("a", "False")}, true, 1},
+		{"it goes again", event{watch.Deleted, named("a", "False")}, true, 1},
+		{"the other goes", event{watch.Deleted, named("b", "True")}, true, 0},
+	} {
+		*woken = 0
+		s.state.heard = noon.Add(-time.Second)
+		if err := s.handleEvent(step.event); err != nil || (*woken > 0) != step.wakes || s.state.heard != noon {
+			t.Errorf("%s: %v, it wakes %d times, and was heard at %s", step.sentence, err, *woken, s.state.heard)
+		}
+		weight := 0
+		for _, name := range s.knows("a", "b", "c") {
+			status := "True"
+			if step.sentence == "it changes" && name == "a" {
+				status = "False"
+			}
+			weight += weigh(node.FactsOf(named(name, status)))
+		}
+		if known := len(s.knows("a", "b", "c")); known != step.nodes || s.nodeCount != step.nodes {
+			t.Errorf("%s: %d nodes are known, and %d are counted, want %d", step.sentence, known, s.nodeCount, step.nodes)
+		}
+		if step.sentence != "a bookmark comes" && s.weight != weight || s.budget.held() != s.weight {
+			t.Errorf("%s: they weigh %d, and %d bytes are reserved; want %d", step.sentence, s.weight, s.budget.held(), weight)
+		}
+	}
+	if err := s.handleEvent(event{"OTHER", named("a", "")}); !errors.Is(err, errNotNodes) {
+		t.Errorf("an event of another kind is handled with %v", err)
+	}
+	small, _ := handles(Bounds{Memory: 1})
+	if err := small.handleEvent(event{watch.Added, named("a", "")}); !errors.Is(err, errBound) || !strings.Contains(err.Error(), "those of all clusters") || small.nodeCount != 0 {
+		t.Errorf("a node beyond the memory of all clusters is stored with %v", err)
+	}
+}
+
+// TestEventsCostByTheirSize: one token, and one more for each unit.
+func TestEventsCostByTheirSize(t *testing.T) {
+	sized := func(size int) []byte {
+		n := nodeNamed("a")
+		for n.Annotations = map[string]string{"a": ""}; len(eventOf(t, watch.Added, n)) < size; {
+			n.Annotations["a"] += strings.Repeat("x", max(1, (size-len(eventOf(t, watch.Added, n)))/2))
+		}
+		return eventOf(t, watch.Added, n)
+	}
+	for _, tc := range []struct{ size, tokens int }{{1000, 1}, {eventUnit - 1, 1}, {eventUnit, 2}, {2*eventUnit - 1, 2}, {2 * eventUnit, 3}} {
+		frame := sized(tc.size)
+		if len(frame) != tc.size {
+			t.Fatalf("the frame has %d bytes, want %d", len(frame), tc.size)
+		}
+		s, _ := handles(Bounds{})
+		s.events = rate.NewLimiter(0, tc.tokens)
+		if revision, err := s.handleFrame(t.Context(), frame); err != nil || revision != "7" {
+			t.Errorf("an event of %d bytes costs more than %d: %v", tc.size, tc.tokens, err)
+		}
+		if s.events.Tokens() != 0 {
+			t.Errorf("an event of %d bytes leaves %v of %d", tc.size, s.events.Tokens(), tc.tokens)
+		}
+		ended, end := context.WithCancel(t.Context())
+		end()
+		if _, err := s.handleFrame(ended, frame); err == nil || !strings.Contains(err.Error(), "waiting to take in an event") {
+			t.Errorf("without a token, an event is handled with %v", err)
 		}
 	}
 }

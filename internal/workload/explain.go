@@ -87,12 +87,13 @@ func untrusted(err error) string {
 	if _, is := errors.AsType[x509.HostnameError](err); is {
 		return "its certificate is for other names"
 	}
-	if invalid, is := errors.AsType[x509.CertificateInvalidError](err); is && invalid.Reason == x509.Expired {
-		return "its certificate has expired, or is not valid yet"
+	if invalid, is := errors.AsType[x509.CertificateInvalidError](err); is {
+		if invalid.Reason == x509.Expired {
+			return "its certificate has expired, or is not valid yet"
+		}
+		return "its certificate is not valid"
 	}
-	_, unverified := errors.AsType[*tls.CertificateVerificationError](err)
-	_, invalid := errors.AsType[x509.CertificateInvalidError](err)
-	if unverified || invalid {
+	if _, is := errors.AsType[*tls.CertificateVerificationError](err); is {
 		return "its certificate is not valid"
 	}
 	return ""

@@ -43,10 +43,8 @@ func (s *session) listAndWatch(ctx context.Context) error {
 			continue
 		}
 		early++
-		s.update(func(now state, _ time.Time) state { return now.lost(outOfDate(s.host)) })          // no watch runs in the pause
-		if err := sleep(ctx, s.Timing.pause(early, s.Timing.MaxPause, rand.Float64())); err != nil { //nolint:gosec // it spreads load, and keeps no secret
-			return err
-		}
+		s.update(func(now state, _ time.Time) state { return now.lost(outOfDate(s.host)) }) // no watch runs in the pause
+		sleep(ctx, s.Timing.pause(early, s.Timing.MaxPause, rand.Float64()))                //nolint:gosec // it spreads load, and keeps no secret
 	}
 }
 
@@ -76,21 +74,15 @@ func (s *session) watch(ctx context.Context, revision string) error {
 			continue
 		}
 		early++
-		if err := sleep(ctx, s.Timing.pause(early, s.Timing.ProbeAfter, rand.Float64())); err != nil { //nolint:gosec // the same
-			return err
-		}
+		sleep(ctx, s.Timing.pause(early, s.Timing.ProbeAfter, rand.Float64())) //nolint:gosec // the same
 	}
 }
 
-// sleep waits, and returns early with an error when the context ends.
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
+// sleep waits, and returns early when the context ends.
+func sleep(ctx context.Context, d time.Duration) {
 	select {
-	case <-timer.C:
-		return nil
+	case <-time.After(d):
 	case <-ctx.Done():
-		return ctx.Err()
 	}
 }
 
@@ -122,7 +114,7 @@ func (s *session) watchOnce(ctx context.Context, revision string) (string, error
 		frame, err := events.next()
 		switch {
 		case err == nil:
-		case ctx.Err() == nil && isEnd(err):
+		case isEnd(err):
 			return last, nil
 		default:
 			return "", fmt.Errorf("watching nodes: %w", causeIn(ctx, err))

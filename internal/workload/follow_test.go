@@ -51,11 +51,11 @@ func TestWatchesThatLastAreBegunAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := serves(t)
 		bookmark := eventOf(t, watch.Bookmark, nodeNamed("a"))
-		lasts := []time.Duration{time.Millisecond, time.Millisecond, time.Minute, time.Minute, time.Millisecond, time.Millisecond, time.Hour}
+		lasts := []time.Duration{time.Millisecond, time.Millisecond, 30 * time.Second, time.Minute, time.Millisecond, time.Millisecond, time.Hour}
 		s.feed = func(w http.ResponseWriter, r *http.Request) { briefly(lasts[len(s.times("watch"))-1], bookmark)(w, r) }
 		_, end := s.connects()
 		defer end()
-		after(2*time.Minute + 30*time.Second)
+		after(2 * time.Minute)
 		pauses := []time.Duration{time.Second, 2 * time.Second, 0, 0, time.Second, 2 * time.Second}
 		for i, gap := range s.gaps("watch") {
 			if pause := gap - lasts[i]; pause < pauses[i]*3/4 || pause > pauses[i]*5/4 {
@@ -166,4 +166,140 @@ func TestWatchGoesOnWhereTheLastOneEnded(t *testing.T) {
 			t.Errorf("watches begin at %s", got)
 		}
 	})
+}
+
+// TestPausesBetweenListsBeginAnew after a watch that has lasted for as long as a watch may be silent.
+func TestPausesBetweenListsBeginAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := serves(t)
+		lasts := []time.Duration{15 * time.Second, 15 * time.Second, 3 * time.Minute, 15 * time.Second, 15 * time.Second, time.Hour}
+		s.feed = func(w http.ResponseWriter, r *http.Request) {
+			at := lasts[len(s.times("watch"))-1]
+			feeds([]time.Duration{at - time.Second, at}, eventOf(t, watch.Bookmark, nodeNamed("a")), expired(t))(w, r)
+		}
+		_, end := s.connects()
+		defer end()
+		after(5 * time.Minute)
+		pauses := []time.Duration{time.Second, 2 * time.Second, 0, time.Second, 2 * time.Second}
+		gaps := s.gaps("list")
+		if len(gaps) != len(pauses) {
+			t.Fatalf("the times between lists are %v", gaps)
+		}
+		for i, gap := range gaps {
+			if pause := gap - lasts[i]; pause < pauses[i]*3/4 || pause > pauses[i]*5/4 {
+				t.Errorf("after watch %d there is a pause of %s, want 3/4 to 5/4 of %s", i, pause, pauses[i])
+			}
+		}
+	})
+}
+
+// TestWatchesThatAreOutOfDateAtOnce end the session. A watch that lasts as long as the time before a probe does not.
+func TestWatchesThatAreOutOfDateAtOnce(t *testing.T) {
+	for lasts, says := range map[time.Duration]string{10 * time.Second: "are listed again after a pause", 10*time.Second - 1: "ends each watch as out of date right after a list"} {
+		synctest.Test(t, func(t *testing.T) {
+			s := serves(t)
+			s.feed = briefly(lasts, expired(t))
+			c, end := s.connects()
+			defer end()
+			after(lasts + time.Millisecond)
+			if _, why := c.Answers(); !strings.Contains(why, says) {
+				t.Errorf("after a watch of %s it answers %q", lasts, why)
+			}
+		})
+	}
+}
+
+// TestEventsThatStall in their middle end the session after a time, and the cluster is unknown.
+func TestEventsThatStall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := serves(t)
+		s.feed = func(w http.ResponseWriter, r *http.Request) {
+			begins(w)
+			_, _ = w.Write([]byte{0, 0, 0, 9, 'a'})
+			_ = http.NewResponseController(w).Flush()
+			lingers(r)
+		}
+		c, end := s.connects()
+		defer end()
+		after(15*time.Second - time.Millisecond)
+		s.wantKnown(c, "a")
+		after(2 * time.Millisecond)
+		s.wantBound(c, "time", "stopped in the middle of an event for 15s")
+		if known := c.knows("a"); len(known) > 0 {
+			t.Errorf("%v is stored still", known)
+		}
+	})
+}
+
+// TestNodesStayWhenAClusterIsLost by an error that is not about a bound: they are unknown, and the next list replaces them.
+func TestNodesStayWhenAClusterIsLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := serves(t)
+		s.feed = feeds([]time.Duration{time.Second}, []byte("\xff"))
+		c, end := s.connects()
+		after(time.Second + time.Millisecond)
+		if answers, _ := c.Answers(); answers != core.Unknown || len(c.knows("a")) != 1 || c.budget.held() == 0 {
+			t.Errorf("it answers %s, and stored are %v", answers, c.knows("a"))
+		}
+		end()
+		if len(c.knows("a")) != 0 || c.budget.held() != 0 || c.currentAPI() != nil {
+			t.Errorf("after the end stored are %v of %d bytes", c.knows("a"), c.budget.held())
+		}
+	})
+}
+
+// TestSessionsEndBeforeTheNextBegins: a session waits for its goroutines, also for one that is busy with a node.
+func TestSessionsEndBeforeTheNextBegins(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := serves(t)
+		s.ready = func(w http.ResponseWriter, r *http.Request) {
+			if len(s.times("ready")) == 2 {
+				http.Error(w, "no", http.StatusInternalServerError)
+				return
+			}
+			honestReady(w, r)
+		}
+		s.onWake = func() {
+			if len(s.times("ready")) == 1 && len(s.times("list")) == 1 {
+				<-time.After(time.Minute)
+			}
+		}
+		_, end := s.connects()
+		defer end()
+		after(2 * time.Minute)
+		if gaps := s.gaps("secret"); len(gaps) == 0 || gaps[0] < time.Minute {
+			t.Errorf("the Secret is read after %v", gaps)
+		}
+	})
+}
+
+// TestClustersThatAreNotReady are tried again after growing pauses: the time before the first list counts for nothing.
+func TestClustersThatAreNotReady(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := serves(t)
+		s.ready = func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusInternalServerError) }
+		_, end := s.connects()
+		defer end()
+		after(10 * time.Minute)
+		s.wantGaps("ready", 0, time.Second, 2*time.Second, 4*time.Second, 8*time.Second, 16*time.Second, 30*time.Second)
+		if n := len(s.times("list")); n != 0 {
+			t.Errorf("nodes are listed %d times", n)
+		}
+	})
+}
+
+// TestLargeAnswersToAProbe are bounded as errors are.
+func TestLargeAnswersToAProbe(t *testing.T) {
+	for size, fits := range map[int]bool{errorBytes: true, errorBytes + 1: false} {
+		synctest.Test(t, func(t *testing.T) {
+			s := serves(t)
+			s.ready = func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(make([]byte, size)) }
+			c, end := s.connects()
+			defer end()
+			after(100 * time.Millisecond)
+			if answers, why := c.Answers(); (answers == core.Yes) != fits || (why == "") != fits {
+				t.Errorf("after an answer of %d bytes it answers %s (%s)", size, answers, why)
+			}
+		})
+	}
 }

@@ -50,10 +50,10 @@ func readKubeconfig(raw []byte) (*rest.Config, error) {
 		return nil, err
 	}
 	for _, c := range all.Clusters {
-		if c != nil && c.Server != "" && !strings.Contains(c.Server, "://") {
+		if c.Server != "" && !strings.Contains(c.Server, "://") {
 			c.Server = "https://" + c.Server // otherwise requests would be plain HTTP, without credentials
 		}
-		if c != nil && c.Server != "" && !isHTTPS(c.Server) {
+		if c.Server != "" && !isHTTPS(c.Server) {
 			return nil, errNotHTTPS
 		}
 	}
@@ -77,7 +77,7 @@ func refuseLarge(all *api.Config) error {
 		return errLarge
 	}
 	for _, u := range all.AuthInfos {
-		if u != nil && len(u.ClientKeyData) > keyBytes {
+		if len(u.ClientKeyData) > keyBytes {
 			return errLargeKey
 		}
 	}
@@ -88,13 +88,12 @@ func refuseLarge(all *api.Config) error {
 // files.
 func refuse(all *api.Config) error {
 	for name, c := range all.Clusters {
-		if c != nil && c.CertificateAuthority != "" {
+		if c.CertificateAuthority != "" {
 			return refusal("cluster", name, "certificate-authority", "certificate-authority-data")
 		}
 	}
 	for name, u := range all.AuthInfos {
 		switch {
-		case u == nil:
 		case u.Exec != nil:
 			return refusal("user", name, "exec", "a token or client-certificate-data")
 		case u.AuthProvider != nil:

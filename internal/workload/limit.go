@@ -88,9 +88,6 @@ type limitedBody struct {
 
 // Read implements io.Reader.
 func (b *limitedBody) Read(p []byte) (int, error) {
-	if int64(len(p)) > b.left+1 {
-		p = p[:b.left+1]
-	}
 	n, err := b.ReadCloser.Read(p)
 	if b.left -= int64(n); b.left < 0 {
 		return 0, tooLarge("an answer", b.most)

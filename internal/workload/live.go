@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -64,7 +65,7 @@ func (l live) List(ctx context.Context, list client.ObjectList, opts ...client.L
 
 // elementOf returns the kind of the elements of a list.
 func elementOf(list schema.GroupVersionKind) schema.GroupVersionKind {
-	list.Kind = list.Kind[:max(0, len(list.Kind)-len("List"))]
+	list.Kind = strings.TrimSuffix(list.Kind, "List")
 	return list
 }
 
@@ -119,10 +120,7 @@ func (api *apiClient) readJSON(ctx context.Context, kind schema.GroupVersionKind
 	if err := result.Error(); err != nil {
 		return err //nolint:wrapcheck // the caller says what was being done
 	}
-	body, err := result.Raw()
-	if err != nil {
-		return err //nolint:wrapcheck // the same
-	}
+	body, _ := result.Raw() // its error is the one above
 	decoding.Lock()
 	defer decoding.Unlock()
 	wanted := into.GetObjectKind().GroupVersionKind()
@@ -134,12 +132,15 @@ func (api *apiClient) readJSON(ctx context.Context, kind schema.GroupVersionKind
 
 // mapper returns a mapper of the kinds that guards read. Discovery would take megabytes.
 func mapper() meta.RESTMapper {
-	m := meta.NewDefaultRESTMapper(nil)
-	core := schema.GroupVersion{Version: "v1"}
-	m.Add(core.WithKind("Node"), meta.RESTScopeRoot)
-	m.Add(core.WithKind("Namespace"), meta.RESTScopeRoot)
-	m.Add(core.WithKind("Pod"), meta.RESTScopeNamespace)
-	m.Add(schema.GroupVersionKind{Group: "coordination.k8s.io", Version: "v1", Kind: "Lease"}, meta.RESTScopeNamespace)
-	m.Add(schema.GroupVersionKind{Group: "policy", Version: "v1", Kind: "PodDisruptionBudget"}, meta.RESTScopeNamespace)
+	v1, m := schema.GroupVersion{Version: "v1"}, meta.NewDefaultRESTMapper(nil)
+	for kind, scope := range map[schema.GroupVersionKind]meta.RESTScope{
+		v1.WithKind("Node"):      meta.RESTScopeRoot,
+		v1.WithKind("Namespace"): meta.RESTScopeRoot,
+		v1.WithKind("Pod"):       meta.RESTScopeNamespace,
+		{Group: "coordination.k8s.io", Version: "v1", Kind: "Lease"}:  meta.RESTScopeNamespace,
+		{Group: "policy", Version: "v1", Kind: "PodDisruptionBudget"}: meta.RESTScopeNamespace,
+	} {
+		m.Add(kind, scope)
+	}
 	return m
 }

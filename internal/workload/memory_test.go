@@ -32,6 +32,10 @@ func TestI15MemoryOfClustersIsShared(t *testing.T) {
 	if len(m.byNamespace) != 2 || !m.reserve("honest", 17) || m.reserve("honest", 1) {
 		t.Errorf("after the tenant has left: %v of %d", m.byNamespace, m.total)
 	}
+	m.release("third", 32)
+	if m.byNamespace["third"] != 1 {
+		t.Errorf("of 33 bytes 32 are released, and the account has %v", m.byNamespace)
+	}
 }
 
 // TestI15MemoryOfClustersIsBounded by twice of what is allowed, whatever is taken and released, and the accounts add up.
@@ -60,4 +64,23 @@ func TestI15MemoryOfClustersIsBounded(t *testing.T) {
 			r.Fatalf("%d are held, and the account has %d; at most %d may be", sum, m.total, 2*m.most)
 		}
 	})
+}
+
+// TestI15MemoryOfClustersAtItsBound: an equal share counts the namespace itself, and twice the budget may be held at most.
+func TestI15MemoryOfClustersAtItsBound(t *testing.T) {
+	m := newMemoryBudget(100)
+	for i, s := range []struct {
+		namespace string
+		bytes     int
+		may       bool
+	}{
+		{"first", 100, true}, {"second", 20, true},
+		{"second", 30, true},                                             // half of the budget, since there are two
+		{"third", 33, true}, {"fourth", 18, false}, {"fourth", 17, true}, // twice the budget
+		{"fifth", 1, false},
+	} {
+		if got := m.reserve(s.namespace, s.bytes); got != s.may {
+			t.Errorf("step %d: %s may reserve %d: %t, want %t (%v)", i, s.namespace, s.bytes, got, s.may, m.byNamespace)
+		}
+	}
 }

@@ -73,11 +73,11 @@ var errNoValue = errors.New("it has no value there")
 // valueOf decodes the value of a Secret that any user may have written.
 func valueOf(secret *unstructured.Unstructured) ([]byte, error) {
 	at := types.NamespacedName{Namespace: secret.GetNamespace(), Name: secret.GetName()}
-	text, found, err := unstructured.NestedString(secret.Object, "data", secretKey)
+	text, _, err := unstructured.NestedString(secret.Object, "data", secretKey)
 	var raw []byte
 	switch {
 	case err != nil:
-	case !found || text == "":
+	case text == "":
 		err = errNoValue
 	default:
 		raw, err = base64.StdEncoding.DecodeString(text)

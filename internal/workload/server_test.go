@@ -256,7 +256,7 @@ func (s *server) Get(ctx context.Context, _ client.ObjectKey, obj client.Object,
 func (s *server) connects() (*Connection, func()) {
 	s.Helper()
 	all := New(Config{
-		Secrets: s, Now: clock, Wake: func(types.NamespacedName) { s.onWake() }, dial: s.network.dial, Bounds: s.bounds,
+		Secrets: s, Now: clock, Wake: func(types.NamespacedName) { s.onWake() }, dial: s.network.dial, Bounds: s.bounds, UserAgent: "fettle/test",
 		Panicked: func(types.NamespacedName) { s.note("panic") },
 		Log: funcr.New(func(_, args string) {
 			s.mu.Lock()

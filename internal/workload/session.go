@@ -75,23 +75,19 @@ func (s *session) run(ctx context.Context) error {
 
 // monitor probes a silent cluster and compares its Secret, until listAndWatch returns or one of them fails.
 func (s *session) monitor(ctx context.Context, followed <-chan error) error {
-	silent := time.NewTimer(jitter(s.Timing.ProbeAfter*4/5, rand.Float64())) //nolint:gosec // it spreads load, and keeps no secret
-	defer silent.Stop()
-	compare := time.NewTimer(jitter(s.Timing.SecretCheck, rand.Float64())) //nolint:gosec // the same
-	defer compare.Stop()
+	silent := time.NewTimer(s.Timing.ProbeAfter)
+	compare := time.NewTimer(jitter(s.Timing.SecretCheck, rand.Float64())) //nolint:gosec // it spreads load, and keeps no secret
 	for {
 		select {
 		case err := <-followed:
 			return err
 		case <-silent.C:
-			left := s.Timing.ProbeAfter - s.Now().Sub(s.currentState().heard)
-			if left <= 0 {
+			if s.silence() >= s.Timing.ProbeAfter {
 				if err := s.probe(ctx); err != nil {
 					return err
 				}
-				left = s.Timing.ProbeAfter
 			}
-			silent.Reset(left)
+			silent.Reset(s.Timing.ProbeAfter - s.silence())
 		case <-compare.C:
 			if s.changed(ctx) {
 				return errChanged
@@ -100,6 +96,9 @@ func (s *session) monitor(ctx context.Context, followed <-chan error) error {
 		}
 	}
 }
+
+// silence returns how long the cluster has sent nothing.
+func (s *session) silence() time.Duration { return s.Now().Sub(s.currentState().heard) }
 
 // probe returns an error unless the API server itself answers in time.
 func (s *session) probe(ctx context.Context) error {
@@ -121,9 +120,6 @@ func (s *session) changed(ctx context.Context) bool {
 
 // cause returns the text for users of the error that ended a session.
 func (s *session) cause(err error) string {
-	if text, is := errors.AsType[userError](err); is {
-		return text.text
-	}
 	return explain(err, s.host, secretOf(s.cluster).String())
 }
 

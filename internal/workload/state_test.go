@@ -158,6 +158,7 @@ func TestExplain(t *testing.T) {
 		"not its server":   {&tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{Cert: &x509.Certificate{}}}, "is not trusted: an authority that is not known here"},
 		"not its name":     {x509.HostnameError{Certificate: &x509.Certificate{DNSNames: []string{"SECRET"}}, Host: "h"}, "its certificate is for other names"},
 		"expired":          {&tls.CertificateVerificationError{Err: x509.CertificateInvalidError{Reason: x509.Expired}}, "its certificate has expired"},
+		"not for servers":  {x509.CertificateInvalidError{Reason: x509.IncompatibleUsage}, "its certificate is not valid"},
 		"a bad signature":  {&tls.CertificateVerificationError{Err: errors.New("x509: SECRET")}, "its certificate is not valid"},
 		"bad credentials":  {&net.OpError{Op: "remote error", Err: errors.New("tls: bad certificate")}, "it refuses the connection: tls: bad certificate"},
 		"something else":   {errors.New("SECRET"), "does not answer: what it sends is not the answer of an API server;"},

@@ -30,10 +30,7 @@ func (p Timing) orDefault() Timing {
 func (p Timing) pause(failures int, longest time.Duration, chance float64) time.Duration {
 	pause := p.MinPause
 	for range failures - 1 {
-		if pause *= 2; pause >= longest {
-			pause = longest
-			break
-		}
+		pause = min(2*pause, longest)
 	}
 	return jitter(pause, chance)
 }

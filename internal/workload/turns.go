@@ -36,11 +36,11 @@ func (t *listTurns) run(ctx context.Context, tardy bool, do listFunc, waits func
 		if tardy {
 			places, lasts = t.slow, t.slowTurn
 		}
-		got, over, err := runTurn(ctx, places, lasts, do)
+		turn, err := runTurn(ctx, places, lasts, do)
 		switch {
-		case !over:
+		case !turn.over:
 			return err
-		case tardy && !got:
+		case tardy && !turn.got:
 			return errTurns
 		}
 		used, tardy = used+lasts, true
@@ -49,17 +49,19 @@ func (t *listTurns) run(ctx context.Context, tardy bool, do listFunc, waits func
 	return errTurns
 }
 
-// runTurn waits for a place in the queue. It reports whether do has read a page, and whether the turn ended before
-// do did.
-func runTurn(ctx context.Context, places chan struct{}, lasts time.Duration, do listFunc) (got, over bool, err error) {
+// turn says whether do has read a page, and whether the turn ended before do did.
+type turn struct{ got, over bool }
+
+// runTurn waits for a place in the queue, and calls do with a context that ends with the turn.
+func runTurn(ctx context.Context, places chan struct{}, lasts time.Duration, do listFunc) (turn, error) {
 	select {
 	case places <- struct{}{}:
 		defer func() { <-places }()
 	case <-ctx.Done():
-		return false, false, ctx.Err()
+		return turn{}, ctx.Err()
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, lasts, errTurnOver)
 	defer cancel()
-	got, err = do(ctx)
-	return got, err != nil && errors.Is(context.Cause(ctx), errTurnOver), err
+	got, err := do(ctx)
+	return turn{got, err != nil && errors.Is(context.Cause(ctx), errTurnOver)}, err
 }

@@ -90,3 +90,25 @@ func TestI15SlowListsDelayNoPromptOne(t *testing.T) {
 	end()
 	tarrying.Wait()
 }
+
+// TestTurnsEndWithTheirContext, and a list that is done as its turn ends is done.
+func TestTurnsEndWithTheirContext(t *testing.T) {
+	turns := brief()
+	turns.prompt <- struct{}{}
+	ctx, end := context.WithCancel(t.Context())
+	end()
+	waited := false
+	err := turns.run(ctx, false, func(context.Context) (bool, error) { return true, nil }, func() { waited = true })
+	if !errors.Is(err, context.Canceled) || waited {
+		t.Errorf("a list whose context ends before its turn fails with %v, and waited: %t", err, waited)
+	}
+	times := 0
+	err = brief().run(t.Context(), false, func(ctx context.Context) (bool, error) {
+		times++
+		_ = tillTheEnd(ctx)
+		return true, nil
+	}, noWaits)
+	if err != nil || times != 1 {
+		t.Errorf("after %d turns: %v", times, err)
+	}
+}
