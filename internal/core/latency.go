@@ -54,7 +54,7 @@ type LatencySample struct {
 // policyTarget is one target under one policy, by their UIDs.
 type policyTarget struct{ policy, target string }
 
-// timing is what is remembered of a target that is not healthy.
+// timing is the recorded state of a target that is not healthy.
 type timing struct {
 	// pass is the last one in which the target was not healthy.
 	pass int

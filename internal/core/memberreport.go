@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// addMembers adds the cases of the policies that ask remediators to their reports.
+// addMembers adds the members' reports of policies with remediators.
 func (d *Decision) addMembers(reports []PolicyReport, cluster *Cluster) {
 	f := memberIndex{fleet: cluster, requests: map[string][]int{}, groups: groupsOf(cluster.Targets), repairs: map[int]int{}, running: map[ID]*Repair{}, own: map[qualifiedName][]int{}}
 	if !slices.ContainsFunc(reports, func(r PolicyReport) bool { return r.Policy.createsRequests() }) {
@@ -29,7 +29,7 @@ func (d *Decision) addMembers(reports []PolicyReport, cluster *Cluster) {
 	}
 }
 
-// createsRequests tells whether the policy asks remediators, or can't say what it asks.
+// createsRequests reports whether the policy creates requests, or may do so by steps that can't be read.
 func (p *Policy) createsRequests() bool {
 	return len(p.Steps) == 0 || slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Nature.Effect().NeedsWithdrawal })
 }
@@ -37,13 +37,13 @@ func (p *Policy) createsRequests() bool {
 // memberIndex finds what belongs to a target.
 type memberIndex struct {
 	fleet *Cluster
-	// requests are by the name of their target.
+	// requests has the requests by the name of their target.
 	requests map[string][]int
 	groups   []int
-	// repairs are the running ones by the body of their target, and running the same by the target itself.
+	// repairs has the running repairs by the group of their target, and running the same by the target itself.
 	repairs map[int]int
 	running map[ID]*Repair
-	// own are the requests that Fettle made, by the policy that asked.
+	// own has the requests that Fettle made, by their policy.
 	own map[qualifiedName][]int
 }
 
@@ -72,8 +72,8 @@ func (f *memberIndex) index() {
 	}
 }
 
-// formerMembers returns the cases of targets that are no members of a policy, gone or not, while requests of the policy about them
-// stand. Only requests that Fettle made count: others may name what never existed.
+// formerMembers returns reports on targets that are no members of a policy, gone or not, while requests of the policy
+// about them stand. Only requests that Fettle made count, since others may name targets that never existed.
 func (f *memberIndex) formerMembers(p *Policy) []MemberReport {
 	var cases []MemberReport
 	at := map[ID]int{}
@@ -100,7 +100,7 @@ func (f *memberIndex) formerMembers(p *Policy) []MemberReport {
 	return cases
 }
 
-// sortRequests orders requests by age, and those of one second by their steps.
+// sortRequests orders requests by age, and requests of one second by their steps.
 func sortRequests(requests []Request, steps []Step) {
 	slices.SortFunc(requests, func(a, b Request) int {
 		return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.stepIn(steps), b.stepIn(steps)), a.ID.Compare(b.ID))
@@ -138,7 +138,7 @@ func (f *memberIndex) groupOf(target int) int {
 	return f.groups[target]
 }
 
-// memberReport gives the case of a member that is not healthy, unless it is of no interest yet.
+// memberReport returns the report on a member that is not healthy, unless it is of no interest yet.
 func (f *memberIndex) memberReport(p *Policy, v *Verdict) (MemberReport, bool) {
 	t := &f.fleet.Targets[v.Target]
 	c := MemberReport{Target: t.ID, Health: v.Health}

@@ -3,7 +3,7 @@ package core
 // orphanIndex holds the lookups for requests without a running repair. There may be as many of them as targets, so none
 // may cost a look at all verdicts or policies.
 type orphanIndex struct {
-	// verdicts are those on the bodies that have requests.
+	// verdicts has the verdicts on the groups that have requests.
 	verdicts verdictIndex
 	// policies have their own order under each name.
 	policies map[qualifiedName][]int

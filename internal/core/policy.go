@@ -44,7 +44,7 @@ type Policy struct {
 	// ClockGate is the gate by which the clock of the status' writer held back repairs, as the status says; 0 when it did not.
 	// Decisions don't read it. Readers, who know that clock by this alone, hand it to Cluster.ClockGates.
 	ClockGate Gate
-	// Cooldown is what is remembered of the short circuit's opening; zero when nothing is.
+	// Cooldown is the recorded state of the cooldown after the short circuit opened; zero when there is none.
 	Cooldown CooldownState
 	// MaxInFlight is how many members may be under repair at the same time.
 	MaxInFlight Amount
@@ -118,7 +118,7 @@ type ConditionCriterion struct {
 	Reclaims bool
 }
 
-// Step is one rung of a ladder.
+// Step is one step of a repair.
 type Step struct {
 	// Remedy names the remedy that takes this step.
 	Remedy string

@@ -156,7 +156,7 @@ func (d *planner) stands(repair int) bool {
 	return slices.ContainsFunc(d.requestsOf[repair], func(i int) bool { return d.cluster.Requests[i].Own })
 }
 
-// current returns the request of the step under way, or none. A standing request goes before a leaving one.
+// current returns the request of the step under way, or none. A request that is not leaving goes before a leaving one.
 func (d *planner) current(repair int, step *Step) int {
 	found := none
 	for _, i := range d.requestsOf[repair] {

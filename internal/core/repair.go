@@ -12,7 +12,7 @@ import (
 // Repair is one repair in the ledger: a target that is, or was, being repaired.
 type Repair struct {
 	Namespace, Name string
-	// UID is that of the entry; empty where it is not known.
+	// UID is the UID of the Repair object; empty where it is not known.
 	UID    string
 	Target ID
 	// Holder is the name under which the lease of the node is held; empty when none is.
@@ -32,8 +32,8 @@ type Repair struct {
 	Requested time.Time
 	// Sequence orders repairs as the ledger took them. It is 0, before all others, where that is not known any more.
 	Sequence uint64
-	// Revision is the version of the entry that this is read from, or written as: of two versions the later has the
-	// greater. It is 0 where that is not known.
+	// Revision is the version of the Repair object that this is read from, or written as. A later version has a greater
+	// one. It is 0 where that is not known.
 	Revision uint64
 	// RecordedElsewhere is set when the step under way was not recorded by this process.
 	RecordedElsewhere bool
@@ -41,7 +41,7 @@ type Repair struct {
 	RequestSeen bool
 	// Steps are the steps of the repair as they were when it was recorded.
 	Steps []Step
-	// Tried are the steps that have been taken to no avail, in order. The next of the ladder is under way.
+	// Tried has the steps that were taken to no avail, in order. The next step is under way.
 	Tried []StepRecord
 	// Recovered is when the target was seen to be healthy again; zero while it isn't.
 	Recovered time.Time
@@ -76,7 +76,7 @@ func (r *Repair) GiveUpStep(record StepRecord) {
 	r.StepState = StepState{}
 }
 
-// StepRecord is a step of a ladder that was taken to no avail.
+// StepRecord is a step that was taken to no avail.
 type StepRecord struct {
 	Ended   time.Time
 	Outcome StepOutcome

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A repair whose target is gone goes on only while a remediator has the target replaced. Until then the target has its
+// A repair whose target is gone goes on only while a remediator replaces the target. Until then the target has its
 // place among the limits: it is in flight, and it counts as unhealthy unless its replacement has come.
 
 // findAwaitingReplacement finds the running repairs of targets that are gone, and of these the ones that go on.
@@ -43,8 +43,8 @@ func (d *planner) goesOn(repair int) bool {
 	})
 }
 
-// mayHaveUnlistedRequests reports whether requests that can't be seen may stand for a repair of a target that is gone. The record of the repair
-// does not show that (I14): the policy that leads it must have that step.
+// mayHaveUnlistedRequests reports whether unlisted requests may stand for a repair of a target that is gone. The record
+// of the repair does not show that (I14): the policy that leads it must have that step.
 func (d *planner) mayHaveUnlistedRequests(lead int, r *Repair) bool {
 	if lead == none || !d.requestsUnlisted(r) {
 		return false
@@ -56,8 +56,8 @@ func (d *planner) mayHaveUnlistedRequests(lead int, r *Repair) bool {
 	return p.Problem != "" || slices.ContainsFunc(r.Steps, func(s Step) bool { return d.unlisted(&s) && has(&s) })
 }
 
-// awaitsReplacement reports whether a request about a target that is gone stands for its replacement, which has yet to come. The
-// remediator says how that ended, or its time is over by a clock that agrees, or the replacement shows by itself. The repair is
+// awaitsReplacement reports whether a request about a target that is gone waits for the replacement. It ends when the
+// remediator reports the outcome, its time is over by a clock that agrees, or the replacement appears. The repair is
 // nil where the ledger has none.
 func (d *planner) awaitsReplacement(q *Request, r *Repair) bool {
 	if !q.Replaces || q.Succeeded != Unknown || !q.Stopped.IsZero() || d.replacementHealthy(&q.Target) {
@@ -95,8 +95,9 @@ func (d *planner) replacementHealthy(gone *ID) bool {
 	return uid != "" && uid != gone.UID
 }
 
-// healthyTargets tells of each target whether every policy that acts finds it healthy. One policy's word is not enough: it
-// would end the back-off of another that finds the target unhealthy. What also reports counts as healthy too; it may be nil.
+// healthyTargets reports for each target whether every policy that acts finds it healthy. The verdict of one policy is
+// not enough: it would end the back-off of another that finds the target unhealthy. Verdicts that also reports count as
+// healthy too; it may be nil.
 func (d *planner) healthyTargets(also func(*Verdict) bool) []Tri {
 	sound := make([]Tri, len(d.cluster.Targets))
 	for i := range d.decision.Verdicts {
@@ -112,7 +113,7 @@ func (d *planner) healthyTargets(also func(*Verdict) bool) []Tri {
 	return sound
 }
 
-// withoutUID is the ID that all namesakes of a target share.
+// withoutUID returns the ID that all namesakes of a target share.
 func (id ID) withoutUID() ID {
 	id.UID = ""
 	return id
@@ -135,8 +136,8 @@ func (d *planner) tallyAwaitingReplacement() {
 	}
 }
 
-// replacements counts the members of a policy that may be the replacements of targets that are gone: each of these is
-// paired with a member that was made since its repair started.
+// replacements counts the members of a policy that may be replacements of targets that are gone. Each such target is
+// paired with a member that was created since its repair started.
 func (d *planner) replacements(policy int, repairs []int) int {
 	made := make([]time.Time, 0, len(d.policies[policy].Members))
 	for _, m := range d.policies[policy].Members {
@@ -164,7 +165,7 @@ func (d *planner) replacements(policy int, repairs []int) int {
 // maxWaitsNamed bounds the repairs that a sentence names.
 const maxWaitsNamed = 3
 
-// waitsFor names the targets that are gone, and what each waits for.
+// waitsFor returns a clause with the targets that are gone, and what each waits for.
 func (d *planner) waitsFor(repairs []int) string {
 	var parts []string
 	for _, i := range repairs[:min(len(repairs), maxWaitsNamed)] {
@@ -177,7 +178,7 @@ func (d *planner) waitsFor(repairs []int) string {
 	return strings.Join(parts, "; ")
 }
 
-// waitsOn says what keeps the repair of a target that is gone from ending.
+// waitsOn returns what keeps the repair of a target that is gone from ending.
 func (d *planner) waitsOn(repair int) string {
 	r := &d.cluster.Repairs[repair]
 	for _, i := range d.requestsOf[repair] {
@@ -192,8 +193,9 @@ func (d *planner) waitsOn(repair int) string {
 	return "what was asked of its remediator can't be seen"
 }
 
-// targetGone ends the repair of a target that is gone, unless that is to be replaced yet. What its remediators were asked
-// is withdrawn. They may not let go of it for long, which is no reason to wait: no remediator has that target any more.
+// targetGone ends the repair of a target that is gone, unless the target is yet to be replaced. Requests of the repair
+// are withdrawn. Their remediators may keep them for long, but the repair doesn't wait for that, since no remediator
+// works on that target any more.
 func (d *planner) targetGone(repair int) {
 	r := &d.cluster.Repairs[repair]
 	lead := d.leaderAt(r)
@@ -226,16 +228,16 @@ func (d *planner) targetGone(repair int) {
 	}
 }
 
-// lastStepCreatesRequest reports whether the step under way, or else the last one, asks a remediator. Any other has the owner replace
-// the target.
+// lastStepCreatesRequest reports whether the step under way, or else the last step, creates a request. With other steps
+// the owner replaces the target.
 func (r *Repair) lastStepCreatesRequest() bool {
 	at := min(len(r.Tried), len(r.Steps)-1)
 	return at >= 0 && r.Steps[at].Nature.Effect().CreatesRequest
 }
 
-// replaced returns what a request has had for an effect on a target that is gone, and "" without any. Either its remediator
-// says that it succeeded, or a replacement that it was to bring about stands. A remediator that expects no replacement, such
-// as a fencing remediator, may have succeeded before a person removed the target.
+// replaced returns the effect of a request on a target that is gone, and "" without any. Either its remediator reports
+// success, or the replacement that it was to bring exists. A remediator that expects no replacement, such as a fencing
+// remediator, may have succeeded before a user removed the target.
 func (d *planner) replaced(q *Request, r *Repair) EndReason {
 	switch {
 	case !q.Own || q.stepIn(r.Steps) < len(r.Tried):

@@ -30,7 +30,7 @@ func (d *Decision) Reports(policies []Policy, cluster *Cluster) []PolicyReport {
 type repairStates struct {
 	// groups are those of the targets, nil when each is its own.
 	groups []int
-	// lead is the policy that leads the repair of a body.
+	// lead has the policy that leads the repair of each group.
 	lead map[int]ID
 	held map[int]*Refusal
 }

@@ -67,12 +67,12 @@ func finishedIn(repairs []Repair) []int {
 // clock of a failure.
 const maxClockDifference = time.Hour
 
-// neededTime is how long a finished repair may count for a failure that begins later. The failure is told by another clock
-// than the repair.
+// neededTime is how long a finished repair may count for a failure that begins later. The failure is dated by another
+// clock than the repair.
 const neededTime = unrelatedAfter + maxClockDifference
 
-// forever is when a repair is not needed any more that counts for a target which is not healthy now. When that changes, the
-// fleet is looked at anyway.
+// forever is until when a repair is needed that counts for a target which is not healthy now. When that changes,
+// another pass follows anyway.
 var forever = time.Unix(1<<40, 0) //nolint:gochecknoglobals // a constant
 
 // needs holds which finished repairs back-off reads.
@@ -85,7 +85,7 @@ type needs struct {
 	// failing are the lineages of the targets that are not known to be healthy. Spans are, for each of their pools, when the repairs started
 	// that may count for them, in order and without overlap.
 	failing map[ID]bool
-	// requested are when people have asked for repairs, by the lineage of the target and by its node.
+	// requested has when users requested repairs, by the backoffID of the target and by its node.
 	requested map[ID]time.Time
 	asked     map[string]time.Time
 	spans     map[ID][]span
@@ -143,7 +143,7 @@ func (n *needs) takeRequest(t *Target) {
 	}
 }
 
-// servedUntil returns until when a repair tells that a person's request is served; zero when it tells of none.
+// servedUntil returns until when a repair shows that a user's request is served; zero when it shows none.
 func (n *needs) servedUntil(r *Repair) time.Time {
 	at := n.requested[r.Target.backoffID()]
 	if r.Node != "" {

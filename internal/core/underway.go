@@ -133,7 +133,7 @@ func (d *planner) nextStepRefusals(p *proposal) []Refusal {
 	return held
 }
 
-// verdictsOf counts the members of a policy that are the body of a target, each of which has a place while it is repaired.
+// verdictsOf counts the members of a policy in the group of a target. Each has a place while it is repaired.
 func (d *planner) verdictsOf(policy, target int) int {
 	n := 0
 	for _, i := range d.verdictsOnGroup(target) {

@@ -2,19 +2,20 @@ package core
 
 import "time"
 
-// A person may ask that a target is repaired although no criterion is met. The request is a time that an annotation of the target
-// holds. It outlives the repair, since a node keeps its object when it is rebooted. So each repair records the request that it began
-// with: the clock of a person may differ from the clock by which repairs end. A request that no repair has served lapses.
+// A user may request the repair of a target although no criterion is met. The request is a time in an annotation of the
+// target. It outlives the repair, since a node keeps its object when it is rebooted. So each repair records the request
+// that it began with: the clock of a user may differ from the clock by which repairs end. A request that no repair has
+// served lapses.
 
-// repairRequestHistory is what the ledger tells of a target about which there is a request.
+// repairRequestHistory is what the ledger has about a target with a user's request.
 type repairRequestHistory struct {
 	// running is the repair under way of the target, none without one, and of is the index of its own target.
 	running, of int
-	// ended is when the last repair of the target ended, and served the last request that an ended repair began with; zero without
-	// one. The latter is told by the clock of the person.
+	// ended is when the last repair of the target ended. Served is the last request that an ended repair began with, by
+	// the clock of the user; zero without one.
 	ended, served time.Time
-	// turned is set where a remediator says nothing of its success. The request is served once a condition of the node turns after
-	// this instant and the target is healthy.
+	// turned is set where a remediator does not report success. The request is served once a condition of the node
+	// turns after this instant and the target is healthy.
 	turned time.Time
 	// begun is set where the repair under way began with the request or since. Such a request does not lapse.
 	begun bool
@@ -22,7 +23,7 @@ type repairRequestHistory struct {
 	pending bool
 }
 
-// readRepairRequests decides of each request whether it counts.
+// readRepairRequests decides whether each request counts.
 func (d *planner) readRepairRequests() {
 	if len(d.requestedTargets) == 0 {
 		return
@@ -44,8 +45,9 @@ func (d *planner) readRepairRequests() {
 	}
 }
 
-// findRequestedRepairs relates repairs to the targets that people ask about. A node and its machine are one, so a repair of either serves
-// a request about the other. A node that was restored with its annotations is the same computer, so earlier repairs have served it.
+// findRequestedRepairs relates repairs to targets with a user's request. A node and its machine are one group, so a
+// repair of either serves a request about the other. A node that was restored with its annotations is the same
+// computer, so earlier repairs have served it.
 func (d *planner) findRequestedRepairs() {
 	d.repairRequests = make(map[int]*repairRequestHistory, len(d.requestedTargets))
 	ids, nodes := map[ID]int{}, map[string][]int{}
@@ -82,7 +84,7 @@ func (a *repairRequestHistory) add(d *planner, at int) {
 	}
 }
 
-// findRunningTargets finds the targets of the repairs under way.
+// findRunningTargets finds the targets of running repairs.
 func (d *planner) findRunningTargets() {
 	of := map[ID][]*repairRequestHistory{}
 	for _, a := range d.repairRequests {
@@ -125,7 +127,8 @@ func (d *planner) stateOf(q RepairRequest, a *repairRequestHistory) RepairReques
 	return RequestPending
 }
 
-// serves reports whether a repair under way has done its work. A remediator that says nothing of its success is judged by the node.
+// serves reports whether a running repair has done its work. Where a remediator does not report success, the node shows
+// it.
 func (d *planner) serves(r *Repair, a *repairRequestHistory) bool {
 	step, more := r.step()
 	switch {
@@ -158,7 +161,7 @@ func (d *planner) markMayLag(r *Repair) bool {
 	return d.now.Before(shows)
 }
 
-// remediationRequested reports whether a person's request makes a target unhealthy in the eyes of a policy.
+// remediationRequested reports whether a user's request makes a target unhealthy by a policy.
 func (d *planner) remediationRequested(target int, p *Policy) bool {
 	a := d.repairRequests[target]
 	if a == nil || !a.pending {
@@ -167,7 +170,7 @@ func (d *planner) remediationRequested(target int, p *Policy) bool {
 	return a.turned.IsZero() || !healthySince(&p.Criteria, &d.cluster.Targets[target]).After(a.turned)
 }
 
-// judgeOne judges a target by a policy. A person's request counts as the person's mark does, and has a time.
+// judgeOne judges a target by a policy. A user's dated request counts as a user's mark does, and has a time.
 func (d *planner) judgeOne(p *Policy, target int) Verdict {
 	t := &d.cluster.Targets[target]
 	if t.RemediationRequested || !d.remediationRequested(target, p) {
@@ -182,7 +185,8 @@ func (d *planner) judgeOne(p *Policy, target int) Verdict {
 	return v
 }
 
-// repairRequestedAt returns when people have asked last for the repair of a target or of another target of its body; zero when none has.
+// repairRequestedAt returns when users last requested the repair of a target, or of another target of its group; zero
+// when none has.
 func (d *planner) repairRequestedAt(target int) time.Time {
 	var at time.Time
 	for _, i := range d.requestedTargets {
@@ -193,7 +197,8 @@ func (d *planner) repairRequestedAt(target int) time.Time {
 	return at
 }
 
-// servesRequest reports whether a repair under way serves a person's request that is no older than the ledger tells.
+// servesRequest reports whether a running repair serves a user's request. Requests that are older than the ledger shows
+// don't count.
 func (d *planner) servesRequest(repair int) bool {
 	for _, i := range d.requestedTargets {
 		if d.repairRequests[i].running == repair {
@@ -203,7 +208,7 @@ func (d *planner) servesRequest(repair int) bool {
 	return false
 }
 
-// justMarked reports whether a step has just marked its target for a person's request, and the mark may not show yet.
+// justMarked reports whether a step has just marked its target for a user's request. The mark may not show yet.
 func (d *planner) justMarked(p *proposal, step *Step) bool {
 	r := &d.cluster.Repairs[p.repair]
 	return step.Nature.Effect().MarksForRemediator && p.verdict.Reason == RemediationRequested && !r.Begun.IsZero() && d.markMayLag(r)

@@ -13,8 +13,8 @@ const (
 	verdictsPerTarget = 8
 )
 
-// MaxVerdicts returns how many judgements one pass over a fleet makes at most. A policy counts for one, and for each of its
-// members.
+// MaxVerdicts returns how many verdicts one pass over a cluster makes at most. A policy counts for one, and for each of
+// its members.
 func MaxVerdicts(targets int) int { return max(minVerdicts, verdictsPerTarget*targets) }
 
 // LimitVerdicts keeps a pass to a number of judgements. Of each namespace the oldest policy comes first, then the second oldest of

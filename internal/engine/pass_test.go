@@ -238,7 +238,7 @@ func TestNothingBeginsOnALedgerThatCannotBeRead(t *testing.T) {
 	s.machines.observation.Policies[0].MaxInFlight = core.Count(1)
 	s.refuse["read running"] = errDown
 	did, _, err := s.tryPass()
-	if !errors.Is(err, errDown) || !strings.Contains(err.Error(), "which repairs run") {
+	if !errors.Is(err, errDown) || !strings.Contains(err.Error(), "the repairs that run") {
 		t.Errorf("the error is %v", err)
 	}
 	s.wantDid("it is recorded and waits", did, "read a", "record workers", "open a", "read running")

@@ -13,15 +13,15 @@ type Kind int
 const (
 	// ReportBlocked has a dialect report why nothing is known: Dialect.
 	ReportBlocked Kind = iota + 1
-	// ReadNode reads the node of a target from the API server: Source, Target. Answer: Node.
+	// ReadNode reads the node of a target from the API server: Dialect, Target. Answer: Node.
 	ReadNode
 	// ReadQuorum reads whether the control plane keeps its quorum without a target: Target. Answer: Survives.
 	ReadQuorum
-	// WriteStatuses writes the statuses of the policies of a source: Source, Reports. Answer: Unwritten.
+	// WriteStatuses writes the statuses of the policies of a dialect: Dialect, Reports. Answer: Unwritten.
 	WriteStatuses
-	// ReadPolicy reads the fingerprint of a policy from the API server: Source, Policy. Answer: Fingerprint.
+	// ReadPolicy reads the fingerprint of a policy from the API server: Dialect, Policy. Answer: Fingerprint.
 	ReadPolicy
-	// CreateRepair records a repair: Entry. Answer: OK and Repair; OK is false when another one has its name.
+	// CreateRepair records a repair: NewRepair. Answer: OK and Repair; OK is false when another repair has its name.
 	CreateRepair
 	// ListRunning lists the repairs that run, from the API server. Answer: Repairs.
 	ListRunning
@@ -32,7 +32,7 @@ const (
 	AcquireLease
 	// ReadClock reads the clock, and nothing else.
 	ReadClock
-	// StartRemedy calls a remedy: Order. Answer: Beginning. An error is a refusal, unless CutOff is set.
+	// StartRemedy calls a remedy: RemedyCall. Answer: RemedyResult. An error is a refusal, unless CutOff is set.
 	StartRemedy
 	// UpdateRepair writes the state of a repair: Repair, Text, Refused. Answer: OK and Repair; OK is false when another
 	// writer has changed it since it was read.
@@ -83,7 +83,7 @@ type Call struct {
 	// Until is when the call is of no use any more; zero for the usual limit of its kind.
 	Until time.Time
 
-	// Dialect is the place of a source in Config.Dialects.
+	// Dialect is an index in Config.Dialects.
 	Dialect      int
 	Target       core.Target
 	Policy       core.ID

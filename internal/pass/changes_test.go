@@ -89,6 +89,33 @@ func TestConflicts(t *testing.T) {
 	}
 }
 
+// TestConflictBesideAnUnreadPolicy: a conflict counts also when the policies of another repair could not be read.
+func TestConflictBesideAnUnreadPolicy(t *testing.T) {
+	w := worldOf(t, "a", "b")
+	w.repairOf("a")
+	w.repairOf("b")
+	w.decides(core.Decision{
+		Notes: []core.Note{{Repair: 0, Answer: "x"}}, Escalations: []core.Escalation{{Repair: 1, Target: 1, Request: -1, Outcome: core.TimedOut}},
+	})
+	w.fates = map[string]ending{"UpdateRepair a": {no: true}, "ReadPolicy workers": {name: "fails"}}
+	rec := w.runs(-1, ending{})
+	equal(t, "updates", only(rec, "UpdateRepair"), []string{"UpdateRepair a"})
+	equal(t, "next pass", rec.next, "in 1s")
+}
+
+// TestConfirmationsAreWithdrawnOnce: several requests about a target were withdrawn, and its confirmation is withdrawn once.
+func TestConfirmationsAreWithdrawnOnce(t *testing.T) {
+	w := worldOf(t, "a", "b")
+	var d core.Decision
+	for i, target := range []int{1, 0, 1} {
+		w.targets[target].ConfirmedHealthy = true
+		w.request(fmt.Sprint("r", i), w.targets[target].ID.Name)
+		d.Withdrawals = append(d.Withdrawals, core.Withdrawal{Request: i, Target: target, TargetHealthy: true})
+	}
+	w.decides(d)
+	equal(t, "withdrawn", only(w.runs(-1, ending{}), "WithdrawConfirmation"), []string{"WithdrawConfirmation a", "WithdrawConfirmation b"})
+}
+
 // TestEventsOfWithdrawals: users are told once of the requests for one target, and by the policy as it is.
 func TestEventsOfWithdrawals(t *testing.T) {
 	w := worldOf(t, "a")

@@ -128,7 +128,7 @@ func (p *Pass) endedReleased(t *task, c *Call, r *Result) {
 		p.report(Event{Kind: LeaseNotReleased, Node: c.Node, Holder: c.Holder, Err: r.Err})
 	}
 	if r.Panicked {
-		t.end(fmt.Errorf("giving back the lease of node %s: %w", c.Node, r.Err))
+		t.end(fmt.Errorf("releasing the lease of node %s: %w", c.Node, r.Err))
 	}
 }
 
@@ -145,7 +145,7 @@ func (p *Pass) confirmationWithdrawn(t *task, c *Call, r *Result) {
 	case r.Skipped:
 		t.end(r.Err)
 	case r.Err != nil:
-		t.end(fmt.Errorf("taking back the confirmation that %s is healthy: %w", c.Target.ID, r.Err))
+		t.end(fmt.Errorf("withdrawing the confirmation that %s is healthy: %w", c.Target.ID, r.Err))
 	}
 }
 

@@ -9,13 +9,13 @@ import (
 // EventKind is a kind of event.
 type EventKind int
 
-// What a pass reports while it goes on, for logs, metrics and people. The comment of each names the fields of the Event that it sets.
+// What a pass reports while it goes on, for logs, metrics and users. The comment of each names the fields of the Event that it sets.
 const (
 	// Decided: the decision is final, and nothing has been done yet: Samples.
 	Decided EventKind = iota + 1
-	// NewEvents are all happenings before they are aggregated: Happenings.
+	// NewEvents are all events for users before they are aggregated: Events.
 	NewEvents
-	// AggregatedEvents are happenings to publish: Source, Events.
+	// AggregatedEvents are events to publish: Dialect, Events.
 	AggregatedEvents
 	// QuorumNotKnown: the read of the quorum has failed: Target, Err.
 	QuorumNotKnown
@@ -23,28 +23,28 @@ const (
 	PolicyChanged
 	// RepairConflict: another writer has changed a repair: Repair.
 	RepairConflict
-	// NotAdmitted: what others have recorded leaves no room for a repair: Repair, Target.
+	// NotAdmitted: other leaders' repairs leave no room for a repair: Repair, Target.
 	NotAdmitted
 	// RepairRecorded: a repair was recorded: Policy, Repair, Steps, Samples.
 	RepairRecorded
 	// RemedyRefused: a remedy was refused: Policy, Target, Repair, Remedy, Err.
 	RemedyRefused
 	// RemedyAccepted: a remedy was accepted: Policy, Target, Repair, Remedy, First, RequestCreated, Took. First is set for the first step of a
-	// repair, RequestCreated where the remedy has made a request that stands, and Took is how long ago the repair started.
+	// repair, RequestCreated where the remedy has created a request, and Took is how long ago the repair started.
 	RemedyAccepted
-	// LeaseBusy: another holder has what a repair needs: Target, Repair.
+	// LeaseBusy: another holder has the lease that a repair needs: Target, Repair.
 	LeaseBusy
 	// TargetChanged: a target has changed before its repair began: Target, Repair, RemedyResult.
 	TargetChanged
 	// StepGivenUp: a step was given up: Repair.
 	StepGivenUp
-	// RequestWithdrawn: a request was taken back: Policy, Remedy.
+	// RequestWithdrawn: a request was withdrawn: Policy, Remedy.
 	RequestWithdrawn
 	// LeaseLost: another holder has taken the lease of a node under repair: Target, Holder.
 	LeaseLost
-	// OrphanedLeaseReleased: a lease that no repair accounts for was given back: Node, Holder.
+	// OrphanedLeaseReleased: a lease without a repair was released: Node, Holder.
 	OrphanedLeaseReleased
-	// LeaseNotReleased: a lease could not be given back: Node, Holder, Err.
+	// LeaseNotReleased: a lease could not be released: Node, Holder, Err.
 	LeaseNotReleased
 	// RepairEnded: a repair has ended: Repair.
 	RepairEnded

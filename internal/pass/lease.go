@@ -76,7 +76,7 @@ func (p *Pass) leaseReleased(t *task, c *Call, r *Result) {
 	case r.Skipped:
 		t.end(r.Err)
 	case r.Err != nil:
-		t.end(fmt.Errorf("giving back what was left behind: %w", r.Err))
+		t.end(fmt.Errorf("releasing a lease without a repair: %w", r.Err))
 	default:
 		p.report(Event{Kind: OrphanedLeaseReleased, Node: c.Node, Holder: c.Holder})
 	}

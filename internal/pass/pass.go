@@ -133,7 +133,7 @@ func New(c Config, state *State, s Snapshot) *Pass {
 	}
 	maps.DeleteFunc(state.unanswered, func(_ core.ID, until time.Time) bool { return !until.After(p.now) })
 	state.Expectations.Overlay(&p.cluster, p.now)
-	// What is remembered may be of a kind that no source observes, so such repairs and requests are left out after it was laid.
+	// Expectations may be of a kind that no dialect observes, so such repairs and requests are left out.
 	p.cluster.Repairs = slices.DeleteFunc(p.cluster.Repairs, func(r core.Repair) bool { return !s.Kinds[r.Target.Kind] })
 	p.cluster.Requests = slices.DeleteFunc(p.cluster.Requests, func(r core.Request) bool { return !s.Kinds[r.Target.Kind] })
 	state.Expectations.OverlayPolicies(p.policies)

@@ -41,7 +41,7 @@ func (p *Pass) policyRead(t *task, check *policyCheck, i int, r *Result) {
 		check.failed = true
 		err := r.Err
 		if !r.Skipped {
-			err = fmt.Errorf("reading whether %s still stands: %w", policy.ID, r.Err)
+			err = fmt.Errorf("reading %s again: %w", policy.ID, r.Err)
 		}
 		t.errs = append(t.errs, err)
 	case r.Fingerprint != "" && r.Fingerprint == policy.Fingerprint:

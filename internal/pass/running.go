@@ -12,7 +12,7 @@ type repairChange struct {
 	index   int
 	updated core.Repair
 	text    string
-	// advance is set when a step is given up, and stop when the remediator of its request is to be told.
+	// advance is set when a step is given up, and stop when the remediator of its request is to be told to stop.
 	advance *core.Escalation
 	stop    *core.Request
 	// written is set once the repair was written. Held is set when this pass does not give up the step after all.
@@ -64,7 +64,7 @@ func (p *Pass) withdrawable(r *core.Request) error {
 	if p.config.Remedies[r.Remedy] {
 		return nil
 	}
-	return fmt.Errorf("no remedy is called %q that could take it back", r.Remedy)
+	return fmt.Errorf("no remedy is called %q that could withdraw it", r.Remedy)
 }
 
 func (p *Pass) withdrawals() int {
@@ -113,7 +113,7 @@ func (p *Pass) stopRequest(t *task, i int) []Call {
 		return nil
 	}
 	if err := p.withdrawable(c.stop); err != nil {
-		t.end(fmt.Errorf("telling %s that its time is over: %w", c.stop.ID, err))
+		t.end(fmt.Errorf("telling the remediator of %s to stop: %w", c.stop.ID, err))
 		return nil
 	}
 	return []Call{{Kind: StopRequest, Request: *c.stop, At: p.now}}
@@ -124,7 +124,7 @@ func (p *Pass) requestStopped(t *task, c *Call, r *Result) {
 	case r.Skipped:
 		t.end(r.Err)
 	case r.Err != nil:
-		t.end(fmt.Errorf("telling %s that its time is over: %w", c.Request.ID, r.Err))
+		t.end(fmt.Errorf("telling the remediator of %s to stop: %w", c.Request.ID, r.Err))
 	}
 }
 
@@ -140,7 +140,7 @@ func (p *Pass) changeWritten(t *task, c *Call, r *Result) {
 	case r.Skipped:
 		t.end(r.Err)
 	case r.Err != nil:
-		t.end(fmt.Errorf("recording how far repair %s has come: %w", change.updated.Name, r.Err))
+		t.end(fmt.Errorf("updating repair %s: %w", change.updated.Name, r.Err))
 	}
 }
 
@@ -170,13 +170,13 @@ func (p *Pass) finishRunning() {
 }
 
 func (p *Pass) finishWithdrawals() []core.Event {
-	// relief is what people are told once, however many steps of a repair had asked for a target at that time.
-	type relief struct {
+	// A withdrawalKey is one event, however many steps of a repair had requests about a target at that time.
+	type withdrawalKey struct {
 		policy, target core.ID
 		reason         core.EndReason
 	}
 	var events []core.Event
-	emitted := map[relief]bool{}
+	emitted := map[withdrawalKey]bool{}
 	for i, withdrawal := range p.decision.Withdrawals {
 		if !p.running.withdrawn[i] {
 			continue
@@ -188,7 +188,7 @@ func (p *Pass) finishWithdrawals() []core.Event {
 			p.report(Event{Kind: RequestWithdrawn, Policy: &p.policies[withdrawal.Policy], Remedy: r.Remedy})
 		}
 		h := p.withdrawalEvent(withdrawal)
-		if key := (relief{h.Policy, h.Target, withdrawal.Reason}); !emitted[key] {
+		if key := (withdrawalKey{h.Policy, h.Target, withdrawal.Reason}); !emitted[key] {
 			emitted[key] = true
 			events = append(events, h)
 		}

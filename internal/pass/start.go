@@ -161,7 +161,7 @@ func (p *Pass) runningListed(t *task, _ *Call, r *Result) {
 		p.starting.unread = true
 		err := r.Err
 		if !r.Skipped {
-			err = fmt.Errorf("reading which repairs run: %w", r.Err)
+			err = fmt.Errorf("listing the repairs that run: %w", r.Err)
 		}
 		t.end(err)
 		return

@@ -37,7 +37,7 @@ func (p *Pass) reportBlocked(_ *task, i int) []Call {
 
 func (p *Pass) blockedReported(t *task, _ *Call, r *Result) {
 	if r.Err != nil {
-		t.end(fmt.Errorf("telling why nothing is done: %w", r.Err))
+		t.end(fmt.Errorf("reporting why nothing is decided: %w", r.Err))
 	}
 }
 
