@@ -16,7 +16,8 @@ func TestAggregatorForgetsBuckets(t *testing.T) {
 		aggregationBurst * aggregationWindow:   0,
 	} {
 		d := d.Clone()
-		if d.Add(nil, now.Add(after)); len(d.buckets) != want {
+		d.Add(nil, now.Add(after))
+		if len(d.buckets) != want {
 			t.Errorf("after %s there are %d buckets, want %d", after, len(d.buckets), want)
 		}
 	}

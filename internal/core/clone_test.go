@@ -11,8 +11,7 @@ import (
 func fill(v reflect.Value) {
 	switch v.Kind() { //nolint:exhaustive // core has no values of the others
 	case reflect.Struct:
-		for i := range v.NumField() {
-			f := v.Field(i)
+		for _, f := range v.Fields() {
 			fill(reflect.NewAt(f.Type(), unsafe.Pointer(f.UnsafeAddr())).Elem())
 		}
 	case reflect.Map:
@@ -42,8 +41,7 @@ func fill(v reflect.Value) {
 
 // clearMaps empties the maps of a filled struct. It blanks the values first that maps refer to.
 func clearMaps(v reflect.Value) {
-	for i := range v.NumField() {
-		f := v.Field(i)
+	for _, f := range v.Fields() {
 		f = reflect.NewAt(f.Type(), unsafe.Pointer(f.UnsafeAddr())).Elem()
 		switch f.Kind() { //nolint:exhaustive // the others are copied with the struct
 		case reflect.Struct:

@@ -92,7 +92,8 @@ func TestExpectedWithdrawals(t *testing.T) {
 		f = world(c.before, leaves)
 		e.Overlay(&f, noon)
 		f = world(c.before, q)
-		if e.Overlay(&f, noon); f.Requests[0].Leaving {
+		e.Overlay(&f, noon)
+		if f.Requests[0].Leaving {
 			t.Errorf("%s: the withdrawal is expected though the cache has shown it", name)
 		}
 	}
@@ -118,7 +119,8 @@ func TestExpectedRequestIsItself(t *testing.T) {
 		e.ExpectRequest(made, noon)
 		f := clusterOf([]core.Target{n})
 		f.Requests = []core.Request{repairRequestHistory(p, n, rebooting, c.change)}
-		if e.Overlay(&f, noon); (len(f.Requests) == 1) != c.meets {
+		e.Overlay(&f, noon)
+		if (len(f.Requests) == 1) != c.meets {
 			t.Errorf("%s: the requests are %v", name, f.Requests)
 		}
 	}
@@ -204,7 +206,8 @@ func TestRequestsSeenOfRepairs(t *testing.T) {
 		var e core.Expectations
 		f := clusterOf([]core.Target{n}, c.repair)
 		f.Requests = []core.Request{c.request}
-		if e.Overlay(&f, noon); f.Repairs[0].RequestSeen != c.want {
+		e.Overlay(&f, noon)
+		if f.Repairs[0].RequestSeen != c.want {
 			t.Errorf("%s: a request was seen: %t", name, f.Repairs[0].RequestSeen)
 		}
 	}

@@ -146,7 +146,8 @@ func TestYoungestHealthyTargets(t *testing.T) {
 			e.KeepHealthy(&f, &d)
 		}
 		f := clusterOf(nil, last)
-		if e.Overlay(&f, noon); !f.HealthyCreated[pool].Equal(young.Created) {
+		e.Overlay(&f, noon)
+		if !f.HealthyCreated[pool].Equal(young.Created) {
 			t.Errorf("%s: the youngest was created at %s", name, f.HealthyCreated[pool])
 		}
 	}
