@@ -248,7 +248,7 @@ func TestEvents(t *testing.T) {
 	} {
 		*woken = 0
 		s.state.heard = noon.Add(-time.Second)
-		if err := s.handleEvent(step.event); err != nil || (*woken > 0) != step.wakes || s.state.heard != noon {
+		if err := s.handleEvent(step.event); err != nil || (*woken > 0) != step.wakes || !s.state.heard.Equal(noon) {
 			t.Errorf("%s: %v, it wakes %d times, and was heard at %s", step.sentence, err, *woken, s.state.heard)
 		}
 		weight := 0

@@ -18,6 +18,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -125,7 +126,7 @@ func TestBoundsOfAnswers(t *testing.T) {
 			t.Errorf("an answer with code %d is bounded by %d, want %d", code, got, want)
 		}
 	}
-	if got := l.limitOf(&http.Response{StatusCode: 200, Request: r}, true); got != 0 {
+	if got := l.limitOf(&http.Response{StatusCode: http.StatusOK, Request: r}, true); got != 0 {
 		t.Errorf("a watch is bounded by %d", got)
 	}
 	c, at := answering(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "xx") })
@@ -331,7 +332,7 @@ func TestCauses(t *testing.T) {
 		}
 	}
 	for err, want := range map[error]error{
-		apierrors.NewGone("x"): errOutdated, apierrors.NewResourceExpired("x"): errOutdated, errStalled: errStalled,
+		&apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusGone, Reason: metav1.StatusReasonGone}}: errOutdated, apierrors.NewResourceExpired("x"): errOutdated, errStalled: errStalled,
 	} {
 		if got := outdated(err); !errors.Is(got, want) {
 			t.Errorf("%v counts as %v", err, got)

@@ -42,7 +42,7 @@ func dialer() *net.Dialer {
 }
 
 // httpClient returns a client of one API server with the credentials of a kubeconfig. It follows no redirection.
-// Its answers have at most most bytes, unless withLimit sets another bound.
+// most bounds its answers, unless withLimit sets another bound.
 func httpClient(config *rest.Config, dial dialFunc, most int64) (*http.Client, error) {
 	tls, err := rest.TLSConfigFor(config)
 	if err != nil {
