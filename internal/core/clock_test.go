@@ -14,8 +14,8 @@ func TestI05ClockThatIsNotKnownToAgree(t *testing.T) {
 	p := check("p", []int{0}, escalating)
 	sick := aNode("n", dead)
 	r := []core.Repair{repair(sick, p, started(ago(time.Hour)))}
-	old := repairRequestHistory(p, sick, rebooting, func(q *core.Request) { q.Created = ago(time.Hour) })
-	failed := repairRequestHistory(p, sick, rebooting, says(core.No))
+	old := requestFor(p, sick, rebooting, func(q *core.Request) { q.Created = ago(time.Hour) })
+	failed := requestFor(p, sick, rebooting, says(core.No))
 	for agrees, gate := range map[core.Tri]core.Gate{core.Yes: 0, core.No: core.ClockSkewed, core.Unknown: core.ClockUnknown} {
 		for name, c := range map[string]struct {
 			world  core.Cluster

@@ -60,8 +60,8 @@ func TestEndsOfRepairs(t *testing.T) {
 	p, q := check("p", []int{0}, classic), check("q", []int{0}, classic)
 	dry, marks, two := check("p", []int{0}, classic, dryRun), check("p", []int{0}, needsNoOwner), check("p", []int{0}, escalating)
 	n, sick, suspect := aNode("n"), aNode("n", dead), aNode("n", ready("False", noon))
-	own := repairRequestHistory(p, n, rebooting)
-	theirs := repairRequestHistory(p, n, rebooting, foreign)
+	own := requestFor(p, n, rebooting)
+	theirs := requestFor(p, n, rebooting, foreign)
 	for name, c := range map[string]struct {
 		policies  []core.Policy
 		target    core.Target
@@ -100,7 +100,7 @@ func TestSecondRepairOfADryRun(t *testing.T) {
 	dry := check("p", all(2), classic, dryRun)
 	n, m := aNode("n", dead), machine("m", func(t *core.Target) { t.Node.Name = "n" })
 	f := clusterOf([]core.Target{n, m}, repair(n, dry), repair(m, dry, started(ago(time.Hour))))
-	f.Requests = []core.Request{repairRequestHistory(dry, n, rebooting)}
+	f.Requests = []core.Request{requestFor(dry, n, rebooting)}
 	d := core.Decide([]core.Policy{dry}, f, noon)
 	reasons := map[int]core.EndReason{}
 	for _, e := range d.Finishes {
@@ -133,7 +133,7 @@ func TestSuspectRelapse(t *testing.T) {
 	p := check("p", []int{0}, classic)
 	n := aNode("n", ready("False", noon))
 	remediationCase{
-		"it is not healthy after all", with([]core.Target{n}, []core.Repair{repair(n, p, recovered(ago(time.Minute)))}, repairRequestHistory(p, n, rebooting)),
+		"it is not healthy after all", with([]core.Target{n}, []core.Repair{repair(n, p, recovered(ago(time.Minute)))}, requestFor(p, n, rebooting)),
 		[]string{"note n: false"}, noon.Add(patience),
 	}.run(t, p)
 }
@@ -146,7 +146,7 @@ func TestLeaseOfARecovery(t *testing.T) {
 	plain := check("p", []int{0}, classic, holds)
 	n := aNode("n")
 	requested := aNode("n", func(t *core.Target) { t.RepairRequest.At = ago(2 * time.Minute) })
-	q := repairRequestHistory(plain, n, rebooting)
+	q := requestFor(plain, n, rebooting)
 	hold := "hold n for 11m0s as p"
 	for name, c := range map[string]struct {
 		policy core.Policy
@@ -155,11 +155,11 @@ func TestLeaseOfARecovery(t *testing.T) {
 		next   time.Time
 	}{
 		"requested by a user": {
-			plain, with([]core.Target{requested}, []core.Repair{repair(n, plain)}, repairRequestHistory(plain, n, rebooting, says(core.Yes))),
+			plain, with([]core.Target{requested}, []core.Repair{repair(n, plain)}, requestFor(plain, n, rebooting, says(core.Yes))),
 			[]string{hold, "note n: true"}, noon.Add(time.Second),
 		},
 		"for a delay":              {delayed, with([]core.Target{n}, []core.Repair{repair(n, delayed, recovered(noon))}, q), []string{hold}, noon.Add(time.Hour)},
-		"for a delay, and leaving": {delayed, with([]core.Target{n}, []core.Repair{repair(n, delayed, recovered(noon))}, repairRequestHistory(plain, n, rebooting, leaving)), []string{hold}, noon.Add(time.Hour)},
+		"for a delay, and leaving": {delayed, with([]core.Target{n}, []core.Repair{repair(n, delayed, recovered(noon))}, requestFor(plain, n, rebooting, leaving)), []string{hold}, noon.Add(time.Hour)},
 	} {
 		t.Run(name, func(t *testing.T) { remediationCase{name, c.world, c.wants, c.next}.run(t, c.policy) })
 	}

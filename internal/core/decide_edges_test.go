@@ -58,7 +58,7 @@ func TestPrematureTargetWithARequest(t *testing.T) {
 	p := check("p", []int{0}, classic)
 	n := aNode("n", func(t *core.Target) { t.Premature = "it is being prepared" })
 	f := clusterOf([]core.Target{n})
-	f.Requests = []core.Request{repairRequestHistory(p, n, rebooting)}
+	f.Requests = []core.Request{requestFor(p, n, rebooting)}
 	if v := core.Decide([]core.Policy{p}, f, noon).Verdicts[0]; v.Health != core.Healthy || v.Reason != core.Premature {
 		t.Errorf("the verdict is %+v", v)
 	}

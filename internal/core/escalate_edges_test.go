@@ -21,7 +21,7 @@ func TestRepairWithoutAStepLeft(t *testing.T) {
 	limited := func(p *core.Policy) { p.Steps = []core.Step{ask(rebooting, patience)} }
 	other := func(p *core.Policy) { p.Steps = []core.Step{ask(reprovisioning, patience)} }
 	n := aNode("n", dead)
-	own := func(p core.Policy) []core.Request { return []core.Request{repairRequestHistory(p, n, rebooting)} }
+	own := func(p core.Policy) []core.Request { return []core.Request{requestFor(p, n, rebooting)} }
 	p := check("p", []int{0}, classic)
 	ofNone := repair(n, p, failedStep, withSteps())
 	for name, c := range map[string]struct {
@@ -133,7 +133,7 @@ func TestEscalations(t *testing.T) {
 		"it gave up, and was asked at no time": {check("p", []int{0}, outside), back, started(ago(time.Minute)), []func(*core.Request){askedAt(time.Time{})}, nil},
 	} {
 		f := clusterOf([]core.Target{c.target}, repair(c.target, c.policy, c.change))
-		f.Requests = []core.Request{repairRequestHistory(c.policy, c.target, rebooting, c.request...)}
+		f.Requests = []core.Request{requestFor(c.policy, c.target, rebooting, c.request...)}
 		d := core.Decide([]core.Policy{c.policy}, f, noon)
 		for i := range d.Escalations {
 			d.Escalations[i].Text = ""
@@ -179,7 +179,7 @@ func TestLeaseWhileAStepLasts(t *testing.T) {
 		"a next step that can't be taken yet": {two, n, repair(n, two, started(ago(time.Hour))), askedAt(ago(time.Hour)), []string{"PolicyPaused holds back n", "hold n for 6m0s as p"}},
 	} {
 		f := clusterOf([]core.Target{c.target}, c.repair)
-		f.Requests = []core.Request{repairRequestHistory(c.policy, n, rebooting, c.change)}
+		f.Requests = []core.Request{requestFor(c.policy, n, rebooting, c.change)}
 		wants := slices.Clone(c.wants)
 		for i := range wants {
 			if wants[i] == "PolicyPaused holds back n" {

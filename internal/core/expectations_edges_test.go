@@ -25,7 +25,7 @@ func TestExpectationsExpire(t *testing.T) {
 	minute := noon.Add(time.Minute)
 
 	var made core.Expectations
-	made.ExpectRequest(repairRequestHistory(p, n, rebooting), noon)
+	made.ExpectRequest(requestFor(p, n, rebooting), noon)
 	expires(t, "a request", &made, minute)
 
 	var written core.Expectations
@@ -57,7 +57,7 @@ func TestExpectationsExpire(t *testing.T) {
 // healthy target has recovered by it.
 func TestExpectedWithdrawals(t *testing.T) {
 	n, other, p := aNode("n"), aNode("other"), check("p", all(2), classic)
-	q := repairRequestHistory(p, n, rebooting)
+	q := requestFor(p, n, rebooting)
 	healthy := q
 	healthy.TargetHealthy = true
 	world := func(r core.Repair, requests ...core.Request) core.Cluster {
@@ -103,7 +103,7 @@ func TestExpectedWithdrawals(t *testing.T) {
 // expectation of one.
 func TestExpectedRequestIsItself(t *testing.T) {
 	n, p := aNode("n"), check("p", []int{0}, classic)
-	made := repairRequestHistory(p, n, rebooting, func(q *core.Request) { q.ID = core.ID{} })
+	made := requestFor(p, n, rebooting, func(q *core.Request) { q.ID = core.ID{} })
 	for name, c := range map[string]struct {
 		change func(*core.Request)
 		meets  bool
@@ -118,7 +118,7 @@ func TestExpectedRequestIsItself(t *testing.T) {
 		var e core.Expectations
 		e.ExpectRequest(made, noon)
 		f := clusterOf([]core.Target{n})
-		f.Requests = []core.Request{repairRequestHistory(p, n, rebooting, c.change)}
+		f.Requests = []core.Request{requestFor(p, n, rebooting, c.change)}
 		e.Overlay(&f, noon)
 		if (len(f.Requests) == 1) != c.meets {
 			t.Errorf("%s: the requests are %v", name, f.Requests)
@@ -192,8 +192,8 @@ func TestDeletionsExpire(t *testing.T) {
 // target.
 func TestRequestsSeenOfRepairs(t *testing.T) {
 	n, p := aNode("n"), check("p", []int{0}, classic)
-	q := repairRequestHistory(p, n, rebooting)
-	namesake := repairRequestHistory(p, n, rebooting, func(q *core.Request) { q.Target.UID = "another" })
+	q := requestFor(p, n, rebooting)
+	namesake := requestFor(p, n, rebooting, func(q *core.Request) { q.Target.UID = "another" })
 	for name, c := range map[string]struct {
 		repair  core.Repair
 		request core.Request

@@ -447,7 +447,7 @@ func TestWhatAnotherLeaderTookBack(t *testing.T) {
 		"its mark was seen":                     {[]core.Request{ours}, core.Succeeded},
 		"the mark of another machine was seen":  {[]core.Request{other}, core.Recovered},
 		"a foreign request was seen":            {[]core.Request{notFettles}, core.Recovered},
-		"a request by another remedy was seen":  {[]core.Request{repairRequestHistory(p, x, rebooting)}, core.Recovered},
+		"a request by another remedy was seen":  {[]core.Request{requestFor(p, x, rebooting)}, core.Recovered},
 		"nothing was seen since the last start": {nil, core.Recovered},
 	} {
 		var m core.Expectations
@@ -468,14 +468,14 @@ func TestWhatAnotherLeaderTookBack(t *testing.T) {
 // request does not replace it.
 func TestI10ForeignRequestsAreNotThoseThatWereMade(t *testing.T) {
 	n, p := aNode("n", dead), check("p", []int{0}, classic)
-	made := repairRequestHistory(p, n, rebooting, func(q *core.Request) { q.ID.UID = "" })
+	made := requestFor(p, n, rebooting, func(q *core.Request) { q.ID.UID = "" })
 	for sentence, shown := range map[string]struct {
 		request core.Request
 		want    int
 	}{
-		"it is shown":           {repairRequestHistory(p, n, rebooting), 1},
-		"another's is shown":    {repairRequestHistory(p, n, rebooting, foreign), 2},
-		"another step is shown": {repairRequestHistory(p, n, reprovisioning), 2},
+		"it is shown":           {requestFor(p, n, rebooting), 1},
+		"another's is shown":    {requestFor(p, n, rebooting, foreign), 2},
+		"another step is shown": {requestFor(p, n, reprovisioning), 2},
 	} {
 		var m core.Expectations
 		m.ExpectRequest(made, noon)
@@ -509,7 +509,7 @@ func TestNodeThatIsCutIsReadAgain(t *testing.T) {
 func TestRequestThatIsNeverShownIsForgotten(t *testing.T) {
 	n, p := aNode("n", dead), check("p", []int{0}, classic)
 	var m core.Expectations
-	m.ExpectRequest(repairRequestHistory(p, n, rebooting, func(q *core.Request) { q.ID.UID = "" }), noon)
+	m.ExpectRequest(requestFor(p, n, rebooting, func(q *core.Request) { q.ID.UID = "" }), noon)
 	for _, c := range []struct {
 		after time.Duration
 		want  int

@@ -18,7 +18,7 @@ func TestVersionsOfARepair(t *testing.T) {
 	answer := func(text string) func(*core.Repair) { return func(r *core.Repair) { r.Answer = text } }
 	beside := func(r *core.Repair) { r.CreatedSameSecond = []string{"other"} }
 	earlier, later := ago(time.Minute), ago(time.Second)
-	healthy := repairRequestHistory(p, n, rebooting, func(q *core.Request) { q.TargetHealthy = true })
+	healthy := requestFor(p, n, rebooting, func(q *core.Request) { q.TargetHealthy = true })
 	for name, c := range map[string]struct {
 		before func(e *core.Expectations)
 		cached core.Repair

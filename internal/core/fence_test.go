@@ -140,7 +140,7 @@ func TestI4UnseenTargetsMayBeOfTheControlPlane(t *testing.T) {
 	for own, want := range map[bool]int{true: 1, false: 0} { // Fettle's own request shows that its target was decided on as gone
 		theirs := repair(worker, p)
 		f := clusterOf([]core.Target{x}, repair(x, p))
-		f.Requests = []core.Request{repairRequestHistory(p, worker, rebooting, func(q *core.Request) { q.Own = own })}
+		f.Requests = []core.Request{requestFor(p, worker, rebooting, func(q *core.Request) { q.Own = own })}
 		policies, fenced := core.Fenced([]core.Policy{p}, f, []core.Repair{repair(x, p), theirs})
 		if d := core.Decide(policies, fenced, noon); len(d.StepStarts) != want {
 			t.Errorf("a request is Fettle's own: %t, and there are %d acts: %v", own, len(d.StepStarts), d.Refusals)

@@ -97,7 +97,7 @@ func TestI14StepsThatDestroyPassEveryGate(t *testing.T) {
 		f := clusterOf(targets)
 		for i := range targets {
 			f.Repairs = append(f.Repairs, repair(targets[i], p, started(ago(time.Duration(i+1)*time.Hour)), gaveUp(noon)))
-			f.Requests = append(f.Requests, repairRequestHistory(p, targets[i], rebooting))
+			f.Requests = append(f.Requests, requestFor(p, targets[i], rebooting))
 		}
 		d := core.Decide([]core.Policy{p}, f, noon)
 		if want := map[core.Gate]int{0: 2, core.InFlightLimit: 1}[gate]; len(d.StepStarts) != want {

@@ -52,7 +52,7 @@ func TestFutureTimesOfNewRequests(t *testing.T) {
 		return core.Cluster{Observed: core.Yes, Targets: []core.Target{aNode("a", failed(next))}, Requests: requests}
 	}
 	for name, change := range map[string]func(*core.Request){"seen": func(*core.Request) {}, "unseen": unseen} {
-		a, b := repairRequestHistory(p, aNode("a"), rebooting, askedAt(next), change), repairRequestHistory(p, aNode("b"), rebooting, askedAt(next), change)
+		a, b := requestFor(p, aNode("a"), rebooting, askedAt(next), change), requestFor(p, aNode("b"), rebooting, askedAt(next), change)
 		var e core.Expectations
 		first := f(a)
 		e.OverlayTimes(&first, noon)

@@ -144,7 +144,7 @@ func TestHealthyDelayOfAClockAhead(t *testing.T) {
 	r := repair(x, p)
 	withdrawn := func(at time.Time) int {
 		f := clusterOf([]core.Target{x}, r)
-		f.Requests = []core.Request{repairRequestHistory(p, x, rebooting)}
+		f.Requests = []core.Request{requestFor(p, x, rebooting)}
 		m.Overlay(&f, at)
 		d := core.Decide([]core.Policy{p}, f, at)
 		for _, n := range d.Notes {

@@ -62,7 +62,7 @@ func TestI03HandBackPassesTheGatesOfAFirstStep(t *testing.T) {
 			if c.target != nil {
 				c.target(&a)
 			}
-			q := repairRequestHistory(p, a, rebooting)
+			q := requestFor(p, a, rebooting)
 			if c.request != nil {
 				c.request(&q)
 			}
@@ -103,7 +103,7 @@ func TestHandBacksTakeTurns(t *testing.T) {
 	older, younger := repair(a, p, started(ago(30*time.Minute))), repair(b, p, started(ago(20*time.Minute)))
 	gaveUpAs(core.Failed)(&older)
 	gaveUpAs(core.Failed)(&younger)
-	remediationCase{"both wait", with([]core.Target{a, b}, []core.Repair{older, younger}, repairRequestHistory(p, a, rebooting), repairRequestHistory(p, b, rebooting)),
+	remediationCase{"both wait", with([]core.Target{a, b}, []core.Repair{older, younger}, requestFor(p, a, rebooting), requestFor(p, b, rebooting)),
 		[]string{"InFlightLimit holds back b", "step 1 for a"}, noon.Add(time.Minute)}.run(t, p)
 }
 
@@ -116,7 +116,7 @@ func TestOwnerThatIsAskedKeepsItsPlace(t *testing.T) {
 	gaveUpAs(core.Failed)(&older)
 	gaveUpAs(core.Failed)(&younger)
 	owner := ownerAsked(b)
-	remediationCase{"the younger has begun", with([]core.Target{a, b}, []core.Repair{older, younger}, repairRequestHistory(p, a, rebooting), repairRequestHistory(p, b, rebooting), owner),
+	remediationCase{"the younger has begun", with([]core.Target{a, b}, []core.Repair{older, younger}, requestFor(p, a, rebooting), requestFor(p, b, rebooting), owner),
 		[]string{"InFlightLimit holds back a"}, time.Time{}}.run(t, p)
 }
 
@@ -127,7 +127,7 @@ func TestHandedBackTargetRecovers(t *testing.T) {
 	r := repair(a, p, started(ago(30*time.Minute)))
 	gaveUpAs(core.Failed)(&r)
 	owner := ownerAsked(a)
-	remediationCase{"it is healthy", with([]core.Target{a}, []core.Repair{r}, repairRequestHistory(p, a, rebooting), owner),
+	remediationCase{"it is healthy", with([]core.Target{a}, []core.Repair{r}, requestFor(p, a, rebooting), owner),
 		[]string{"take back aRebootTemplate", "take back mark"}, time.Time{}}.run(t, p)
 }
 

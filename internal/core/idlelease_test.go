@@ -46,8 +46,8 @@ func TestIdleLeases(t *testing.T) {
 		"the node of a repair":            {leases(with([]core.Target{m}, []core.Repair{running}), "n"), nil},
 		"the recorded node of a repair":   {leases(with(nil, []core.Repair{gone}), "former", "m", "other"), []string{"other"}},
 		"the node of a start":             {leases(with([]core.Target{sick}, nil), "n"), nil},
-		"the node of a request's machine": {leases(with([]core.Target{m}, nil, repairRequestHistory(p, m, rebooting)), "n"), nil},
-		"the node of a request":           {leases(with(nil, nil, repairRequestHistory(p, aNode("n"), rebooting, foreign)), "n", "o"), []string{"o"}},
+		"the node of a request's machine": {leases(with([]core.Target{m}, nil, requestFor(p, m, rebooting)), "n"), nil},
+		"the node of a request":           {leases(with(nil, nil, requestFor(p, aNode("n"), rebooting, foreign)), "n", "o"), []string{"o"}},
 	} {
 		var got []string
 		for _, l := range core.Decide([]core.Policy{p}, c.world, noon).LeaseReleases {

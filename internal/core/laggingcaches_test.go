@@ -17,9 +17,9 @@ func TestLeaseOfAnUnseenRequest(t *testing.T) {
 	p := check("p", []int{0}, classic, func(p *core.Policy) { p.Holder, p.Paused = "p", true })
 	m := machine("m", dead)
 	m.Node.Name = "n"
-	made := repairRequestHistory(p, m, rebooting, func(q *core.Request) { q.ID = core.ID{} })
-	before := repairRequestHistory(p, m, rebooting, func(q *core.Request) { q.ID.UID = "before" })
-	gone := repairRequestHistory(p, m, rebooting, leaving, func(q *core.Request) { q.ID.UID = "before" })
+	made := requestFor(p, m, rebooting, func(q *core.Request) { q.ID = core.ID{} })
+	before := requestFor(p, m, rebooting, func(q *core.Request) { q.ID.UID = "before" })
+	gone := requestFor(p, m, rebooting, leaving, func(q *core.Request) { q.ID.UID = "before" })
 	for name, c := range map[string]struct {
 		memory   func(*core.Expectations)
 		shown    []core.Request
@@ -162,7 +162,7 @@ func (w *laggingCaches) ask() {
 	if rapid.Bool().Draw(w.T, "busy") {
 		return
 	}
-	q := repairRequestHistory(w.policy, w.node, rebooting, askedAt(w.now), func(q *core.Request) { q.ID.UID = fmt.Sprint("request ", w.next()) })
+	q := requestFor(w.policy, w.node, rebooting, askedAt(w.now), func(q *core.Request) { q.ID.UID = fmt.Sprint("request ", w.next()) })
 	if truth := w.requests.truth(); len(truth) == 0 {
 		w.requests.write(w.now, []core.Request{q})
 	}

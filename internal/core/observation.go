@@ -2,46 +2,46 @@ package core
 
 import "time"
 
-// Observation is what one dialect sees of a cluster.
+// Observation is what one source of policies and targets sees of a fleet.
 type Observation struct {
 	// Kind is the kind of its targets. Repairs of targets of a kind that no source observes are left
 	// alone.
 	Kind string
-	// Observed is Yes when everything below is in sync with the cluster. It is No when the cluster does not serve the
-	// API, so that there is nothing to observe. While one dialect's is Unknown, nothing is decided.
+	// Observed is Yes when everything below is in step with the cluster, and No when the cluster does not
+	// serve the API, so that there is nothing to observe. While one source's is Unknown, nothing is decided.
 	Observed Tri
 	Policies []Policy
-	// Targets has the targets. Members of policies are indices in it.
+	// Targets are what the members of the policies index.
 	Targets []Target
 	// Requests are marks, which targets themselves carry.
 	Requests []Request
-	// Upgrading and UpgradingWhy are as in Cluster, where the dialect sees upgrades, and else Unknown and empty.
+	// Upgrading and UpgradingWhy are as in Cluster, where the source sees that. Elsewhere they are not known, and no words.
 	Upgrading    Tri
 	UpgradingWhy string
 }
 
-// PolicyReport is the report on one policy.
+// PolicyReport is what was found for one policy.
 type PolicyReport struct {
 	Policy Policy
 	Tally  Tally
 	// Clock is the gate that holds back all repairs since Fettle's clock is wrong, or may be; 0 when it does not.
 	Clock Gate
-	// Concerns has some of the members that are not healthy. Members that need a repair come first.
+	// Concerns are some of the members that are not healthy, those first that need a repair.
 	Concerns []Concern
-	// GivenUp has what the policy has given up: owners of pools, and targets that fail again themselves.
+	// GivenUp is what the policy has given up: owners of pools, and targets that fail again themselves.
 	GivenUp []ID
-	// Members has the members that are unhealthy, under repair, or have requests, for policies that create requests.
-	// They are ordered by name.
+	// Members are the members that are unhealthy, under repair, or have requests, for policies that ask
+	// remediators; in the order of their names.
 	Members []MemberReport
 	// Deferred is set when its status is to be written in a later pass.
 	Deferred bool
 }
 
-// MemberReport is one member of a policy that is unhealthy, under repair, or has requests.
+// MemberReport is one member of a policy that is unhealthy, under repair, or has requests standing.
 type MemberReport struct {
 	Target ID
 	Health Health
-	// Repair is the running repair, nil when there is none.
+	// Repair is the one under way, nil when there is none.
 	Repair *Repair
 	// Lead is the policy that leads it.
 	Lead ID
@@ -55,24 +55,24 @@ type MemberReport struct {
 	SettlesAt time.Time
 }
 
-// Concern is one member of a policy that is not healthy. Text says why, without its name, and stays the same while that
-// lasts.
+// Concern is one member of a policy that is not healthy. Text says how it stands, without its name,
+// in the same words as long as that lasts.
 type Concern struct {
 	Target ID
 	Text   string
 }
 
-// RemedyCall is the call of a remedy for one step.
+// RemedyCall asks a remedy to take a step.
 type RemedyCall struct {
 	Target Target
 	Policy ID
 	Step   Step
-	// Repair is the name of the repair.
+	// Repair names the entry of the ledger.
 	Repair string
-	// Sibling is the other target with the same node, such as a node's machine. It is the zero ID when there is none,
-	// and for steps that create no request.
+	// Sibling is the other target with the same node, such as a node's machine; the zero ID when there is none, and for steps that
+	// ask no remediator.
 	Sibling ID
-	// Findings has all that makes the target unhealthy, for steps that ask its owner.
+	// Findings are all that makes the target unhealthy, for steps that delegate.
 	Findings []Verdict
 }
 
@@ -85,11 +85,11 @@ type NewRepair struct {
 	Steps   []Step
 	Retry   int
 	Started time.Time
-	// Requested is when a user asked for the repair; zero when none did.
+	// Requested is when a person asked for the repair; zero when none did.
 	Requested time.Time
 }
 
-// RemedyResult is the answer of a remedy.
+// RemedyResult is how a remedy answered.
 type RemedyResult int
 
 // The answers of a remedy. What failed is an error instead.
@@ -104,7 +104,7 @@ const (
 	Busy
 )
 
-// String returns the name of the answer.
+// String names the answer.
 func (b RemedyResult) String() string {
 	switch b {
 	case Accepted:

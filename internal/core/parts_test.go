@@ -71,16 +71,16 @@ func TestForeignRequests(t *testing.T) {
 	suspect := aNode("n", ready("False", ago(time.Minute)))
 	handedOver := []core.Repair{repair(sick, p, started(ago(time.Hour)), func(r *core.Repair) { r.Begun = ago(time.Minute) })}
 	for name, c := range map[string]remediationCase{
-		"sick, under way":         {"no second request is made", with([]core.Target{sick}, r, repairRequestHistory(p, sick, rebooting, foreign)), nil, noon.Add(4 * time.Minute)},
-		"sick, failed":            {"the next step follows, and no remediator is told to stop", with([]core.Target{sick}, r, repairRequestHistory(p, sick, rebooting, foreign, says(core.No))), []string{"give up on n: Failed"}, time.Time{}},
-		"sick, its time over":     {"the same", with([]core.Target{sick}, r, repairRequestHistory(p, sick, rebooting, foreign, late)), []string{"give up on n: TimedOut"}, time.Time{}},
-		"in between, handed over": {"it has finished, whatever others ask", with([]core.Target{suspect}, handedOver, repairRequestHistory(p, sick, rebooting, foreign)), []string{"end n: Succeeded"}, noon.Add(4 * time.Minute)},
-		"well, a repair":          {"the repair ends without it", with([]core.Target{well}, r, repairRequestHistory(p, sick, rebooting, foreign)), []string{"end n: Recovered"}, time.Time{}},
-		"well, and one of ours":   {"only ours is taken back", with([]core.Target{well}, r, repairRequestHistory(p, sick, rebooting, foreign), repairRequestHistory(p, sick, reprovisioning)), []string{"take back nImageTemplate"}, time.Time{}},
-		"well, no repair":         {"it stays", with([]core.Target{well}, nil, repairRequestHistory(p, sick, rebooting, foreign)), nil, time.Time{}},
-		"gone":                    {"the repair ends without it", with(nil, r, repairRequestHistory(p, sick, rebooting, foreign)), []string{"end n: Withdrawn"}, time.Time{}},
-		"gone, no repair":         {"it stays", with(nil, nil, repairRequestHistory(p, sick, rebooting, foreign)), nil, time.Time{}},
-		"anonymous, well":         {"it stays", with([]core.Target{well}, nil, repairRequestHistory(p, sick, rebooting, foreign, anonymous)), nil, time.Time{}},
+		"sick, under way":         {"no second request is made", with([]core.Target{sick}, r, requestFor(p, sick, rebooting, foreign)), nil, noon.Add(4 * time.Minute)},
+		"sick, failed":            {"the next step follows, and no remediator is told to stop", with([]core.Target{sick}, r, requestFor(p, sick, rebooting, foreign, says(core.No))), []string{"give up on n: Failed"}, time.Time{}},
+		"sick, its time over":     {"the same", with([]core.Target{sick}, r, requestFor(p, sick, rebooting, foreign, late)), []string{"give up on n: TimedOut"}, time.Time{}},
+		"in between, handed over": {"it has finished, whatever others ask", with([]core.Target{suspect}, handedOver, requestFor(p, sick, rebooting, foreign)), []string{"end n: Succeeded"}, noon.Add(4 * time.Minute)},
+		"well, a repair":          {"the repair ends without it", with([]core.Target{well}, r, requestFor(p, sick, rebooting, foreign)), []string{"end n: Recovered"}, time.Time{}},
+		"well, and one of ours":   {"only ours is taken back", with([]core.Target{well}, r, requestFor(p, sick, rebooting, foreign), requestFor(p, sick, reprovisioning)), []string{"take back nImageTemplate"}, time.Time{}},
+		"well, no repair":         {"it stays", with([]core.Target{well}, nil, requestFor(p, sick, rebooting, foreign)), nil, time.Time{}},
+		"gone":                    {"the repair ends without it", with(nil, r, requestFor(p, sick, rebooting, foreign)), []string{"end n: Withdrawn"}, time.Time{}},
+		"gone, no repair":         {"it stays", with(nil, nil, requestFor(p, sick, rebooting, foreign)), nil, time.Time{}},
+		"anonymous, well":         {"it stays", with([]core.Target{well}, nil, requestFor(p, sick, rebooting, foreign, anonymous)), nil, time.Time{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.run(t, p)
@@ -99,14 +99,14 @@ func TestForeignRequests(t *testing.T) {
 func TestForeignRequestsCountAndAreTold(t *testing.T) {
 	p := check("p", []int{0}, classic)
 	well := aNode("n")
-	f := with([]core.Target{well}, nil, repairRequestHistory(p, well, rebooting, foreign))
+	f := with([]core.Target{well}, nil, requestFor(p, well, rebooting, foreign))
 	f.Observed, f.ClockAgrees, f.Upgrading = core.Yes, core.Yes, core.No
 	d := core.Decide([]core.Policy{p}, f, noon)
 	v := d.Verdicts[0]
 	if v.Health != core.Suspect || v.Reason != core.Recovering || !strings.Contains(v.Text(), "Fettle did not make Request remedies/n") || !strings.Contains(v.Text(), "delete it") {
 		t.Errorf("the verdict is %s: %s", v.Health, v.Text())
 	}
-	own := with([]core.Target{well}, nil, repairRequestHistory(p, well, rebooting))
+	own := with([]core.Target{well}, nil, requestFor(p, well, rebooting))
 	own.Observed, own.ClockAgrees, own.Upgrading = core.Yes, core.Yes, core.No
 	if v := core.Decide([]core.Policy{p}, own, noon).Verdicts[0]; v.Reason != core.Recovering || v.Detail != "" {
 		t.Errorf("of a request that Fettle made it says: %s", v.Text())
@@ -123,7 +123,7 @@ func TestForeignRequestsSpareNoGate(t *testing.T) {
 	p := check("p", []int{0, 1}, escalating, maxUnhealthy(core.Count(0)))
 	sick := aNode("n", dead)
 	// It is by the template of the second step, so the first one is still to be asked for.
-	f := with([]core.Target{sick, aNode("m")}, []core.Repair{repair(sick, p, started(ago(time.Minute)))}, repairRequestHistory(p, sick, reprovisioning, foreign))
+	f := with([]core.Target{sick, aNode("m")}, []core.Repair{repair(sick, p, started(ago(time.Minute)))}, requestFor(p, sick, reprovisioning, foreign))
 	f.Observed, f.ClockAgrees, f.Upgrading = core.Yes, core.Yes, core.No
 	if d := core.Decide([]core.Policy{p}, f, noon); len(d.StepStarts) > 0 {
 		t.Errorf("a step begins while the short circuit is open: %+v", d.StepStarts)

@@ -98,7 +98,7 @@ func drawRequest(d dice, i int, w world) core.Request {
 		r := w.fleet.Repairs[d(n)]
 		t.ID, p.ID = r.Target, r.Policy
 	}
-	q := repairRequestHistory(p, t, oneOf(d, rebooting, rebooting, reprovisioning), says(oneOf(d, core.Unknown, core.Yes, core.No)))
+	q := requestFor(p, t, oneOf(d, rebooting, rebooting, reprovisioning), says(oneOf(d, core.Unknown, core.Yes, core.No)))
 	q.ID.UID = fmt.Sprintf("request-%d", i)
 	q.Leaving, q.Replaces = d(5) == 4, d(6) == 5
 	if d(6) == 5 {

@@ -51,8 +51,8 @@ func aNode(name string, changes ...func(*core.Target)) core.Target {
 	return n
 }
 
-// repairRequestHistory is the request of a step of a policy about a target, a minute old.
-func repairRequestHistory(p core.Policy, t core.Target, template core.Reference, changes ...func(*core.Request)) core.Request {
+// requestFor is the request of a step of a policy about a target, a minute old.
+func requestFor(p core.Policy, t core.Target, template core.Reference, changes ...func(*core.Request)) core.Request {
 	q := core.Request{
 		ID:     core.ID{Kind: "Request", Namespace: template.Namespace, Name: t.ID.Name, UID: t.ID.Name + template.Kind},
 		Remedy: "Ask", Template: template, Target: t.ID, Policy: p.ID, Created: ago(time.Minute), Own: true,
@@ -152,22 +152,22 @@ func TestRequestOfOneStep(t *testing.T) {
 	for name, c := range map[string]remediationCase{
 		"a new one":              {"it is recorded first", with([]core.Target{sick}, nil), []string{"start n"}, time.Time{}},
 		"recorded":               {"the request is made", with([]core.Target{sick}, r()), []string{"step 0 for n"}, time.Time{}},
-		"asked":                  {"it has all the time", with([]core.Target{sick}, r(), repairRequestHistory(p, sick, rebooting)), nil, time.Time{}},
-		"failed":                 {"there is no other", with([]core.Target{sick}, r(), repairRequestHistory(p, sick, rebooting, says(core.No))), []string{"give up on n: Failed"}, time.Time{}},
-		"failed, of others":      {"its author may ask again", with([]core.Target{sick}, r(), repairRequestHistory(p, sick, rebooting, says(core.No), theirs)), []string{"LadderExhausted holds back n"}, time.Time{}},
-		"failed, and given up":   {"there is no other", with([]core.Target{sick}, r(failedLast), repairRequestHistory(p, sick, rebooting, says(core.No))), []string{"LadderExhausted holds back n"}, time.Time{}},
+		"asked":                  {"it has all the time", with([]core.Target{sick}, r(), requestFor(p, sick, rebooting)), nil, time.Time{}},
+		"failed":                 {"there is no other", with([]core.Target{sick}, r(), requestFor(p, sick, rebooting, says(core.No))), []string{"give up on n: Failed"}, time.Time{}},
+		"failed, of others":      {"its author may ask again", with([]core.Target{sick}, r(), requestFor(p, sick, rebooting, says(core.No), theirs)), []string{"LadderExhausted holds back n"}, time.Time{}},
+		"failed, and given up":   {"there is no other", with([]core.Target{sick}, r(failedLast), requestFor(p, sick, rebooting, says(core.No))), []string{"LadderExhausted holds back n"}, time.Time{}},
 		"failed, taken away":     {"a person wants it to be tried again", with([]core.Target{sick}, r(failedLast)), []string{"end n: Withdrawn"}, time.Time{}},
-		"failed, and well":       {"it is taken back", with([]core.Target{well}, r(failedLast), repairRequestHistory(p, sick, rebooting, says(core.No))), []string{"take back nRebootTemplate"}, time.Time{}},
+		"failed, and well":       {"it is taken back", with([]core.Target{well}, r(failedLast), requestFor(p, sick, rebooting, says(core.No))), []string{"take back nRebootTemplate"}, time.Time{}},
 		"failed, well, and over": {"the step has not helped", with([]core.Target{well}, r(failedLast, recovered(noon))), []string{"end n: Withdrawn"}, time.Time{}},
-		"being taken away":       {"its name is not free", with([]core.Target{sick}, r(), repairRequestHistory(p, sick, rebooting, leaving)), nil, time.Time{}},
+		"being taken away":       {"its name is not free", with([]core.Target{sick}, r(), requestFor(p, sick, rebooting, leaving)), nil, time.Time{}},
 		"step without template":  {"the ladder in the ledger counts too", with([]core.Target{sick}, r(func(r *core.Repair) { r.Steps = slices.Clone(r.Steps); r.Steps[0].Problem = "gone" })), []string{"TemplateUnusable holds back n"}, time.Time{}},
-		"suspect":                {"it may be on its way", with([]core.Target{suspect}, r(), repairRequestHistory(p, sick, rebooting)), nil, noon.Add(4 * time.Minute)},
-		"well":                   {"it is taken back", with([]core.Target{well}, r(), repairRequestHistory(p, sick, rebooting)), []string{"take back nRebootTemplate"}, time.Time{}},
-		"well, being taken back": {"once", with([]core.Target{well}, r(recovered(noon)), repairRequestHistory(p, sick, rebooting, leaving)), nil, time.Time{}},
+		"suspect":                {"it may be on its way", with([]core.Target{suspect}, r(), requestFor(p, sick, rebooting)), nil, noon.Add(4 * time.Minute)},
+		"well":                   {"it is taken back", with([]core.Target{well}, r(), requestFor(p, sick, rebooting)), []string{"take back nRebootTemplate"}, time.Time{}},
+		"well, being taken back": {"once", with([]core.Target{well}, r(recovered(noon)), requestFor(p, sick, rebooting, leaving)), nil, time.Time{}},
 		"well, taken back":       {"it has come to its end", with([]core.Target{well}, r(recovered(noon))), []string{"end n: Succeeded"}, time.Time{}},
 		"well before asked":      {"nothing was done", with([]core.Target{well}, r()), []string{"end n: Recovered"}, time.Time{}},
-		"the entry was lost":     {"a new one adopts it", with([]core.Target{sick}, nil, repairRequestHistory(p, sick, rebooting)), []string{"start n"}, time.Time{}},
-		"well, the entry lost":   {"it is taken back all the same", with([]core.Target{well}, nil, repairRequestHistory(p, sick, rebooting)), []string{"take back nRebootTemplate"}, time.Time{}},
+		"the entry was lost":     {"a new one adopts it", with([]core.Target{sick}, nil, requestFor(p, sick, rebooting)), []string{"start n"}, time.Time{}},
+		"well, the entry lost":   {"it is taken back all the same", with([]core.Target{well}, nil, requestFor(p, sick, rebooting)), []string{"take back nRebootTemplate"}, time.Time{}},
 	} {
 		t.Run(name, func(t *testing.T) { c.run(t, p) })
 	}
@@ -177,28 +177,28 @@ func TestRequestOfOneStep(t *testing.T) {
 func TestEscalation(t *testing.T) {
 	p := check("p", []int{0}, escalating)
 	sick := aNode("n", dead)
-	second := repairRequestHistory(p, sick, reprovisioning)
+	second := requestFor(p, sick, reprovisioning)
 	r := func(at time.Time, changes ...func(*core.Repair)) []core.Repair {
 		return []core.Repair{repair(sick, p, append(changes, started(at))...)}
 	}
 	for name, c := range map[string]remediationCase{
-		"in time":             {"it waits", with([]core.Target{sick}, r(ago(4*time.Minute)), repairRequestHistory(p, sick, rebooting, askedAt(ago(4*time.Minute)))), nil, noon.Add(time.Minute)},
-		"out of time":         {"at the deadline", with([]core.Target{sick}, r(ago(patience)), repairRequestHistory(p, sick, rebooting, askedAt(ago(patience)))), []string{"give up on n: TimedOut"}, time.Time{}},
-		"failed":              {"at once", with([]core.Target{sick}, r(ago(time.Minute)), repairRequestHistory(p, sick, rebooting, says(core.No))), []string{"give up on n: Failed"}, time.Time{}},
-		"succeeded, not well": {"its word is not enough", with([]core.Target{sick}, r(ago(patience)), repairRequestHistory(p, sick, rebooting, says(core.Yes), askedAt(ago(patience)))), []string{"give up on n: TimedOut"}, time.Time{}},
-		"given up":            {"the next step is taken", with([]core.Target{sick}, r(ago(time.Hour), gaveUp(noon)), repairRequestHistory(p, sick, rebooting)), []string{"step 1 for n"}, time.Time{}},
+		"in time":             {"it waits", with([]core.Target{sick}, r(ago(4*time.Minute)), requestFor(p, sick, rebooting, askedAt(ago(4*time.Minute)))), nil, noon.Add(time.Minute)},
+		"out of time":         {"at the deadline", with([]core.Target{sick}, r(ago(patience)), requestFor(p, sick, rebooting, askedAt(ago(patience)))), []string{"give up on n: TimedOut"}, time.Time{}},
+		"failed":              {"at once", with([]core.Target{sick}, r(ago(time.Minute)), requestFor(p, sick, rebooting, says(core.No))), []string{"give up on n: Failed"}, time.Time{}},
+		"succeeded, not well": {"its word is not enough", with([]core.Target{sick}, r(ago(patience)), requestFor(p, sick, rebooting, says(core.Yes), askedAt(ago(patience)))), []string{"give up on n: TimedOut"}, time.Time{}},
+		"given up":            {"the next step is taken", with([]core.Target{sick}, r(ago(time.Hour), gaveUp(noon)), requestFor(p, sick, rebooting)), []string{"step 1 for n"}, time.Time{}},
 		"the second, in time": {
-			"it has time of its own", with([]core.Target{sick}, r(ago(time.Hour), gaveUp(ago(time.Minute))), repairRequestHistory(p, sick, rebooting), second), nil, noon.Add(9 * time.Minute),
+			"it has time of its own", with([]core.Target{sick}, r(ago(time.Hour), gaveUp(ago(time.Minute))), requestFor(p, sick, rebooting), second), nil, noon.Add(9 * time.Minute),
 		},
 		"the second out of time": {
-			"it is told to stop as well", with([]core.Target{sick}, r(ago(time.Hour), gaveUp(ago(2*patience))), repairRequestHistory(p, sick, rebooting), repairRequestHistory(p, sick, reprovisioning, askedAt(ago(2*patience)))), []string{"give up on n: TimedOut"}, time.Time{},
+			"it is told to stop as well", with([]core.Target{sick}, r(ago(time.Hour), gaveUp(ago(2*patience))), requestFor(p, sick, rebooting), requestFor(p, sick, reprovisioning, askedAt(ago(2*patience)))), []string{"give up on n: TimedOut"}, time.Time{},
 		},
 		"all given up": {
-			"nothing is left to do", with([]core.Target{sick}, r(ago(time.Hour), gaveUp(ago(2*patience)), gaveUp(noon)), repairRequestHistory(p, sick, rebooting), second),
+			"nothing is left to do", with([]core.Target{sick}, r(ago(time.Hour), gaveUp(ago(2*patience)), gaveUp(noon)), requestFor(p, sick, rebooting), second),
 			[]string{"LadderExhausted holds back n"}, time.Time{},
 		},
 		"well after all": {
-			"both are taken back", with([]core.Target{aNode("n")}, r(ago(time.Hour), gaveUp(ago(time.Minute))), repairRequestHistory(p, sick, rebooting), second),
+			"both are taken back", with([]core.Target{aNode("n")}, r(ago(time.Hour), gaveUp(ago(time.Minute))), requestFor(p, sick, rebooting), second),
 			[]string{"take back nImageTemplate", "take back nRebootTemplate"}, time.Time{},
 		},
 	} {
@@ -225,8 +225,8 @@ func TestI12WithdrawalsAreNotHeldBack(t *testing.T) {
 			p := check("p", []int{0}, escalating, c.change)
 			sick := aNode("n", dead)
 			r := []core.Repair{repair(sick, p, started(ago(time.Hour)), gaveUp(ago(time.Minute)))}
-			remediationCase{"recovery", with([]core.Target{aNode("n")}, r, repairRequestHistory(p, sick, rebooting)), back, time.Time{}}.run(t, p)
-			remediationCase{"escalation", with([]core.Target{sick}, r, repairRequestHistory(p, sick, rebooting)), c.next, time.Time{}}.run(t, p)
+			remediationCase{"recovery", with([]core.Target{aNode("n")}, r, requestFor(p, sick, rebooting)), back, time.Time{}}.run(t, p)
+			remediationCase{"escalation", with([]core.Target{sick}, r, requestFor(p, sick, rebooting)), c.next, time.Time{}}.run(t, p)
 		})
 	}
 }
@@ -256,7 +256,7 @@ func TestStepIsNotGivenUpWhileTheNextIsHeldBack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := check("p", []int{0}, escalating, c.change)
 			sick := aNode("n", dead, c.target)
-			late, failed := repairRequestHistory(p, sick, rebooting, askedAt(ago(time.Hour))), repairRequestHistory(p, sick, rebooting, says(core.No))
+			late, failed := requestFor(p, sick, rebooting, askedAt(ago(time.Hour))), requestFor(p, sick, rebooting, says(core.No))
 			begun, refused := repair(sick, p, started(ago(time.Hour))), repair(sick, p, started(ago(time.Hour)), attempts(3, ago(10*time.Minute)))
 			for how, world := range map[string]core.Cluster{
 				"its time is over": with([]core.Target{sick}, []core.Repair{begun}, late),
@@ -305,7 +305,7 @@ func TestHealthyDelay(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := check("p", []int{0}, classic, func(p *core.Policy) { p.HealthyDelay = c.delay })
 			r := []core.Repair{repair(sick, p, started(ago(2*time.Hour)), c.repaired)}
-			remediationCase{name, with([]core.Target{c.target}, r, repairRequestHistory(p, sick, rebooting)), c.wants, c.next}.run(t, p)
+			remediationCase{name, with([]core.Target{c.target}, r, requestFor(p, sick, rebooting)), c.wants, c.next}.run(t, p)
 		})
 	}
 }
@@ -323,29 +323,29 @@ func TestNothingIsLeftBehind(t *testing.T) {
 		world    core.Cluster
 		wants    []string
 	}{
-		"node deleted":                    {[]core.Policy{none}, with(nil, r, repairRequestHistory(p, sick, rebooting)), append([]string{"end n: Withdrawn"}, back...)},
+		"node deleted":                    {[]core.Policy{none}, with(nil, r, requestFor(p, sick, rebooting)), append([]string{"end n: Withdrawn"}, back...)},
 		"node deleted, taken back":        {[]core.Policy{none}, with(nil, r), []string{"end n: Withdrawn"}},
-		"node to be replaced":             {[]core.Policy{none}, with(nil, r, repairRequestHistory(p, sick, rebooting, replaces)), nil},
-		"node replaced":                   {[]core.Policy{none}, with(nil, r, repairRequestHistory(p, sick, rebooting, replaces, says(core.Yes))), append([]string{"end n: Succeeded"}, back...)},
-		"node deleted, entry lost":        {[]core.Policy{none}, with(nil, nil, repairRequestHistory(p, sick, rebooting)), back},
-		"a namesake":                      {[]core.Policy{p}, with([]core.Target{aNode("n", func(t *core.Target) { t.ID.UID = "later" })}, r, repairRequestHistory(p, sick, rebooting)), append([]string{"end n: Withdrawn"}, back...)},
-		"not selected":                    {[]core.Policy{none}, with([]core.Target{sick}, r, repairRequestHistory(p, sick, rebooting)), back},
-		"not selected, entry lost":        {[]core.Policy{none}, with([]core.Target{sick}, nil, repairRequestHistory(p, sick, rebooting)), back},
+		"node to be replaced":             {[]core.Policy{none}, with(nil, r, requestFor(p, sick, rebooting, replaces)), nil},
+		"node replaced":                   {[]core.Policy{none}, with(nil, r, requestFor(p, sick, rebooting, replaces, says(core.Yes))), append([]string{"end n: Succeeded"}, back...)},
+		"node deleted, entry lost":        {[]core.Policy{none}, with(nil, nil, requestFor(p, sick, rebooting)), back},
+		"a namesake":                      {[]core.Policy{p}, with([]core.Target{aNode("n", func(t *core.Target) { t.ID.UID = "later" })}, r, requestFor(p, sick, rebooting)), append([]string{"end n: Withdrawn"}, back...)},
+		"not selected":                    {[]core.Policy{none}, with([]core.Target{sick}, r, requestFor(p, sick, rebooting)), back},
+		"not selected, entry lost":        {[]core.Policy{none}, with([]core.Target{sick}, nil, requestFor(p, sick, rebooting)), back},
 		"not selected, taken back":        {[]core.Policy{none}, with([]core.Target{sick}, r), []string{"end n: Withdrawn"}},
-		"check gone":                      {nil, with([]core.Target{sick}, r, repairRequestHistory(p, sick, rebooting)), back},
-		"check gone, entry lost":          {nil, with([]core.Target{sick}, nil, repairRequestHistory(p, sick, rebooting)), back},
-		"check made anew, entry lost":     {[]core.Policy{check("p", []int{0}, classic, func(p *core.Policy) { p.ID.UID = "later" })}, with([]core.Target{aNode("n")}, nil, repairRequestHistory(p, sick, rebooting)), back},
-		"anonymous, of a healthy target":  {[]core.Policy{p}, with([]core.Target{aNode("n")}, nil, repairRequestHistory(p, sick, rebooting, anonymous)), back},
-		"anonymous, from another's forms": {[]core.Policy{p}, with([]core.Target{aNode("n")}, nil, repairRequestHistory(p, sick, reprovisioning, anonymous)), nil},
-		"unnamed, another illegible":      {[]core.Policy{p, check("q", nil, classic, unparsable)}, with([]core.Target{aNode("n")}, nil, repairRequestHistory(p, sick, rebooting, anonymous)), nil},
-		"another's, another illegible":    {[]core.Policy{p, check("q", nil, classic, unparsable)}, with([]core.Target{aNode("n")}, nil, repairRequestHistory(p, sick, rebooting)), back},
-		"check illegible, healthy":        {[]core.Policy{check("p", []int{0}, classic, unparsable)}, with([]core.Target{aNode("n")}, r, repairRequestHistory(p, sick, rebooting)), nil},
-		"check illegible, not selected":   {[]core.Policy{check("p", nil, classic, unparsable)}, with([]core.Target{sick}, r, repairRequestHistory(p, sick, rebooting)), nil},
-		"check illegible, not seen":       {[]core.Policy{check("p", nil, classic, unparsable)}, with(nil, r, repairRequestHistory(p, sick, rebooting)), nil},
-		"check illegible, entry lost":     {[]core.Policy{check("p", []int{0}, classic, unparsable)}, with([]core.Target{aNode("n")}, nil, repairRequestHistory(p, sick, rebooting)), nil},
+		"check gone":                      {nil, with([]core.Target{sick}, r, requestFor(p, sick, rebooting)), back},
+		"check gone, entry lost":          {nil, with([]core.Target{sick}, nil, requestFor(p, sick, rebooting)), back},
+		"check made anew, entry lost":     {[]core.Policy{check("p", []int{0}, classic, func(p *core.Policy) { p.ID.UID = "later" })}, with([]core.Target{aNode("n")}, nil, requestFor(p, sick, rebooting)), back},
+		"anonymous, of a healthy target":  {[]core.Policy{p}, with([]core.Target{aNode("n")}, nil, requestFor(p, sick, rebooting, anonymous)), back},
+		"anonymous, from another's forms": {[]core.Policy{p}, with([]core.Target{aNode("n")}, nil, requestFor(p, sick, reprovisioning, anonymous)), nil},
+		"unnamed, another illegible":      {[]core.Policy{p, check("q", nil, classic, unparsable)}, with([]core.Target{aNode("n")}, nil, requestFor(p, sick, rebooting, anonymous)), nil},
+		"another's, another illegible":    {[]core.Policy{p, check("q", nil, classic, unparsable)}, with([]core.Target{aNode("n")}, nil, requestFor(p, sick, rebooting)), back},
+		"check illegible, healthy":        {[]core.Policy{check("p", []int{0}, classic, unparsable)}, with([]core.Target{aNode("n")}, r, requestFor(p, sick, rebooting)), nil},
+		"check illegible, not selected":   {[]core.Policy{check("p", nil, classic, unparsable)}, with([]core.Target{sick}, r, requestFor(p, sick, rebooting)), nil},
+		"check illegible, not seen":       {[]core.Policy{check("p", nil, classic, unparsable)}, with(nil, r, requestFor(p, sick, rebooting)), nil},
+		"check illegible, entry lost":     {[]core.Policy{check("p", []int{0}, classic, unparsable)}, with([]core.Target{aNode("n")}, nil, requestFor(p, sick, rebooting)), nil},
 		"check illegible, nothing stood":  {[]core.Policy{check("p", nil, classic, unparsable)}, with(nil, r), nil},
 		"another check's": {
-			[]core.Policy{check("p", []int{0}, classic), other}, with([]core.Target{sick}, []core.Repair{repair(sick, other, started(ago(time.Hour)))}, repairRequestHistory(other, sick, rebooting)), nil,
+			[]core.Policy{check("p", []int{0}, classic), other}, with([]core.Target{sick}, []core.Repair{repair(sick, other, started(ago(time.Hour)))}, requestFor(other, sick, rebooting)), nil,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -392,10 +392,10 @@ func TestLeases(t *testing.T) {
 		"theirs":                {"they are at work", with([]core.Target{leased("maintenance", later)}, nil), []string{"LeaseHeld holds back n"}, later},
 		"theirs, over":          {"they have let it expire", with([]core.Target{leased("maintenance", noon)}, nil), []string{"start n"}, time.Time{}},
 		"ours from before":      {"it is ours", with([]core.Target{leased("p", later)}, nil), []string{"start n"}, time.Time{}},
-		"at work":               {"it has half an hour", with([]core.Target{leased("p", later)}, r, repairRequestHistory(p, sick, rebooting)), nil, later.Add(-5*time.Minute - 30*time.Second)},
-		"at work, half over":    {"it is renewed", with([]core.Target{leased("p", noon.Add(5*time.Minute))}, r, repairRequestHistory(p, sick, rebooting)), hold, time.Time{}},
-		"at work, lost":         {"it is taken again", with([]core.Target{sick}, r, repairRequestHistory(p, sick, rebooting)), hold, time.Time{}},
-		"at work, they took it": {"they keep it", with([]core.Target{leased("maintenance", later)}, r, repairRequestHistory(p, sick, rebooting)), nil, time.Time{}},
+		"at work":               {"it has half an hour", with([]core.Target{leased("p", later)}, r, requestFor(p, sick, rebooting)), nil, later.Add(-5*time.Minute - 30*time.Second)},
+		"at work, half over":    {"it is renewed", with([]core.Target{leased("p", noon.Add(5*time.Minute))}, r, requestFor(p, sick, rebooting)), hold, time.Time{}},
+		"at work, lost":         {"it is taken again", with([]core.Target{sick}, r, requestFor(p, sick, rebooting)), hold, time.Time{}},
+		"at work, they took it": {"they keep it", with([]core.Target{leased("maintenance", later)}, r, requestFor(p, sick, rebooting)), nil, time.Time{}},
 	} {
 		t.Run(name, func(t *testing.T) { c.run(t, p) })
 	}
@@ -453,7 +453,7 @@ func TestNoLeaseIsLeftBehind(t *testing.T) {
 		"of a policy that went":   {"the ledger knows it", lease(with(nil, []core.Repair{ofGone}), "fettle.io/NodeCheck-gone", ago(time.Hour)), []string{"release n of fettle.io/NodeCheck-gone"}, time.Time{}},
 		"of another controller":   {"it has the same policy, and a name of its own", lease(with(nil, []core.Repair{ofGone}), "NodeCheck-gone", ago(time.Hour)), nil, time.Time{}},
 		"of an unknown holder":    {"it may be another's", lease(alone, "fettle.io/NodeCheck-gone", ago(time.Hour)), nil, time.Time{}},
-		"a request stands":        {"", lease(with([]core.Target{sick}, nil, repairRequestHistory(p, sick, rebooting)), "p", ago(time.Hour)), []string{"start n"}, time.Time{}},
+		"a request stands":        {"", lease(with([]core.Target{sick}, nil, requestFor(p, sick, rebooting)), "p", ago(time.Hour)), []string{"start n"}, time.Time{}},
 		"requests can't be seen":  {"one may stand", unseen, nil, time.Time{}},
 		"under repair":            {"", lease(with([]core.Target{sick}, []core.Repair{repair(sick, p)}), "p", ago(time.Hour)), []string{"step 0 for n"}, time.Time{}},
 		"another node's is under": {"", lease(with([]core.Target{aNode("m", dead)}, []core.Repair{repair(aNode("m"), p)}), "p", ago(time.Hour)), []string{"release n of p", "step 0 for m"}, time.Time{}},
@@ -487,7 +487,7 @@ func TestHandsOff(t *testing.T) {
 	leftAlone := aNode("n", dead, func(t *core.Target) { t.Skipped = true })
 	none := check("p", nil, escalating)
 	begun := repair(sick, acting, started(ago(time.Hour)))
-	q := repairRequestHistory(acting, sick, rebooting)
+	q := requestFor(acting, sick, rebooting)
 	anonymous := q
 	anonymous.Policy = core.ID{}
 	lease := with([]core.Target{well}, nil)
@@ -581,7 +581,7 @@ func TestOneBody(t *testing.T) {
 			[]core.Policy{older, oldest},
 			with(both(), []core.Repair{
 				repair(both()[1], oldest, started(ago(time.Hour))), repair(both()[0], older, started(ago(time.Minute))),
-			}, repairRequestHistory(oldest, both()[1], rebooting)),
+			}, requestFor(oldest, both()[1], rebooting)),
 			[]string{"end m: Withdrawn"},
 		},
 	} {
@@ -620,14 +620,14 @@ func TestI4OneOfTheControlPlaneOverAllHealthChecks(t *testing.T) {
 		"a label alone holds none back":        {with([]core.Target{byLabel(aNode("x", externallyRemediated)), cp("y", core.Yes)}, nil), []string{"start y"}, time.Time{}},
 		"a label alone goes last":              {with([]core.Target{byLabel(cp("x", core.Yes)), cp("y", core.Yes)}, nil), []string{"ControlPlaneBusy holds back x", "start y"}, time.Time{}},
 		"labels alone go one at a time":        {with([]core.Target{byLabel(cp("x", core.Yes)), byLabel(cp("y", core.Yes))}, nil), []string{"ControlPlaneBusy holds back y", "start x"}, time.Time{}},
-		"a label alone is under repair":        {with([]core.Target{byLabel(cp("x", core.Yes)), byLabel(cp("y", core.Yes))}, []core.Repair{repair(cp("x", core.Yes), a)}, repairRequestHistory(a, cp("x", core.Yes), rebooting)), []string{"ControlPlaneBusy holds back y"}, time.Time{}},
+		"a label alone is under repair":        {with([]core.Target{byLabel(cp("x", core.Yes)), byLabel(cp("y", core.Yes))}, []core.Repair{repair(cp("x", core.Yes), a)}, requestFor(a, cp("x", core.Yes), rebooting)), []string{"ControlPlaneBusy holds back y"}, time.Time{}},
 		"a label alone is one of two recorded": {with([]core.Target{byLabel(cp("x", core.Yes)), byLabel(cp("y", core.Yes))}, []core.Repair{repair(cp("x", core.Yes), a), repair(cp("y", core.Yes), b)}), []string{"ControlPlaneBusy holds back y", "step 0 for x"}, time.Time{}},
 		"a label alone is recorded before":     {with([]core.Target{byLabel(cp("x", core.Yes)), cp("y", core.Yes)}, []core.Repair{repair(cp("x", core.Yes), a), repair(cp("y", core.Yes), b)}), []string{"ControlPlaneBusy holds back x", "step 0 for y"}, time.Time{}},
 		"labels alone are of two namespaces":   {with([]core.Target{byLabel(cp("x", core.Yes)), byLabel(cp("y", core.Yes, func(t *core.Target) { t.ID.Namespace = "tenant" }))}, nil), []string{"start x", "start y"}, time.Time{}},
 		"two fail":                             {with([]core.Target{cp("x", core.Yes), cp("y", core.Yes)}, nil), []string{"ControlPlaneBusy holds back y", "start x"}, time.Time{}},
-		"one is under repair":                  {with([]core.Target{cp("x", core.Yes), cp("y", core.Yes)}, []core.Repair{repair(cp("x", core.Yes), a)}, repairRequestHistory(a, cp("x", core.Yes), rebooting)), []string{"ControlPlaneBusy holds back y"}, time.Time{}},
-		"one has a request":                    {with([]core.Target{aNode("x", controlPlane), cp("y", core.Yes)}, nil, repairRequestHistory(a, cp("x", core.Yes), rebooting)), []string{"ControlPlaneBusy holds back y", "take back xRebootTemplate"}, time.Time{}},
-		"it has one itself":                    {with([]core.Target{cp("x", core.Yes), cp("y", core.Yes)}, nil, repairRequestHistory(a, cp("x", core.Yes), rebooting)), []string{"ControlPlaneBusy holds back y", "start x"}, time.Time{}},
+		"one is under repair":                  {with([]core.Target{cp("x", core.Yes), cp("y", core.Yes)}, []core.Repair{repair(cp("x", core.Yes), a)}, requestFor(a, cp("x", core.Yes), rebooting)), []string{"ControlPlaneBusy holds back y"}, time.Time{}},
+		"one has a request":                    {with([]core.Target{aNode("x", controlPlane), cp("y", core.Yes)}, nil, requestFor(a, cp("x", core.Yes), rebooting)), []string{"ControlPlaneBusy holds back y", "take back xRebootTemplate"}, time.Time{}},
+		"it has one itself":                    {with([]core.Target{cp("x", core.Yes), cp("y", core.Yes)}, nil, requestFor(a, cp("x", core.Yes), rebooting)), []string{"ControlPlaneBusy holds back y", "start x"}, time.Time{}},
 		"one is marked":                        {with([]core.Target{aNode("x", controlPlane, externallyRemediated), cp("y", core.Yes)}, nil), []string{"ControlPlaneBusy holds back y"}, time.Time{}},
 		"it is marked itself":                  {with([]core.Target{cp("x", core.Yes), cp("y", core.Yes, externallyRemediated)}, nil), []string{"ControlPlaneBusy holds back x", "start y"}, time.Time{}},
 		"quorum would be lost":                 {with([]core.Target{cp("x", core.No), cp("y", core.Yes)}, nil), []string{"QuorumLost holds back x", "start y"}, noon.Add(15 * time.Second)},
@@ -706,8 +706,8 @@ func TestI11NodeIsGoneWithItsName(t *testing.T) {
 	for name, world := range map[string]core.Cluster{
 		"not under repair": with([]core.Target{gone}, nil),
 		"recorded":         with([]core.Target{gone}, r()),
-		"asked":            with([]core.Target{gone}, r(), repairRequestHistory(p, sick, rebooting)),
-		"given up":         with([]core.Target{gone}, r(gaveUp(noon)), repairRequestHistory(p, sick, rebooting)),
+		"asked":            with([]core.Target{gone}, r(), requestFor(p, sick, rebooting)),
+		"given up":         with([]core.Target{gone}, r(gaveUp(noon)), requestFor(p, sick, rebooting)),
 	} {
 		t.Run(name, func(t *testing.T) {
 			remediationCase{"it ends when the cache shows it too", world, nil, time.Time{}}.run(t, p)
@@ -725,7 +725,7 @@ func TestStepHasItsTime(t *testing.T) {
 	p := check("p", []int{0}, escalating)
 	sick := aNode("n", dead)
 	late := func(template core.Reference) core.Request {
-		return repairRequestHistory(p, sick, template, askedAt(ago(time.Minute)))
+		return requestFor(p, sick, template, askedAt(ago(time.Minute)))
 	}
 	for name, c := range map[string]remediationCase{
 		"the first": {
@@ -737,7 +737,7 @@ func TestStepHasItsTime(t *testing.T) {
 			nil, noon.Add(9 * time.Minute),
 		},
 		"older than the repair": {
-			"a lost entry", with([]core.Target{sick}, []core.Repair{repair(sick, p)}, repairRequestHistory(p, sick, rebooting, askedAt(ago(time.Hour)))),
+			"a lost entry", with([]core.Target{sick}, []core.Repair{repair(sick, p)}, requestFor(p, sick, rebooting, askedAt(ago(time.Hour)))),
 			nil, noon.Add(4 * time.Minute),
 		},
 	} {
@@ -754,13 +754,13 @@ func TestRequestsNotSeenYet(t *testing.T) {
 	r := func(changes ...func(*core.Repair)) []core.Repair {
 		return []core.Repair{repair(sick, p, append(changes, started(ago(time.Hour)))...)}
 	}
-	failed := repairRequestHistory(p, sick, rebooting, says(core.No), unseen)
+	failed := requestFor(p, sick, rebooting, says(core.No), unseen)
 	for name, c := range map[string]remediationCase{
-		"waited for": {"it is not believed in for ever", with([]core.Target{sick}, r(), repairRequestHistory(p, sick, rebooting, unseen)), nil, noon.Add(50 * time.Second)},
+		"waited for": {"it is not believed in for ever", with([]core.Target{sick}, r(), requestFor(p, sick, rebooting, unseen)), nil, noon.Add(50 * time.Second)},
 		"given up":   {"no remediator could be told to stop", with([]core.Target{sick}, r(), failed), nil, noon.Add(50 * time.Second)},
-		"taken back": {"it can't be named", with([]core.Target{well}, r(recovered(noon)), repairRequestHistory(p, sick, rebooting, unseen)), nil, noon.Add(50 * time.Second)},
-		"no repair":  {"its repair was deleted", with([]core.Target{well}, nil, repairRequestHistory(p, sick, rebooting, unseen)), nil, noon.Add(50 * time.Second)},
-		"no target":  {"it is gone too", with(nil, nil, repairRequestHistory(p, sick, rebooting, unseen)), nil, noon.Add(50 * time.Second)},
+		"taken back": {"it can't be named", with([]core.Target{well}, r(recovered(noon)), requestFor(p, sick, rebooting, unseen)), nil, noon.Add(50 * time.Second)},
+		"no repair":  {"its repair was deleted", with([]core.Target{well}, nil, requestFor(p, sick, rebooting, unseen)), nil, noon.Add(50 * time.Second)},
+		"no target":  {"it is gone too", with(nil, nil, requestFor(p, sick, rebooting, unseen)), nil, noon.Add(50 * time.Second)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var m core.Expectations
@@ -828,7 +828,7 @@ func TestWhatWasAskedHasItsPlace(t *testing.T) {
 	p := check("p", []int{0, 1}, escalating, func(p *core.Policy) { p.MaxInFlight = core.Count(1) })
 	for _, of := range []core.Target{x, y} {
 		f := clusterOf([]core.Target{x, y})
-		f.Requests = []core.Request{repairRequestHistory(p, of, rebooting)}
+		f.Requests = []core.Request{requestFor(p, of, rebooting)}
 		d := core.Decide([]core.Policy{p}, f, noon)
 		other := map[string]string{"x": "y", "y": "x"}[of.ID.Name]
 		if got, want := actionTexts(f, d), []string{"InFlightLimit holds back " + other, "start " + of.ID.Name}; !slices.Equal(got, want) {

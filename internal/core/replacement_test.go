@@ -30,22 +30,22 @@ func behindWorld(p core.Policy, requests ...core.Request) core.Cluster {
 func TestGoneTargetEndsItsRepair(t *testing.T) {
 	p := check("p", []int{0, 1, 2, 3, 4}, escalating, fourOfFive)
 	a := aNode("a")
-	stuck := repairRequestHistory(p, a, rebooting, says(core.No), leaving)
+	stuck := requestFor(p, a, rebooting, says(core.No), leaving)
 	stops := func(q *core.Request) { q.Stopped = ago(time.Minute) }
 	unseen := func(q *core.Request) { q.ID.UID = "" }
 	for name, c := range map[string]struct {
 		requests []core.Request
 		outcome  core.Outcome
 	}{
-		"replaced, and the first step is stuck": {[]core.Request{stuck, repairRequestHistory(p, a, reprovisioning, replaces, says(core.Yes))}, core.Succeeded},
-		"succeeded, and expects no replacement": {[]core.Request{stuck, repairRequestHistory(p, a, reprovisioning, says(core.Yes))}, core.Succeeded},
-		"the remediator failed":                 {[]core.Request{stuck, repairRequestHistory(p, a, reprovisioning, replaces, says(core.No))}, core.Withdrawn},
-		"the remediator was told to stop":       {[]core.Request{repairRequestHistory(p, a, reprovisioning, replaces, stops)}, core.Withdrawn},
-		"its time is over":                      {[]core.Request{repairRequestHistory(p, a, reprovisioning, replaces, askedAt(ago(time.Hour)))}, core.Withdrawn},
+		"replaced, and the first step is stuck": {[]core.Request{stuck, requestFor(p, a, reprovisioning, replaces, says(core.Yes))}, core.Succeeded},
+		"succeeded, and expects no replacement": {[]core.Request{stuck, requestFor(p, a, reprovisioning, says(core.Yes))}, core.Succeeded},
+		"the remediator failed":                 {[]core.Request{stuck, requestFor(p, a, reprovisioning, replaces, says(core.No))}, core.Withdrawn},
+		"the remediator was told to stop":       {[]core.Request{requestFor(p, a, reprovisioning, replaces, stops)}, core.Withdrawn},
+		"its time is over":                      {[]core.Request{requestFor(p, a, reprovisioning, replaces, askedAt(ago(time.Hour)))}, core.Withdrawn},
 		"it is stuck alone":                     {[]core.Request{stuck}, core.Withdrawn},
 		"nothing stands":                        {nil, core.Withdrawn},
-		"the replacement has yet to come":       {[]core.Request{stuck, repairRequestHistory(p, a, reprovisioning, replaces)}, 0},
-		"what was asked has not been seen":      {[]core.Request{repairRequestHistory(p, a, reprovisioning, unseen)}, 0},
+		"the replacement has yet to come":       {[]core.Request{stuck, requestFor(p, a, reprovisioning, replaces)}, 0},
+		"what was asked has not been seen":      {[]core.Request{requestFor(p, a, reprovisioning, unseen)}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := behindWorld(p, c.requests...)
@@ -74,7 +74,7 @@ func TestNamesakeIsAReplacement(t *testing.T) {
 	p := check("p", []int{0}, escalating)
 	for want, state := range map[core.Outcome]func(*core.Target){core.Succeeded: func(*core.Target) {}, 0: dead} {
 		again := aNode("a", func(t *core.Target) { t.ID.UID = "later" }, state)
-		f := with([]core.Target{again}, []core.Repair{repair(aNode("a"), p, started(ago(time.Minute)), gaveUp(ago(time.Minute)))}, repairRequestHistory(p, aNode("a"), reprovisioning, replaces))
+		f := with([]core.Target{again}, []core.Repair{repair(aNode("a"), p, started(ago(time.Minute)), gaveUp(ago(time.Minute)))}, requestFor(p, aNode("a"), reprovisioning, replaces))
 		f.Observed, f.ClockAgrees, f.Upgrading = core.Yes, core.Yes, core.No
 		d := core.Decide([]core.Policy{p}, f, noon)
 		got := core.Outcome(0)
@@ -104,7 +104,7 @@ func TestGoneTargetKeepsItsPlace(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := check("p", []int{0, 1, 2, 3, 4}, append(c.changes, escalating)...)
-			f := behindWorld(p, repairRequestHistory(p, aNode("a"), reprovisioning, replaces))
+			f := behindWorld(p, requestFor(p, aNode("a"), reprovisioning, replaces))
 			if !c.replaced {
 				p.Members, f.Targets = p.Members[:4], f.Targets[:4]
 			}
@@ -128,7 +128,7 @@ func TestGoneTargetKeepsItsPlace(t *testing.T) {
 // That its finalizers keep the object holds back no repair.
 func TestGoneTargetWhoseRequestLeavesHasNoPlace(t *testing.T) {
 	p := check("p", []int{0, 1, 2, 3}, escalating, func(p *core.Policy) { p.MaxInFlight = core.Count(1) })
-	f := behindWorld(p, repairRequestHistory(p, aNode("a"), reprovisioning, replaces, leaving))
+	f := behindWorld(p, requestFor(p, aNode("a"), reprovisioning, replaces, leaving))
 	f.Targets = f.Targets[:4]
 	d := core.Decide([]core.Policy{p}, f, noon)
 	if diff := cmp.Diff([]string{"end a: Withdrawn", "start b"}, actionTexts(f, d)); diff != "" {
@@ -145,7 +145,7 @@ func TestI05WrongClockEndsNoReplacement(t *testing.T) {
 		core.No:      {"ClockSkewed holds back b", "InFlightLimit holds back b"},
 		core.Unknown: {"ClockUnknown holds back b", "InFlightLimit holds back b"},
 	} {
-		f := behindWorld(p, repairRequestHistory(p, aNode("a"), reprovisioning, replaces))
+		f := behindWorld(p, requestFor(p, aNode("a"), reprovisioning, replaces))
 		f.Targets, f.ClockAgrees = f.Targets[:4], agrees
 		later := noon.Add(time.Hour)
 		f.Targets[0].NodeReadAt = later
@@ -161,7 +161,7 @@ func TestI05WrongClockEndsNoReplacement(t *testing.T) {
 func TestI4DepartedMembersAreOut(t *testing.T) {
 	p := check("p", []int{0, 1, 2, 3, 4}, escalating)
 	for worker, want := range map[bool]string{true: "start b", false: "ControlPlaneBusy holds back b"} {
-		f := behindWorld(p, repairRequestHistory(p, aNode("a"), reprovisioning, replaces))
+		f := behindWorld(p, requestFor(p, aNode("a"), reprovisioning, replaces))
 		f.Targets[0].ControlPlane = true
 		f.Workers = map[core.ID]bool{aNode("a").ID: worker}
 		quorumOf(&f, core.Yes)
@@ -175,8 +175,8 @@ func TestI4DepartedMembersAreOut(t *testing.T) {
 // TestFenceAgreesAboutTheGone: what the first decision lets begin is not held back since the target of another repair is gone.
 func TestFenceAgreesAboutTheGone(t *testing.T) {
 	p := check("p", []int{0, 1, 2, 3, 4}, escalating, fourOfFive)
-	waits := repairRequestHistory(p, aNode("a"), reprovisioning, replaces)
-	over := repairRequestHistory(p, aNode("a"), rebooting, leaving)
+	waits := requestFor(p, aNode("a"), reprovisioning, replaces)
+	over := requestFor(p, aNode("a"), rebooting, leaving)
 	for name, q := range map[string]core.Request{"waits for its replacement": waits, "stuck": over} {
 		t.Run(name, func(t *testing.T) {
 			f := behindWorld(p, q)
@@ -232,9 +232,9 @@ func TestFailsAgainAsItIsRelieved(t *testing.T) {
 		wants []string
 	}{
 		"it has let go":                    {with([]core.Target{sick}, healed), []string{"end n: Succeeded"}},
-		"it lets go":                       {with([]core.Target{sick}, healed, repairRequestHistory(p, sick, rebooting, leaving)), nil},
-		"it lets go, suspected":            {with([]core.Target{suspect}, healed, repairRequestHistory(p, sick, rebooting, leaving)), nil},
-		"it was not taken back yet":        {with([]core.Target{sick}, healed, repairRequestHistory(p, sick, rebooting)), []string{"note n: false"}},
+		"it lets go":                       {with([]core.Target{sick}, healed, requestFor(p, sick, rebooting, leaving)), nil},
+		"it lets go, suspected":            {with([]core.Target{suspect}, healed, requestFor(p, sick, rebooting, leaving)), nil},
+		"it was not taken back yet":        {with([]core.Target{sick}, healed, requestFor(p, sick, rebooting)), []string{"note n: false"}},
 		"taken back while it is unhealthy": {with([]core.Target{sick}, []core.Repair{repair(sick, p)}), []string{"step 0 for n"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -327,7 +327,7 @@ func TestLeftToPeople(t *testing.T) {
 			f := clusterOf([]core.Target{a, b}, repair(a, p, append(slices.Clone(c.repaired), started(ago(time.Hour)))...))
 			quorumOf(&f, core.Yes)
 			if len(c.requests) > 0 {
-				f.Requests = append(f.Requests, repairRequestHistory(p, a, rebooting, c.requests...))
+				f.Requests = append(f.Requests, requestFor(p, a, rebooting, c.requests...))
 			}
 			d := core.Decide([]core.Policy{p}, f, noon)
 			got := actionTexts(f, d)
@@ -369,7 +369,7 @@ func TestLeftToPeopleSaysWhoseItIs(t *testing.T) {
 		a := aNode("a", dead)
 		f := clusterOf([]core.Target{a}, repair(a, p, append(slices.Clone(c.repaired), started(ago(time.Hour)))...))
 		for _, change := range c.requests {
-			f.Requests = append(f.Requests, repairRequestHistory(p, a, rebooting, change))
+			f.Requests = append(f.Requests, requestFor(p, a, rebooting, change))
 		}
 		d := core.Decide([]core.Policy{p}, f, noon)
 		if got := d.Tallies[0].InFlight; got != c.inFlight || len(d.Refusals) != 1 || d.Refusals[0].Text() != c.want {
@@ -384,13 +384,13 @@ func TestI05WrongClockLeavesNothingToPeople(t *testing.T) {
 	a, b := aNode("a", dead), aNode("b", dead)
 	for agrees, want := range map[core.Tri]int{core.Yes: 0, core.No: 1, core.Unknown: 1} {
 		f := clusterOf([]core.Target{a, b}, repair(a, p, started(ago(time.Hour))))
-		f.Requests, f.ClockAgrees = []core.Request{repairRequestHistory(p, a, rebooting, says(core.Yes), askedAt(ago(time.Hour)))}, agrees
+		f.Requests, f.ClockAgrees = []core.Request{requestFor(p, a, rebooting, says(core.Yes), askedAt(ago(time.Hour)))}, agrees
 		if d := core.Decide([]core.Policy{p}, f, noon); d.Tallies[0].InFlight-len(d.Starts) != want {
 			t.Errorf("the clock agrees: %s, %d in flight: %q", agrees, d.Tallies[0].InFlight, actionTexts(f, d))
 		}
 	}
 	f := clusterOf([]core.Target{a, b}, repair(a, p, started(ago(time.Hour))))
-	f.Requests = []core.Request{repairRequestHistory(p, a, rebooting, says(core.Yes))}
+	f.Requests = []core.Request{requestFor(p, a, rebooting, says(core.Yes))}
 	if d := core.Decide([]core.Policy{p}, f, noon); !d.NextAt.Equal(noon.Add(9 * time.Minute)) {
 		t.Errorf("it looks again at %s", d.NextAt)
 	}
@@ -422,7 +422,7 @@ func TestI3SpentRepairHidesNoMark(t *testing.T) {
 		for range given {
 			gaveUp(ago(time.Minute))(&r)
 		}
-		f := with([]core.Target{m, n, other}, []core.Repair{r}, markOn(m, ago(time.Hour)), repairRequestHistory(nodes, n, reprovisioning, stops))
+		f := with([]core.Target{m, n, other}, []core.Repair{r}, markOn(m, ago(time.Hour)), requestFor(nodes, n, reprovisioning, stops))
 		f.Observed, f.ClockAgrees = core.Yes, core.Yes
 		d := core.Decide([]core.Policy{nodes, owners}, f, noon)
 		if got := []int{d.Tallies[0].InFlight, d.Tallies[1].InFlight}; !slices.Equal(got, places) || len(d.Starts) > 0 {
@@ -435,7 +435,7 @@ func TestI3SpentRepairHidesNoMark(t *testing.T) {
 func TestDepartedAreListed(t *testing.T) {
 	p, other := check("p", []int{0}, escalating), check("other", nil, escalating)
 	again := aNode("a", func(t *core.Target) { t.ID.UID = "later" })
-	f := behindWorld(p, repairRequestHistory(p, aNode("a"), rebooting, leaving), repairRequestHistory(p, aNode("a"), reprovisioning, replaces), repairRequestHistory(p, again, rebooting))
+	f := behindWorld(p, requestFor(p, aNode("a"), rebooting, leaving), requestFor(p, aNode("a"), reprovisioning, replaces), requestFor(p, again, rebooting))
 	f.Targets = append(f.Targets[1:], again)
 	p.Members = []int{0, 1, 2, 3, 4}
 	d := core.Decide([]core.Policy{p, other}, f, noon)
@@ -489,7 +489,7 @@ func TestDepartedOfOnePolicy(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			policies := []core.Policy{check("p", c.members, escalating), check("other", []int{0}, escalating)}
 			f := clusterOf([]core.Target{a})
-			f.Requests = []core.Request{repairRequestHistory(policies[0], a, rebooting, c.change)}
+			f.Requests = []core.Request{requestFor(policies[0], a, rebooting, c.change)}
 			d := core.Decide(policies, f, noon)
 			reports := d.Reports(policies, &f)
 			for i, want := range [][]string{c.left, c.member} {
@@ -508,12 +508,12 @@ func TestI14ForeignRequestsOfTheDepartedAreNotListed(t *testing.T) {
 	a, never := aNode("a"), aNode("never")
 	f := clusterOf([]core.Target{a})
 	foreign := func(q *core.Request) { q.Own, q.ID.UID = false, "foreign" }
-	f.Requests = []core.Request{repairRequestHistory(p, never, rebooting, foreign)}
+	f.Requests = []core.Request{requestFor(p, never, rebooting, foreign)}
 	for _, want := range [][]string{nil, {"gone never neverRebootTemplate"}} {
 		d := core.Decide([]core.Policy{p}, f, noon)
 		if diff := cmp.Diff(want, listedFor(d.Reports([]core.Policy{p}, &f)[0])); diff != "" {
 			t.Errorf("cases (-want +got):\n%s", diff)
 		}
-		f.Requests = append(f.Requests, repairRequestHistory(p, never, rebooting))
+		f.Requests = append(f.Requests, requestFor(p, never, rebooting))
 	}
 }

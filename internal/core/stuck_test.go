@@ -13,7 +13,7 @@ func TestRequestsThatDoNotGo(t *testing.T) {
 	p := check("p", []int{0}, classic)
 	well := aNode("n")
 	left := func(at time.Time, changes ...func(*core.Request)) core.Request {
-		return repairRequestHistory(p, well, rebooting, append([]func(*core.Request){leaving, func(q *core.Request) {
+		return requestFor(p, well, rebooting, append([]func(*core.Request){leaving, func(q *core.Request) {
 			q.LeavingSince, q.KeptBy = at, "example/finalizer"
 		}}, changes...)...)
 	}
@@ -67,7 +67,7 @@ func TestRequestsOfMachinesThatDoNotGo(t *testing.T) {
 	elder, asker := check("elder", nil, quiet), check("asker", []int{0}, quiet, since(ago(time.Hour)))
 	other := check("other", []int{0}, since(ago(48*time.Hour)), func(p *core.Policy) { p.Steps = []core.Step{ask(reprovisioning, 0)} })
 	m := machine("m")
-	left := repairRequestHistory(asker, m, rebooting, leaving, anonymous, func(q *core.Request) {
+	left := requestFor(asker, m, rebooting, leaving, anonymous, func(q *core.Request) {
 		q.LeavingSince, q.KeptBy = ago(time.Hour), "example/finalizer"
 	})
 	over := repair(m, asker, ended(ago(time.Hour)))

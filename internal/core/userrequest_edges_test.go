@@ -73,7 +73,7 @@ func TestRepairRequestLapsesBesideARepair(t *testing.T) {
 		"it has ended since":      {repair(n, p, started(ago(time.Hour)), ended(ago(time.Minute))), time.Time{}},
 	} {
 		f := clusterOf([]core.Target{n}, c.repair)
-		f.Requests = []core.Request{repairRequestHistory(p, n, rebooting, func(q *core.Request) { q.Processing = core.Yes })}
+		f.Requests = []core.Request{requestFor(p, n, rebooting, func(q *core.Request) { q.Processing = core.Yes })}
 		d := core.Decide([]core.Policy{p}, f, noon)
 		if got := stateOf(t, d); !got.Lapses.Equal(c.want) || !d.NextAt.Equal(c.want) {
 			t.Errorf("%s: it lapses at %s, and the next look is at %s; want both at %s", name, got.Lapses, d.NextAt, c.want)
@@ -96,15 +96,15 @@ func TestWhatServesARequestUnderWay(t *testing.T) {
 		want     core.RepairRequestState
 		next     time.Time
 	}{
-		"another health check's":         {p, n, number(1), []core.Request{repairRequestHistory(check("q", nil, classic), n, rebooting, says(core.Yes))}, core.RequestPending, time.Time{}},
-		"that of the step before":        {two, n, gaveUp(ago(time.Second)), []core.Request{repairRequestHistory(two, n, other, says(core.Yes))}, core.RequestPending, time.Time{}},
-		"a failed one":                   {p, aNode("a", ready10), number(1), []core.Request{repairRequestHistory(p, n, rebooting, says(core.No))}, core.RequestPending, time.Time{}},
+		"another health check's":         {p, n, number(1), []core.Request{requestFor(check("q", nil, classic), n, rebooting, says(core.Yes))}, core.RequestPending, time.Time{}},
+		"that of the step before":        {two, n, gaveUp(ago(time.Second)), []core.Request{requestFor(two, n, other, says(core.Yes))}, core.RequestPending, time.Time{}},
+		"a failed one":                   {p, aNode("a", ready10), number(1), []core.Request{requestFor(p, n, rebooting, says(core.No))}, core.RequestPending, time.Time{}},
 		"not handed over yet":            {hands, n, number(1), nil, core.RequestPending, time.Time{}},
 		"in the hands of a remediator":   {hands, aNode("a", byHand, externallyRemediated), handed(time.Minute), nil, core.RequestPending, time.Time{}},
 		"handed over a moment ago":       {hands, n, handed(9 * time.Second), nil, core.RequestPending, noon.Add(time.Second)},
 		"handed over ten seconds ago":    {hands, n, handed(10 * time.Second), nil, core.RequestServed, time.Time{}},
-		"the node turned when it began":  {p, aNode("a", byHand, ready("True", ago(10*time.Second))), number(1), []core.Request{repairRequestHistory(p, n, rebooting, askedAt(ago(10*time.Second)))}, core.RequestPending, time.Time{}},
-		"the node has turned since then": {p, aNode("a", ready10), number(1), []core.Request{repairRequestHistory(p, n, rebooting, askedAt(ago(11*time.Second)))}, core.RequestPending, time.Time{}},
+		"the node turned when it began":  {p, aNode("a", byHand, ready("True", ago(10*time.Second))), number(1), []core.Request{requestFor(p, n, rebooting, askedAt(ago(10*time.Second)))}, core.RequestPending, time.Time{}},
+		"the node has turned since then": {p, aNode("a", ready10), number(1), []core.Request{requestFor(p, n, rebooting, askedAt(ago(11*time.Second)))}, core.RequestPending, time.Time{}},
 	} {
 		f := clusterOf([]core.Target{c.target}, repair(n, c.policy, started(ago(90*time.Second)), c.change))
 		f.Requests = c.requests
@@ -153,7 +153,7 @@ func TestRequestAboutAnotherDelaysNoWithdrawal(t *testing.T) {
 	p := check("p", all(2), classic, maxInFlight(core.Unlimited()))
 	a, b := aNode("a"), aNode("b", byHand)
 	f := clusterOf([]core.Target{a, b}, repair(a, p, started(ago(time.Hour))))
-	f.Requests = []core.Request{repairRequestHistory(p, a, rebooting)}
+	f.Requests = []core.Request{requestFor(p, a, rebooting)}
 	if d := core.Decide([]core.Policy{p}, f, noon); len(d.Withdrawals) != 1 {
 		t.Errorf("withdrawals %v, notes %v", d.Withdrawals, d.Notes)
 	}

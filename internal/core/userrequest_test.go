@@ -112,7 +112,7 @@ func TestI06RepairRequestIsServedOnce(t *testing.T) {
 		return repair(aNode("a"), p, append([]func(*core.Repair){started(ago(90 * time.Second))}, changes...)...)
 	}
 	on := func(changes ...func(*core.Request)) []core.Request {
-		return []core.Request{repairRequestHistory(p, aNode("a"), rebooting, changes...)}
+		return []core.Request{requestFor(p, aNode("a"), rebooting, changes...)}
 	}
 	hands := check("p", all(1), func(p *core.Policy) { p.Steps = []core.Step{{Remedy: "Mark", Nature: core.Annotate}} })
 	handed := func(at time.Time) core.Repair {

@@ -165,7 +165,7 @@ func TestOverlookedPoliciesHoldBackBodies(t *testing.T) {
 func TestOverlookedPoliciesHoldBackFurtherSteps(t *testing.T) {
 	sick := aNode("n", dead)
 	p, other := check("p", []int{0}, escalating, since(ago(48*time.Hour))), check("other", []int{0})
-	f := with([]core.Target{sick}, []core.Repair{repair(sick, p, started(ago(time.Hour)), gaveUp(noon))}, repairRequestHistory(p, sick, rebooting))
+	f := with([]core.Target{sick}, []core.Repair{repair(sick, p, started(ago(time.Hour)), gaveUp(noon))}, requestFor(p, sick, rebooting))
 	f.Observed, f.ClockAgrees, f.Upgrading = core.Yes, core.Yes, core.No
 	policies := []core.Policy{p, other}
 	core.LimitVerdicts(policies, f.Targets, 2)
@@ -179,7 +179,7 @@ func TestOverlookedPoliciesHoldBackFurtherSteps(t *testing.T) {
 func TestOverlookedPoliciesKeepWhatStands(t *testing.T) {
 	for name, target := range map[string]core.Target{"well": aNode("n"), "sick": aNode("n", dead)} {
 		p := check("p", []int{0}, escalating)
-		f := with([]core.Target{target}, []core.Repair{repair(target, p, started(ago(time.Hour)))}, repairRequestHistory(p, target, rebooting, says(core.No)))
+		f := with([]core.Target{target}, []core.Repair{repair(target, p, started(ago(time.Hour)))}, requestFor(p, target, rebooting, says(core.No)))
 		f.Observed, f.ClockAgrees, f.Upgrading = core.Yes, core.Yes, core.No
 		policies := []core.Policy{p}
 		core.LimitVerdicts(policies, f.Targets, 0)
