@@ -168,3 +168,15 @@ func TestDialectThatFallsOutOfStep(t *testing.T) {
 	did, _ = s.pass()
 	s.wantDid("it is being deleted", did, "record workers", "record workers")
 }
+
+// TestNothingIsObservedWithoutADialect: without a served dialect, an empty snapshot isn't the state of the cluster.
+func TestNothingIsObservedWithoutADialect(t *testing.T) {
+	s := newFixture(t)
+	for _, served := range []core.Tri{core.No, core.Unknown, core.Yes} {
+		s.machines.observation.Observed = served
+		_, cluster, err := s.Observed()
+		if want := served == core.Yes; (cluster.Observed == core.Yes) != want || err != nil {
+			t.Errorf("a dialect is served: %s, and the cluster is observed: %s (%v)", served, cluster.Observed, err)
+		}
+	}
+}
