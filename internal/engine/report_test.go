@@ -309,7 +309,7 @@ func TestPanicsComeFirst(t *testing.T) {
 	for range 9 {
 		errs = append(errs, errors.New("an error"))
 	}
-	e := New(Config{Now: time.Now, Clock: agreeing{}})
+	e := New(Config{Now: func() time.Time { return time.Unix(0, 0) }, Clock: agreeing{}})
 	r := &runner{engine: e}
 	panicking := r.call(t.Context(), pass.Call{Kind: pass.FindSibling}) // there is none, so the call panics
 	if joined := joinErrors(append(errs, panicking.Err)).Error(); !strings.HasPrefix(joined, "panic: ") || !panicking.Panicked {

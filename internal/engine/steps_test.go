@@ -121,7 +121,7 @@ func (c *stepFixture) takeOver() {
 	c.FactSources, c.NodeLeases = []engine.FactSource{c.factSource}, c.leases
 }
 
-// runs runs a pass with the decision of a script.
+// runs makes one pass with the decision of a script.
 func (c *stepFixture) runs(script func(d *core.Decision, cluster *core.Cluster)) (did []string, next time.Time, err error) {
 	c.Helper()
 	next, err = c.PassWith(c.Context(), script)

@@ -39,8 +39,8 @@ type fakeAPI struct {
 	calls  []string
 	// fail has the errors of calls, by their verb.
 	fail map[string]error
-	// afterGet and beforeWrite are called in between.
-	afterGet, beforeWrite func()
+	// afterGet is called between a read and the write that follows.
+	afterGet func()
 }
 
 func (f *fakeAPI) call(verb string) error {
