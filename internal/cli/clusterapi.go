@@ -17,7 +17,7 @@ import (
 	"github.com/fettle-io/fettle/internal/slim"
 )
 
-// ClusterAPI is the dialect of Name API's MachineHealthCheck.
+// ClusterAPI is the dialect of Cluster API's MachineHealthCheck.
 type ClusterAPI struct{}
 
 // Read returns an empty reading.

@@ -191,7 +191,7 @@ func countersOf(t *testing.T, m *Metrics) []string {
 	return lines
 }
 
-// TestCountersBeginAtZero: those that a policy's steps may increment, and no others.
+// TestCountersBeginAtZero: the counters that the steps of a policy may increment, and no others.
 func TestCountersBeginAtZero(t *testing.T) {
 	deletes, requests := core.Step{Remedy: "D", Nature: core.Delete}, core.Step{Remedy: "R", Nature: core.CreateRequest}
 	limited := deletes

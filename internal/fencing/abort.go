@@ -1,0 +1,59 @@
+package fencing
+
+// abort takes back what was done: the out-of-service taint, the power, and what was changed on the node.
+func abort(c Config, r Record, f Facts) Step {
+	if r.Phase == "" || r.over(f) {
+		return do(Finish)
+	}
+	if r.holdsOutOfService(f.Node) {
+		return do(RemoveOutOfService)
+	}
+	if r.Phase == Aborted {
+		return restore(r, f, Aborted)
+	}
+	if r.Phase != Aborting {
+		why := Stopped
+		if f.Deleting {
+			why = Deleted
+		}
+		return write(r.in(Aborting, f.Now, why))
+	}
+	if s, ok := powerBack(c, r, f); !ok {
+		return s
+	}
+	if limit := r.Since.Add(c.Limits.PowerOn + c.Limits.Boot); c.awaitsNode(r, f) && f.Now.Before(limit) {
+		return wait(NodeNotBack, limit)
+	}
+	return restore(r, f, Aborted)
+}
+
+// awaitsNode reports whether the node was deleted and is to be restored once it is back.
+func (c Config) awaitsNode(r Record, f Facts) bool {
+	return c.DeleteNode && r.Released && !c.Off && !f.Node.Exists
+}
+
+// over reports whether an abort has nothing left to do. A fencing that has ended still holds the taint of a host that is off, or that
+// a person has to look at, until it is deleted.
+func (r Record) over(f Facts) bool {
+	if n := f.Node; r.Phase == Aborted && n.Exists && (n.Changed || n.Tainted) {
+		return false // the node is back after all
+	}
+	return r.Phase == Aborted || (r.Phase.Final() && !f.Deleting)
+}
+
+// powerBack reports whether the power is on again, as far as that is to be seen to. If not, it returns what to do. A host that can't be
+// reached doesn't hold an abort for longer than the limit.
+func powerBack(c Config, r Record, f Facts) (Step, bool) {
+	if !r.PoweredOff || c.Off {
+		return Step{}, true
+	}
+	if !f.Power.On.IsZero() && f.Power.Last.State == IsOn {
+		r.PoweredOff = false
+		return write(r), false
+	}
+	limit := r.Since.Add(c.Limits.PowerOn)
+	if !f.Now.Before(limit) {
+		return Step{}, true
+	}
+	return turnOn(f, limit), false
+}

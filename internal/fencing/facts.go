@@ -1,0 +1,111 @@
+package fencing
+
+import "time"
+
+// Config is how a fencing goes.
+type Config struct {
+	// Off leaves the host off.
+	Off bool
+	// DeleteNode releases the workload by deleting the node, in place of the out-of-service taint.
+	DeleteNode bool
+	// Retries is how many power cycles may follow the first.
+	Retries int
+	// DeleteMachine deletes the machine after the last power cycle.
+	DeleteMachine bool
+	Limits        Limits
+}
+
+// Limits are how long each phase may take.
+type Limits struct {
+	PowerOff, Release, PowerOn, Boot time.Duration
+}
+
+// Facts are what is known at one instant.
+type Facts struct {
+	Now time.Time
+	// Deleting is set when the fencing is being deleted, and Stopped when the health checker asked it to stop.
+	Deleting, Stopped bool
+	// Begun is when the current look began, after the record was written or read. What was read before is too old for a release.
+	Begun time.Time
+	// Node is the node as the API server has it, or nil until it was read in this look.
+	Node *Node
+	// Workload is what is left on the node, or nil until it was counted in this look.
+	Workload *Workload
+	Power    Power
+}
+
+// Node is a node as the API server has it.
+type Node struct {
+	// ReadAt is when the read began.
+	ReadAt time.Time
+	// Failed is set if it could not be read, and RetryAt is when to try again. Nothing else is set then.
+	Failed  bool
+	RetryAt time.Time
+
+	Exists      bool
+	UID, BootID string
+	Ready       bool
+	// Tainted is set if the node has Fettle's own taint, and OutOfService if it has the out-of-service taint.
+	Tainted, OutOfService bool
+	// Changed is set if anything else that was changed on the node is still to be changed back.
+	Changed bool
+}
+
+// Workload is what is left on a node.
+type Workload struct {
+	Failed  bool
+	RetryAt time.Time
+	// Pods counts the pods that are terminating, and the pods that Fettle's own taint evicts.
+	Pods int
+	// Volumes counts the VolumeAttachments of the node.
+	Volumes int
+}
+
+// empty reports whether nothing is left.
+func (w *Workload) empty() bool { return w.Pods == 0 && w.Volumes == 0 }
+
+// Power is what this process knows of the power of one host. A new process knows nothing.
+type Power struct {
+	// Off and On are when the last command of each kind was acknowledged, or zero. A command clears the other's.
+	Off, On time.Time
+	// Last is the last reading, and FirstOff the first of the unbroken readings that were Off up to it. A command clears both.
+	Last, FirstOff Reading
+	// RetryAt is when the next read or command may be tried after a failure, or zero.
+	RetryAt time.Time
+}
+
+// Reading is one read of the power.
+type Reading struct {
+	// Begun and Ended are when the read began and ended.
+	Begun, Ended time.Time
+	State        PowerState
+}
+
+// PowerState is a state of the power. Its zero value is unknown.
+type PowerState int
+
+// States of the power.
+const (
+	// PowerUnknown is anything else, such as PoweringOff.
+	PowerUnknown PowerState = iota
+	IsOn
+	IsOff
+)
+
+// Observe returns the power after a reading.
+func (p Power) Observe(r Reading) Power {
+	switch {
+	case r.State != IsOff:
+		p.FirstOff = Reading{}
+	case p.FirstOff.State != IsOff:
+		p.FirstOff = r
+	}
+	p.Last, p.RetryAt = r, time.Time{}
+	return p
+}
+
+// CommandedOff returns the power after a command to turn it off was acknowledged.
+func (Power) CommandedOff(at time.Time) Power { return Power{Off: at} }
+
+// CommandedOn returns the power after a command to turn it on was acknowledged.
+func (Power) CommandedOn(at time.Time) Power { return Power{On: at} }

@@ -1,0 +1,195 @@
+package fencing
+
+import "time"
+
+const (
+	// poll is how often the power, the node and its workload are read while something is awaited.
+	poll = 2 * time.Second
+	// repeatCommand is how long a command may have no effect before it is sent again.
+	repeatCommand = 30 * time.Second
+)
+
+// Next returns the next step of a fencing. It reads no clock and changes nothing.
+func Next(c Config, r Record, f Facts) Step {
+	if f.Node == nil {
+		return do(ReadNode)
+	}
+	if f.Node.Failed {
+		return wait(NodeNotRead, f.Node.RetryAt)
+	}
+	if r.mustServeAgain(f.Node) {
+		return do(RemoveOutOfService)
+	}
+	if f.Deleting || f.Stopped {
+		return abort(c, r, f)
+	}
+	return inPhase(c, r, f)
+}
+
+// inPhase returns the next step of a fencing that goes on, by its phase.
+func inPhase(c Config, r Record, f Facts) Step {
+	switch r.Phase {
+	case "":
+		return begin(f)
+	case Preparing:
+		return prepare(r, f)
+	case PoweringOff:
+		return powerOff(c, r, f)
+	case Releasing:
+		return release(c, r, f)
+	case PoweringOn:
+		return powerOn(c, r, f)
+	case Booting:
+		return boot(c, r, f)
+	case Restoring:
+		return restore(r, f, Succeeded)
+	case DeletingMachine:
+		return do(RemoveMachine)
+	case Aborting:
+		return abort(c, r, f)
+	case Succeeded, Failed, Aborted:
+	}
+	return do(Finish)
+}
+
+// mustServeAgain reports whether the out-of-service taint has to go at once: the node is Ready, and the taint may be Fettle's
+// (promise I12).
+func (r Record) mustServeAgain(n *Node) bool {
+	return n.Ready && r.holdsOutOfService(n)
+}
+
+// holdsOutOfService reports whether the node has the out-of-service taint, and it may be Fettle's.
+func (r Record) holdsOutOfService(n *Node) bool {
+	return n.OutOfService && r.Released && !r.ForeignOutOfService && r.sameNode(n)
+}
+
+// begin records the node as it is before anything is done.
+func begin(f Facts) Step {
+	r := Record{Attempt: 1}
+	if n := f.Node; n.Exists {
+		r.NodeUID, r.BootID, r.ForeignOutOfService = n.UID, n.BootID, n.OutOfService
+	}
+	return write(r.in(Preparing, f.Now, ""))
+}
+
+// prepare taints the node. A node that returns early then doesn't start the pods again that are about to move.
+func prepare(r Record, f Facts) Step {
+	n := f.Node
+	switch {
+	case n.Exists && !r.sameNode(n):
+		return write(r.in(Failed, f.Now, NodeReplaced))
+	case n.Exists && !n.Tainted:
+		return do(TaintNode)
+	}
+	r.PoweredOff = true
+	return write(r.in(PoweringOff, f.Now, ""))
+}
+
+// powerOff waits for a proof.
+func powerOff(c Config, r Record, f Facts) Step {
+	if proof, ok := newBoot(r, f.Node); ok {
+		return proven(r, f, proof)
+	}
+	if proof, ok := provenOff(f.Power); ok {
+		return proven(r, f, proof)
+	}
+	limit := r.Since.Add(c.Limits.PowerOff)
+	if !f.Now.Before(limit) {
+		return attemptFailed(c, r, f, PowerOffTimedOut)
+	}
+	p := f.Power
+	switch {
+	case f.Now.Before(p.RetryAt):
+		return wait(PowerNotRead, p.RetryAt, limit)
+	case p.Off.IsZero():
+		return do(CommandOff)
+	case p.Last.State == IsOff:
+		return readAt(f, p.FirstOff.Begun.Add(readingsApart), PowerOffOnce, limit)
+	case p.Last.State == IsOn && !f.Now.Before(p.Off.Add(repeatCommand)):
+		return do(CommandOff)
+	}
+	return readAt(f, p.next(), PowerNotOff, limit)
+}
+
+// next returns when the power is to be read again.
+func (p Power) next() time.Time {
+	if p.Last.Ended.IsZero() {
+		return time.Time{}
+	}
+	return p.Last.Ended.Add(poll)
+}
+
+// readAt returns a step that reads the power, or waits until then.
+func readAt(f Facts, at time.Time, why Reason, limit time.Time) Step {
+	if f.Now.Before(at) {
+		return wait(why, at, limit)
+	}
+	return do(ReadPower)
+}
+
+// proven returns the step after a proof.
+func proven(r Record, f Facts, p Proof) Step {
+	r.Proof = p
+	return write(r.in(Releasing, f.Now, ""))
+}
+
+// attemptFailed returns the step after a power cycle that came to nothing.
+func attemptFailed(c Config, r Record, f Facts, why Reason) Step {
+	switch {
+	case r.Attempt <= c.Retries:
+		r.Attempt++
+		r.Proof, r.Released, r.PoweredOff = Proof{}, false, true
+		return write(r.in(PoweringOff, f.Now, why))
+	case c.DeleteMachine:
+		return write(r.in(DeletingMachine, f.Now, why))
+	}
+	return write(r.in(Failed, f.Now, why))
+}
+
+// powerOn waits until the power is observed on.
+func powerOn(c Config, r Record, f Facts) Step {
+	if r.back(f.Node) || (!f.Power.On.IsZero() && f.Power.Last.State == IsOn) {
+		r.PoweredOff = false
+		return write(r.in(Booting, f.Now, r.Reason))
+	}
+	limit := r.Since.Add(c.Limits.PowerOn)
+	if !f.Now.Before(limit) {
+		return attemptFailed(c, r, f, PowerOnTimedOut)
+	}
+	return turnOn(f, limit)
+}
+
+// turnOn commands the power on, and reads it.
+func turnOn(f Facts, limit time.Time) Step {
+	p := f.Power
+	switch {
+	case f.Now.Before(p.RetryAt):
+		return wait(PowerNotRead, p.RetryAt, limit)
+	case p.On.IsZero(), p.Last.State == IsOff && !f.Now.Before(p.On.Add(repeatCommand)):
+		return do(CommandOn)
+	}
+	return readAt(f, p.next(), PowerNotOn, limit)
+}
+
+// boot waits until the node is Ready under another boot ID.
+func boot(c Config, r Record, f Facts) Step {
+	if r.back(f.Node) {
+		return write(r.in(Restoring, f.Now, r.Reason))
+	}
+	limit := r.Since.Add(c.Limits.Boot)
+	if !f.Now.Before(limit) {
+		return attemptFailed(c, r, f, BootTimedOut)
+	}
+	return wait(NodeNotBack, limit)
+}
+
+// restore changes the node back, and ends the fencing.
+func restore(r Record, f Facts, end Phase) Step {
+	switch n := f.Node; {
+	case n.Exists && n.Changed:
+		return do(RestoreNode)
+	case n.Exists && n.Tainted:
+		return do(UntaintNode)
+	}
+	return write(r.in(end, f.Now, r.Reason))
+}

@@ -1,0 +1,36 @@
+package fencing
+
+import "time"
+
+// readingsApart is how far apart the reads of a proof begin. A BMC may answer from a state that it polls, and hosts take time to stop.
+const readingsApart = 5 * time.Second
+
+// provenOff returns the proof by the power, if there is one: the last reading is Off, as is a reading that began at least
+// readingsApart before it, with no other between them, and both began after the command was acknowledged.
+func provenOff(p Power) (Proof, bool) {
+	if p.Off.IsZero() || p.Last.State != IsOff || p.FirstOff.State != IsOff || !p.FirstOff.Begun.After(p.Off) {
+		return Proof{}, false
+	}
+	if p.Last.Begun.Sub(p.FirstOff.Begun) < readingsApart {
+		return Proof{}, false
+	}
+	return Proof{Kind: PowerOff, At: p.Last.Begun}, true
+}
+
+// newBoot returns the proof by the boot ID, if there is one. A node with another UID may be another host, so that it proves nothing.
+func newBoot(r Record, n *Node) (Proof, bool) {
+	if !r.sameNode(n) || r.BootID == "" || n.BootID == "" || n.BootID == r.BootID {
+		return Proof{}, false
+	}
+	return Proof{Kind: NewBoot, At: n.ReadAt, BootID: n.BootID}, true
+}
+
+// sameNode reports whether a node is the recorded one.
+func (r Record) sameNode(n *Node) bool {
+	return n.Exists && r.NodeUID != "" && n.UID == r.NodeUID
+}
+
+// back reports whether the node runs again: it is Ready, and under another boot ID if there was one before.
+func (r Record) back(n *Node) bool {
+	return n.Exists && n.Ready && n.BootID != "" && n.BootID != r.BootID
+}

@@ -1,0 +1,121 @@
+package fencing
+
+import "time"
+
+// Phase is how far a fencing has come. Its values are recorded.
+type Phase string
+
+// Phases of a fencing, in their order. The zero value is that of a fencing which has not begun.
+const (
+	Preparing   Phase = "Preparing"
+	PoweringOff Phase = "PoweringOff"
+	Releasing   Phase = "Releasing"
+	PoweringOn  Phase = "PoweringOn"
+	Booting     Phase = "Booting"
+	Restoring   Phase = "Restoring"
+	// Aborting takes back what was done, since the fencing is no longer wanted.
+	Aborting Phase = "Aborting"
+	// DeletingMachine deletes the machine, since the power did not bring the node back.
+	DeletingMachine Phase = "DeletingMachine"
+	// Succeeded, Failed and Aborted are final.
+	Succeeded Phase = "Succeeded"
+	Failed    Phase = "Failed"
+	Aborted   Phase = "Aborted"
+)
+
+// Final reports whether no step follows a phase until the fencing is deleted.
+func (p Phase) Final() bool { return p == Succeeded || p == Failed || p == Aborted }
+
+// Record is what is known of a fencing after a restart. It is written before a step that relies on it.
+type Record struct {
+	Phase Phase
+	// Since is when the phase began. The limit of the phase counts from it.
+	Since time.Time
+	// Attempt counts the power cycles, from 1.
+	Attempt int
+	// NodeUID and BootID are of the node before the first command. Both are empty if there was no such node.
+	NodeUID, BootID string
+	// ForeignOutOfService is set if the node had the out-of-service taint before. Then the taint is left alone.
+	ForeignOutOfService bool
+	// Proof is why the node is known to have stopped. Its zero value is no proof.
+	Proof Proof
+	// Void counts the proofs that did not hold until the release.
+	Void int
+	// Released is set before the workload of the node is released.
+	Released bool
+	// PoweredOff is set before the power is commanded off, and cleared once the power was observed on again.
+	PoweredOff bool
+	// Reason is why the phase began, if that needs a reason.
+	Reason Reason
+}
+
+// in returns the record of the next phase.
+func (r Record) in(p Phase, now time.Time, why Reason) Record {
+	r.Phase, r.Since, r.Reason = p, now, why
+	return r
+}
+
+// Proof is why a node is known to have stopped.
+type Proof struct {
+	Kind ProofKind
+	// At is when the observation began that completed the proof.
+	At time.Time
+	// BootID is the boot ID under which the node runs now, for NewBoot.
+	BootID string
+}
+
+// ProofKind is a kind of proof. Its values are recorded.
+type ProofKind string
+
+// The proofs. Nothing else is a proof.
+const (
+	// PowerOff: the power was observed off twice, by reads that began after the command was acknowledged.
+	PowerOff ProofKind = "PowerOff"
+	// NewBoot: the node runs under another boot ID than before the first command.
+	NewBoot ProofKind = "NewBoot"
+)
+
+// Reason is why a fencing waits, goes back or ends. Its values are recorded, and texts are made from them elsewhere.
+type Reason string
+
+// Reasons to wait.
+const (
+	// NodeNotRead: the node could not be read.
+	NodeNotRead Reason = "NodeNotRead"
+	// PowerNotRead: the power can't be read or commanded for now.
+	PowerNotRead Reason = "PowerNotRead"
+	// PowerNotOff: the power has been commanded off and is not observed off.
+	PowerNotOff Reason = "PowerNotOff"
+	// PowerOffOnce: the power was observed off once.
+	PowerOffOnce Reason = "PowerOffOnce"
+	// NodeReady: the node is still Ready, so that nothing is released.
+	NodeReady Reason = "NodeReady"
+	// WorkloadLeft: pods or volumes are still on the node.
+	WorkloadLeft Reason = "WorkloadLeft"
+	// WorkloadNotCounted: the pods and volumes could not be counted.
+	WorkloadNotCounted Reason = "WorkloadNotCounted"
+	// PowerNotOn: the power has been commanded on and is not observed on.
+	PowerNotOn Reason = "PowerNotOn"
+	// NodeNotBack: the node is not Ready under another boot ID yet.
+	NodeNotBack Reason = "NodeNotBack"
+)
+
+// Reasons of a phase.
+const (
+	// ProofVoid: the power was not observed off any more just before the release.
+	ProofVoid Reason = "ProofVoid"
+	// PowerOffTimedOut: there was no proof within the limit.
+	PowerOffTimedOut Reason = "PowerOffTimedOut"
+	// PowerOnTimedOut: the power was not observed on within the limit.
+	PowerOnTimedOut Reason = "PowerOnTimedOut"
+	// BootTimedOut: the node did not come back within the limit.
+	BootTimedOut Reason = "BootTimedOut"
+	// ReleaseTimedOut: pods or volumes were still on the node at the limit.
+	ReleaseTimedOut Reason = "ReleaseTimedOut"
+	// NodeReplaced: the node was replaced by another of its name before anything was done.
+	NodeReplaced Reason = "NodeReplaced"
+	// Stopped: the health checker asked the fencing to stop.
+	Stopped Reason = "Stopped"
+	// Deleted: the fencing is being deleted.
+	Deleted Reason = "Deleted"
+)

@@ -1,0 +1,623 @@
+package fencing_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fettle-io/fettle/internal/fencing"
+)
+
+// The small world has one node with one pod, its host with a BMC, the controllers that move the pod, and a manager that fences the node.
+// A test walks through all orders of what may happen in it.
+
+// tick is the unit of time of the world. A BMC answers from a state that is at most one tick old.
+const tick = 2500 * time.Millisecond
+
+var start = time.Date(2026, time.August, 3, 12, 0, 0, 0, time.UTC)
+
+// world is a state of the small world. Copies share nothing.
+type world struct {
+	now int
+	// host is the truth about the host. Its pod runs from the start.
+	host struct {
+		on   bool
+		boot int
+		// pod is set while the pod of the node runs in this boot.
+		pod bool
+		// turnsOff is set between the acknowledgement of a command and its effect.
+		turnsOff bool
+		// before is the power one tick ago.
+		before bool
+		// lastOff is when the power was off last.
+		lastOff int
+		// cut is set while the kubelet doesn't reach the API server.
+		cut bool
+	}
+	node node
+	// bound is set while the API server has the pod on the node, terminating once the taint evicts it, and elsewhere once
+	// another node may run it.
+	bound, terminating, elsewhere bool
+	deleting                      bool
+	manager                       manager
+	budget                        budget
+	broken                        string
+}
+
+// node is the Node in the API server.
+type node struct {
+	exists                                bool
+	uid, boot, revision                   int
+	ready, tainted, outOfService, changed bool
+}
+
+// manager is the process that fences: the record outlives it, and the rest doesn't.
+type manager struct {
+	record fencing.Record
+	begun  int
+	facts  fencing.Facts
+	// revision is that of the node as it was read.
+	revision int
+	power    fencing.Power
+	finished bool
+	// looking is set once the look has begun.
+	looking bool
+	// gaveUp is set if there was no node when it finished.
+	gaveUp bool
+}
+
+// budget is what may still happen.
+type budget struct{ flips, crashes, deletions, heals, fails int }
+
+// setup is a world to walk through.
+type setup struct {
+	config fencing.Config
+	budget budget
+	// next replaces fencing.Next, to show that its faults are found.
+	next func(fencing.Config, fencing.Record, fencing.Facts) fencing.Step
+	// settles is set where each fencing ends.
+	settles bool
+}
+
+func at(now int) time.Time { return start.Add(time.Duration(now) * tick) }
+
+func newWorld(s *setup) world {
+	w := world{node: node{exists: true, uid: 1, boot: 1, ready: true}, bound: true, budget: s.budget}
+	w.host.on, w.host.boot, w.host.pod, w.host.cut, w.host.before, w.host.lastOff = true, 1, true, true, true, -100
+	return w
+}
+
+// event is one thing that happens. It returns the world after it, or false if it can't happen.
+type event struct {
+	name string
+	do   func(*setup, world) (world, bool)
+}
+
+var events = []event{
+	{"manager", managerSteps},
+	{"time passes", func(_ *setup, w world) (world, bool) {
+		w.now, w.host.before = w.now+1, w.host.on
+		return sees(w), true
+	}},
+	{"the BMC does not answer", func(s *setup, w world) (world, bool) {
+		if k := w.next(s).Kind; w.budget.fails == 0 || w.manager.finished || (k != fencing.ReadPower && k != fencing.CommandOff && k != fencing.CommandOn) {
+			return w, false
+		}
+		w.budget.fails--
+		w.manager.power.RetryAt = at(w.now + 1)
+		w.manager.look()
+		return w, true
+	}},
+	{"the host turns off", func(_ *setup, w world) (world, bool) {
+		ok := w.host.turnsOff
+		w.host.turnsOff = false
+		return turn(w, false), ok
+	}},
+	{"a person turns the power on or off", func(_ *setup, w world) (world, bool) {
+		ok := w.budget.flips > 0
+		w.budget.flips--
+		return turn(w, !w.host.on), ok
+	}},
+	{"the kubelet reports", kubeletReports},
+	{"the network of the node heals", func(_ *setup, w world) (world, bool) {
+		ok := w.host.cut && w.budget.heals > 0
+		w.host.cut = false
+		w.budget.heals--
+		return w, ok
+	}},
+	{"the node controller finds the node not Ready", func(_ *setup, w world) (world, bool) {
+		ok := w.node.exists && w.node.ready && (!w.host.on || w.host.cut)
+		w.node.ready = false
+		w.node.revision++
+		return w, ok
+	}},
+	{"the taint evicts the pod", func(_ *setup, w world) (world, bool) {
+		ok := w.node.exists && w.node.tainted && w.bound && !w.terminating
+		w.terminating = true
+		return w, ok
+	}},
+	{"pods are collected", func(_ *setup, w world) (world, bool) {
+		ok := w.bound && (!w.node.exists || (w.terminating && w.node.outOfService && !w.node.ready))
+		w.bound, w.elsewhere = false, true
+		return w, ok
+	}},
+	{"the manager crashes", func(_ *setup, w world) (world, bool) {
+		ok := w.budget.crashes > 0 && !w.manager.finished
+		w.budget.crashes--
+		w.manager = manager{record: w.manager.record}
+		return w, ok
+	}},
+	{"the fencing is deleted", func(_ *setup, w world) (world, bool) {
+		ok := w.budget.deletions > 0 && !w.deleting && !w.manager.finished
+		w.budget.deletions--
+		w.deleting = true
+		w.manager.look()
+		return w, ok
+	}},
+}
+
+// sees notes when the power was off last.
+func sees(w world) world {
+	if !w.host.on {
+		w.host.lastOff = w.now
+	}
+	return w
+}
+
+// turn turns the power, which ends what runs. A new boot has another boot ID.
+func turn(w world, on bool) world {
+	if on == w.host.on {
+		return w
+	}
+	w.host.on, w.host.pod = on, false
+	w = sees(w)
+	if on {
+		w.host.boot++
+		w.host.cut = false
+	}
+	return w
+}
+
+// kubeletReports posts the status of the node. The kubelet starts the pods of its node, unless the taint evicts them, and stops
+// terminating pods.
+func kubeletReports(_ *setup, w world) (world, bool) {
+	if !w.host.on || w.host.cut {
+		return w, false
+	}
+	if !w.node.exists {
+		w.node = node{exists: true, uid: w.node.uid + 1, changed: true}
+	}
+	was := w.node
+	w.node.ready, w.node.boot = true, w.host.boot
+	switch {
+	case w.bound && w.terminating:
+		w.host.pod, w.bound, w.elsewhere = false, false, true
+	case w.bound && !w.node.tainted:
+		w.host.pod = true
+	case !w.bound:
+		w.host.pod = false
+	}
+	if w.node != was {
+		w.node.revision++
+	}
+	return w, true
+}
+
+// look ends a look: what was read is forgotten.
+func (m *manager) look() {
+	m.facts, m.looking = fencing.Facts{}, false
+}
+
+// next returns the step that the manager takes next.
+func (w *world) next(s *setup) fencing.Step {
+	m := &w.manager
+	f := m.facts
+	f.Now, f.Begun, f.Deleting, f.Power = at(w.now), at(m.begun), w.deleting, m.power
+	return s.next(s.config, m.record, f)
+}
+
+// checkIdle complains of a manager that has nothing to do while it sees something to be done.
+func (w *world) checkIdle() {
+	m := &w.manager
+	if n := m.facts.Node; n != nil && m.revision == w.node.revision && n.Ready && n.OutOfService {
+		w.broken = "I12: the taint stands on a node that is Ready"
+	}
+}
+
+// managerSteps has the manager take one step.
+func managerSteps(s *setup, w world) (world, bool) {
+	m := &w.manager
+	if m.finished {
+		return w, false
+	}
+	if !m.looking {
+		m.looking, m.begun = true, w.now
+	}
+	step := w.next(s)
+	switch step.Kind { //nolint:exhaustive // the others change something
+	case fencing.Wait:
+		w.checkIdle()
+		m.look() // it looks again, at any time
+		return w, true
+	case fencing.Finish:
+		w.checkIdle()
+		m.finished, m.gaveUp = w.deleting, !m.facts.Node.Exists
+		m.look()
+		return w, true
+	case fencing.Write:
+		m.record = step.Record
+	case fencing.ReadNode:
+		m.facts.Node, m.revision = w.readNode(m.record), w.node.revision
+		return w, true
+	case fencing.ReadPower:
+		return w, w.manager.read(w.reading())
+	case fencing.CountWorkload:
+		m.facts.Workload = w.workload()
+		return w, true
+	default:
+		w.change(step.Kind)
+	}
+	w.manager.look()
+	return w, true
+}
+
+func (m *manager) read(r fencing.Reading) bool {
+	m.power = m.power.Observe(r)
+	return true
+}
+
+func (w *world) readNode(r fencing.Record) *fencing.Node {
+	n := &fencing.Node{ReadAt: at(w.now), Exists: w.node.exists}
+	if n.Exists {
+		n.UID, n.BootID, n.Ready = fmt.Sprint(w.node.uid), fmt.Sprint(w.node.boot), w.node.ready
+		n.Tainted, n.OutOfService, n.Changed = w.node.tainted, w.node.outOfService, w.node.changed && r.Phase != ""
+	}
+	return n
+}
+
+// reading is what the BMC answers: the power now. A walk in which it lags answers for the tick before.
+func (w *world) reading() fencing.Reading {
+	r := fencing.Reading{Begun: at(w.now), Ended: at(w.now), State: fencing.IsOff}
+	if w.host.on && w.host.before {
+		r.State = fencing.IsOn
+	}
+	return r
+}
+
+func (w *world) workload() *fencing.Workload {
+	n := &fencing.Workload{}
+	if w.bound {
+		n.Pods++
+	}
+	return n
+}
+
+// change carries out a step that changes something. Changes of the node require that it is as it was read.
+func (w *world) change(k fencing.StepKind) {
+	switch k { //nolint:exhaustive // the others change the node
+	case fencing.CommandOff:
+		w.host.turnsOff = w.host.on
+		w.manager.power = w.manager.power.CommandedOff(at(w.now))
+		return
+	case fencing.CommandOn:
+		w.host.turnsOff = false
+		*w = turn(*w, true)
+		w.manager.power = w.manager.power.CommandedOn(at(w.now))
+		return
+	case fencing.RemoveMachine:
+		w.manager.record.Phase = fencing.Failed
+		return
+	}
+	if !w.node.exists || w.node.revision != w.manager.revision {
+		return
+	}
+	w.node.revision++
+	switch k { //nolint:exhaustive // the others don't change the node
+	case fencing.TaintNode:
+		w.node.tainted, w.node.changed = true, true
+	case fencing.SetOutOfService:
+		w.node.outOfService = true
+		w.checkRelease()
+	case fencing.RemoveNode:
+		w.node = node{uid: w.node.uid}
+		w.checkRelease()
+	case fencing.RemoveOutOfService:
+		w.node.outOfService = false
+	case fencing.RestoreNode:
+		w.node.changed = false
+	case fencing.UntaintNode:
+		w.node.tainted = false
+	}
+}
+
+// checkRelease complains of a release that relies on a reading from before the look.
+func (w *world) checkRelease() {
+	if w.manager.record.Proof.Kind != fencing.NewBoot && w.host.lastOff < w.manager.begun-1 {
+		w.broken = "I13: the host was on all the time since the look began that released its node"
+	}
+}
+
+// complaint returns which promise a world breaks, or nothing.
+func (w *world) complaint(s *setup) string {
+	ended := w.manager.finished || w.manager.record.Phase == fencing.Succeeded && !s.config.Off
+	switch {
+	case w.broken != "":
+		return w.broken
+	case ended && !w.manager.gaveUp && w.node.exists && (w.node.tainted || w.node.outOfService || w.node.changed):
+		return fmt.Sprintf("the fencing has ended, and leaves %+v", w.node)
+	case w.elsewhere && w.host.on && w.host.pod:
+		return "I13: the pod runs twice"
+	case w.node.exists && w.node.outOfService && w.host.on && w.host.pod:
+		return "I13: volumes are detached from a pod that runs"
+	case !w.node.exists && w.host.on && w.host.pod:
+		return "I13: the node of a pod that runs was deleted"
+	}
+	return ""
+}
+
+// key is what decides about what follows. Times count by how long ago they are, as far as a limit depends on that, or by their order.
+type key struct {
+	host struct {
+		on, pod, turnsOff, before, cut bool
+		boot                           int
+	}
+	node                             node
+	bound, terminating, elsewhere    bool
+	deleting, finished, current      bool
+	budget                           budget
+	record                           fencing.Record
+	since, last, first               int
+	commandedOff, commandedOn        bool
+	state                            fencing.PowerState
+	node2                            fencing.Node
+	read, counted, stale, beforeLast bool
+	retry, lastOff, looking          bool
+	workload                         fencing.Workload
+}
+
+func (w *world) key() key {
+	const old = 7 // ticks, more than any limit
+	age := func(t time.Time) int {
+		if t.IsZero() {
+			return -1
+		}
+		return min(w.now-int(t.Sub(start)/tick), old)
+	}
+	m := &w.manager
+	k := key{
+		node: w.node, bound: w.bound, terminating: w.terminating, elsewhere: w.elsewhere, deleting: w.deleting, finished: m.finished,
+		current: m.revision == w.node.revision, budget: w.budget, record: m.record, since: age(m.record.Since),
+		commandedOff: !m.power.Off.IsZero(), commandedOn: !m.power.On.IsZero(), state: m.power.Last.State,
+	}
+	k.host.on, k.host.pod, k.host.turnsOff, k.host.before, k.host.cut, k.host.boot = w.host.on, w.host.pod, w.host.turnsOff, w.host.before, w.host.cut, w.host.boot
+	k.node.revision = 0
+	k.record.Since, k.record.Proof.At, k.record.Void = time.Time{}, time.Time{}, min(k.record.Void, 1)
+	k.last, k.first = min(age(m.power.Last.Begun), 1), -1
+	if m.power.FirstOff.State == fencing.IsOff {
+		k.first = min(age(m.power.FirstOff.Begun), 2)
+		k.last += 10 * min(int(m.power.Last.Begun.Sub(m.power.FirstOff.Begun)/tick), 2)
+	}
+	k.retry, k.looking = at(w.now).Before(m.power.RetryAt), m.looking
+	if m.looking {
+		k.lastOff = w.host.lastOff >= m.begun-1
+	} else {
+		k.lastOff = w.host.lastOff >= w.now-1
+	}
+	k.stale = m.looking && m.power.Last.Begun.Before(at(m.begun))
+	if n := m.facts.Node; n != nil {
+		k.node2, k.read, k.beforeLast = *n, true, n.ReadAt.Before(m.power.Last.Ended)
+		k.node2.ReadAt = time.Time{}
+	}
+	if l := m.facts.Workload; l != nil {
+		k.workload, k.counted = *l, true
+	}
+	return k
+}
+
+// String says where a world stands.
+func (k key) String() string {
+	return fmt.Sprintf("host %+v node %+v bound=%t terminating=%t elsewhere=%t %s attempt=%d proof=%s released=%t poweredOff=%t %s since=%d",
+		k.host, k.node, k.bound, k.terminating, k.elsewhere, k.record.Phase, k.record.Attempt, k.record.Proof.Kind, k.record.Released, k.record.PoweredOff, k.record.Reason, k.since)
+}
+
+// settled is how many states apart those are from which a walk shows that a fencing ends.
+const settled = 499
+
+// settle shows that a fencing ends from here, once nothing but what must happen happens any more.
+func settle(t *testing.T, s *setup, w world) {
+	t.Helper()
+	from := w.key()
+	w.budget = budget{}
+	for range 100 {
+		for range 20 {
+			w, _ = managerSteps(s, w)
+		}
+		if m := &w.manager; m.finished || (!w.deleting && m.record.Phase.Final()) {
+			return
+		}
+		for _, e := range events[1:] {
+			if next, ok := e.do(s, w); ok {
+				w = next
+			}
+		}
+		if c := w.complaint(s); c != "" {
+			t.Errorf("%s\nfrom %s", c, from)
+			return
+		}
+	}
+	t.Errorf("the fencing does not end from %s\nit stands at %s", from, w.key())
+}
+
+// walk visits all states of a world, and returns the story of the first complaint.
+func walk(t *testing.T, s *setup, most int) (story []string, states int) {
+	t.Helper()
+	type from struct {
+		key   key
+		event string
+	}
+	first := newWorld(s)
+	seen := map[key]from{first.key(): {}}
+	queue := []world{first}
+	for len(queue) > 0 && len(seen) < most {
+		w := queue[0]
+		queue = queue[1:]
+		before := w.key()
+		for _, e := range events {
+			next, ok := e.do(s, w)
+			if !ok {
+				continue
+			}
+			if c := next.complaint(s); c != "" {
+				story = append(story, e.name, c)
+				for at := before; seen[at].event != ""; at = seen[at].key {
+					story = append([]string{seen[at].event + "   " + at.String()}, story...)
+				}
+				return story, len(seen)
+			}
+			k := next.key()
+			if _, known := seen[k]; known {
+				continue
+			}
+			seen[k] = from{before, e.name}
+			if s.settles && len(seen)%settled == 0 {
+				settle(t, s, next)
+			}
+			queue = append(queue, next)
+		}
+	}
+	if len(queue) > 0 {
+		t.Errorf("the world has more than %d states", most)
+	}
+	return nil, len(seen)
+}
+
+func config(change ...func(*fencing.Config)) fencing.Config {
+	c := fencing.Config{Limits: fencing.Limits{PowerOff: 6 * tick, Release: 4 * tick, PowerOn: 3 * tick, Boot: 3 * tick}}
+	for _, f := range change {
+		f(&c)
+	}
+	return c
+}
+
+func off(c *fencing.Config)        { c.Off = true }
+func deleteNode(c *fencing.Config) { c.DeleteNode = true }
+func retry(c *fencing.Config)      { c.Retries = 1 }
+
+// TestSmallWorlds (I12, I13): nothing is released without a proof, and nothing stays behind, whatever happens in whatever order.
+func TestSmallWorlds(t *testing.T) {
+	worlds := map[string]struct {
+		config fencing.Config
+		budget budget
+		long   bool
+	}{
+		"a person and a crash":       {config(), budget{flips: 1, crashes: 1, heals: 1}, false},
+		"deleted in between":         {config(), budget{crashes: 1, deletions: 1, heals: 1}, false},
+		"a BMC that does not answer": {config(), budget{fails: 2, deletions: 1}, false},
+		"all of it":                  {config(), budget{flips: 1, crashes: 1, deletions: 1, heals: 1}, true},
+		"two persons":                {config(), budget{flips: 2, heals: 1}, true},
+		"off":                        {config(off), budget{flips: 1, crashes: 1, deletions: 1}, false},
+		"by deletion of the node":    {config(deleteNode), budget{flips: 1, crashes: 1, heals: 1}, false},
+		"by deletion, deleted":       {config(deleteNode), budget{crashes: 1, deletions: 1, heals: 1}, false},
+		"a second attempt":           {config(retry), budget{flips: 1, heals: 1}, true},
+	}
+	for name, w := range worlds {
+		t.Run(name, func(t *testing.T) {
+			if w.long && testing.Short() {
+				t.Skip("a big world")
+			}
+			t.Parallel()
+			s := &setup{config: w.config, budget: w.budget, next: fencing.Next, settles: true}
+			story, states := walk(t, s, 6_000_000)
+			if len(story) > 0 {
+				t.Error(strings.Join(story, "\n"))
+			}
+			t.Logf("%d states", states)
+		})
+	}
+}
+
+// TestPlantedFaults: the small worlds find rules that are left out.
+func TestPlantedFaults(t *testing.T) {
+	type next = func(fencing.Config, fencing.Record, fencing.Facts) fencing.Step
+	// seeing changes the facts that the rules see.
+	seeing := func(change func(fencing.Config, fencing.Record, *fencing.Facts)) next {
+		return func(c fencing.Config, r fencing.Record, f fencing.Facts) fencing.Step {
+			if f.Node != nil {
+				n := *f.Node
+				f.Node = &n
+			}
+			change(c, r, &f)
+			return fencing.Next(c, r, f)
+		}
+	}
+	offNow := func(f *fencing.Facts) {
+		reading := fencing.Reading{Begun: f.Now, Ended: f.Now, State: fencing.IsOff}
+		f.Power.Off, f.Power.Last, f.Power.FirstOff = f.Now.Add(-time.Minute), reading, reading
+		f.Power.FirstOff.Begun = f.Now.Add(-time.Minute / 2)
+	}
+	faults := map[string]struct {
+		next   next
+		config fencing.Config
+		budget budget
+		want   string
+	}{
+		"an acknowledged command is a proof": {seeing(func(_ fencing.Config, _ fencing.Record, f *fencing.Facts) {
+			if !f.Power.Off.IsZero() {
+				offNow(f)
+			}
+		}), config(), budget{}, "I13"},
+		"NotReady is a proof": {seeing(func(_ fencing.Config, _ fencing.Record, f *fencing.Facts) {
+			if f.Node != nil && !f.Node.Ready {
+				offNow(f)
+			}
+		}), config(), budget{}, "I13"},
+		"a BMC that does not answer is a proof": {seeing(func(_ fencing.Config, _ fencing.Record, f *fencing.Facts) {
+			if f.Now.Before(f.Power.RetryAt) {
+				f.Power.RetryAt = time.Time{}
+				offNow(f)
+			}
+		}), config(), budget{fails: 1}, "I13"},
+		"the power is not read again before the release": {seeing(func(_ fencing.Config, _ fencing.Record, f *fencing.Facts) {
+			f.Begun = time.Time{}
+		}), config(), budget{flips: 1}, "I13"},
+		"the same, where the node is deleted": {seeing(func(_ fencing.Config, _ fencing.Record, f *fencing.Facts) {
+			f.Begun = time.Time{}
+		}), config(deleteNode), budget{flips: 1}, "I13"},
+		"the node is not tainted": {seeing(func(_ fencing.Config, r fencing.Record, f *fencing.Facts) {
+			if f.Node != nil && r.Phase != fencing.Restoring && r.Phase != fencing.Aborting {
+				f.Node.Tainted = true
+			}
+		}), config(), budget{flips: 1}, "I13"},
+		"the taint stays while the node is Ready": {seeing(func(_ fencing.Config, r fencing.Record, f *fencing.Facts) {
+			if f.Node != nil && r.Phase == fencing.Releasing {
+				f.Node.Ready = false
+			}
+		}), config(), budget{flips: 1}, "I12"},
+		"the release is not recorded": {func(c fencing.Config, r fencing.Record, f fencing.Facts) fencing.Step {
+			s := fencing.Next(c, r, f)
+			if s.Kind == fencing.Write && s.Record.Phase == fencing.Releasing && s.Record.Released {
+				return fencing.Step{Kind: fencing.SetOutOfService}
+			}
+			return s
+		}, config(), budget{flips: 1, crashes: 1}, "I12"},
+		"the node is not changed back": {seeing(func(_ fencing.Config, _ fencing.Record, f *fencing.Facts) {
+			if f.Node != nil {
+				f.Node.Changed = false
+			}
+		}), config(), budget{deletions: 1}, "the fencing has ended"},
+	}
+	for name, f := range faults {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := &setup{config: f.config, budget: f.budget, next: f.next}
+			story, states := walk(t, s, 2_000_000)
+			if len(story) == 0 || !strings.HasPrefix(story[len(story)-1], f.want) {
+				t.Errorf("in %d states the story was %q, want the complaint %q", states, story, f.want)
+			}
+			if testing.Verbose() && len(story) > 0 {
+				t.Logf("%d states, %d events: %s", states, len(story), story[len(story)-1])
+			}
+		})
+	}
+}
