@@ -54,8 +54,8 @@ type Policy struct {
 	Backoff                   Backoff
 	// Steps are the steps of a repair, in order. A policy without steps repairs nothing.
 	Steps []Step
-	// FailedSteps are the steps for targets that say of themselves that they can't recover; nil is the
-	// Ladder. It is for remedies that wake a target up, which is no use where that is gone for good.
+	// FailedSteps are the steps for targets that say of themselves that they can't recover; nil stands
+	// for Steps. It is for remedies that wake a target up, which is no use where that is gone for good.
 	FailedSteps []Step
 	// HealthyDelay is how long a target must be healthy again before what was asked of a remediator is
 	// withdrawn; negative means until a person confirms it (docs/reference/medik8s.md#healthy-delay).

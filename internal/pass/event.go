@@ -25,7 +25,7 @@ const (
 	RepairConflict
 	// NotAdmitted: other leaders' repairs leave no room for a repair: Repair, Target.
 	NotAdmitted
-	// RepairRecorded: a repair was recorded: Policy, Repair, Steps, Samples.
+	// RepairRecorded: a repair was recorded: Policy, Repair, Ladder, Samples.
 	RepairRecorded
 	// RemedyRefused: a remedy was refused: Policy, Target, Repair, Remedy, Err.
 	RemedyRefused

@@ -184,7 +184,7 @@ func (p *Pass) Done(c Call, r Result) {
 // Over reports whether the pass has come to its end.
 func (p *Pass) Over() bool { return p.progress[ReportingBlocked].over && p.progress[lastStage].over }
 
-// Deciding reports whether the pass has returned nothing but reads yet.
+// Deciding reports whether the live reads are not over yet. Until then a pass over an observed cluster writes nothing.
 func (p *Pass) Deciding() bool { return !p.progress[ReadingLive].over }
 
 // Policies returns the policies that the pass decides on, and Cluster what it knows of the cluster.
