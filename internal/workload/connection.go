@@ -136,7 +136,9 @@ func (c *Connection) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		inStep, err := c.attempt(ctx)
 		if errors.Is(err, errChanged) {
-			c.update(func(s state, _ time.Time) state { return s.lost("") }) // the listed nodes may be those of another cluster
+			if errors.Is(err, errMoved) { // the listed nodes may be those of another cluster
+				c.update(func(s state, _ time.Time) state { return s.lost(movedProblem) })
+			}
 			c.Log.Info("the kubeconfig of a workload cluster has changed; connecting anew", "cluster", c.cluster.String())
 			continue
 		}
@@ -175,6 +177,9 @@ func (c *Connection) attempt(ctx context.Context) (inStep time.Duration, err err
 
 // panicProblem is why a cluster is unknown after its connection has panicked.
 const panicProblem = "the connection to it has failed by a fault of Fettle, and is made again; report it with the line of the log that says where it panicked"
+
+// movedProblem is why a cluster is unknown after its kubeconfig has changed to another API server.
+const movedProblem = "its kubeconfig names another API server now, whose nodes are not listed yet; if that is not intended, correct the Secret with the kubeconfig"
 
 // connect begins a session and runs it.
 func (c *Connection) connect(ctx context.Context) (time.Duration, error) {

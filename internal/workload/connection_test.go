@@ -1,7 +1,10 @@
 package workload
 
 import (
+	"bytes"
 	"context"
+	"encoding/base64"
+	"encoding/pem"
 	"errors"
 	"net/http"
 	"slices"
@@ -16,6 +19,11 @@ import (
 
 	"github.com/fettle-io/fettle/internal/core"
 )
+
+// authority returns the certificate of the server, as kubeconfigs have it.
+func (s *server) authority() []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
+}
 
 // attempts returns how many attempts to connect have listed the nodes, and how many have failed.
 func (c *Connection) attempts() (connected, failed uint64) {
@@ -113,36 +121,55 @@ func TestKubeconfigThatChangesIsFollowedAtOnce(t *testing.T) {
 			t.Errorf("the Secret is read after %v, want twice at once", gaps)
 		}
 		s.wantKnown(c, "a")
-		s.wantAttempts(c, 2, 0, 0)
+		s.wantAttempts(c, 1, 0, 0) // the nodes counted all the time
 	})
 }
 
-// TestNodesDoNotCountAfterTheKubeconfigChanged, until the new session has listed them: no watch runs, and the new
-// kubeconfig may be that of another cluster.
-func TestNodesDoNotCountAfterTheKubeconfigChanged(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := serves(t)
-		s.list = func(w http.ResponseWriter, r *http.Request) {
-			if len(s.times("secret")) > 2 { // the first session, its comparison, the second session
-				<-time.After(3 * time.Second)
-			}
-			s.honestList(w, r)
-		}
-		c, end := s.connects()
-		defer end()
-		after(time.Second)
-		s.mu.Lock()
-		s.secret = append(s.secret, "# changed"...)
-		s.mu.Unlock()
-		for len(s.times("secret")) < 3 {
-			after(100 * time.Millisecond)
-		}
-		if answers, why := c.Answers(); answers != core.Unknown || why != "" {
-			t.Errorf("before the new list it answers %s (%s)", answers, why)
-		}
-		after(4 * time.Second)
-		s.wantKnown(c, "a")
-	})
+// TestNodesAfterTheKubeconfigChanged: they count no more, until the new session has listed them, if the kubeconfig names another
+// API server or can't be used. They go on to count if only the credentials changed, which providers renew every few minutes.
+func TestNodesAfterTheKubeconfigChanged(t *testing.T) {
+	for sentence, tc := range map[string]struct {
+		change func(*server) []byte
+		want   core.Tri
+		says   string
+	}{
+		"other credentials": {func(s *server) []byte { return bytes.Replace(s.secret, []byte("token: t"), []byte("token: u"), 1) }, core.Yes, ""},
+		"another API server": {
+			func(s *server) []byte { return bytes.Replace(s.secret, []byte(s.URL), []byte(s.URL+"/"), 1) }, core.Unknown, movedProblem,
+		},
+		"another authority": {func(s *server) []byte {
+			return bytes.Replace(s.secret, []byte("insecure-skip-tls-verify: true"), []byte("certificate-authority-data: "+base64.StdEncoding.EncodeToString(s.authority())), 1)
+		}, core.Unknown, movedProblem},
+		"nonsense": {func(*server) []byte { return []byte("nonsense") }, core.Unknown, "can't be used"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := serves(t)
+				s.list = func(w http.ResponseWriter, r *http.Request) {
+					if len(s.times("secret")) > 2 { // the first session, its comparison, the second session
+						<-time.After(3 * time.Second)
+					}
+					s.honestList(w, r)
+				}
+				c, end := s.connects()
+				defer end()
+				after(time.Second)
+				s.mu.Lock()
+				s.secret = tc.change(s)
+				s.mu.Unlock()
+				for len(s.times("secret")) < 3 {
+					after(100 * time.Millisecond)
+				}
+				if answers, why := c.Answers(); answers != tc.want || !strings.Contains(why, tc.says) || (tc.says == "") != (why == "") {
+					t.Errorf("before the new list it answers %s (%s), want %s (%s)", answers, why, tc.want, tc.says)
+				}
+				if sentence != "nonsense" {
+					after(4 * time.Second)
+					s.wantKnown(c, "a")
+				}
+			})
+		})
+	}
 }
 
 // TestPausesAfterSessionsThatLast: a session that lasts for as long as the longest pause resets the pauses. A session that ends

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -13,8 +14,12 @@ import (
 	"github.com/fettle-io/fettle/internal/contain"
 )
 
-// errChanged ends a session whose kubeconfig has changed.
-var errChanged = errors.New("the kubeconfig has changed")
+// errChanged ends a session whose kubeconfig has changed, and errMoved a session whose kubeconfig names another API server. It wraps
+// errChanged.
+var (
+	errChanged = errors.New("the kubeconfig has changed")
+	errMoved   = fmt.Errorf("%w, and names another API server", errChanged)
+)
 
 // session keeps the nodes of a cluster up to date with one client, until something fails. The next session reads
 // the Secret anew and lists all nodes, since earlier ones may be out of date.
@@ -24,8 +29,20 @@ type session struct {
 
 	// kubeconfigHash identifies the kubeconfig.
 	kubeconfigHash [sha256.Size]byte
+	// server identifies the API server that the kubeconfig names.
+	server serverID
 	// listed is when the first list was stored. It is zero before, and read once the session has ended.
 	listed time.Time
+}
+
+// serverID identifies an API server by its address and its certificate authority. Credentials may change while it stays.
+type serverID struct {
+	host, name string
+	authority  [sha256.Size]byte
+}
+
+func serverOf(c *rest.Config) serverID {
+	return serverID{host: c.Host, name: c.ServerName, authority: sha256.Sum256(c.CAData)}
 }
 
 // syncedFor returns how long the session was synced before it ended.
@@ -55,7 +72,7 @@ func (c *Connection) over(config *rest.Config, raw []byte) (*session, error) {
 	if err != nil {
 		return nil, userErrorf("the kubeconfig in Secret %s can't be used: %s", secretOf(c.cluster), err)
 	}
-	return &session{Connection: c, apiClient: api, kubeconfigHash: sha256.Sum256(raw)}, nil
+	return &session{Connection: c, apiClient: api, kubeconfigHash: sha256.Sum256(raw), server: serverOf(config)}, nil
 }
 
 // run keeps the nodes up to date, and returns the error that ended the session. Its goroutines have ended by then.
@@ -89,8 +106,8 @@ func (s *session) monitor(ctx context.Context, followed <-chan error) error {
 			}
 			silent.Reset(s.Timing.ProbeAfter - s.silence())
 		case <-compare.C:
-			if s.changed(ctx) {
-				return errChanged
+			if err := s.changed(ctx); err != nil {
+				return err
 			}
 			compare.Reset(jitter(s.Timing.SecretCheck, rand.Float64())) //nolint:gosec // the same
 		}
@@ -111,11 +128,22 @@ func (s *session) probe(ctx context.Context) error {
 	return nil
 }
 
-// changed reports whether the Secret has another kubeconfig. A Secret that can't be read counts as unchanged, since
-// the present session works.
-func (s *session) changed(ctx context.Context) bool {
-	raw, err := s.kubeconfig(ctx, s.cluster)
-	return err == nil && sha256.Sum256(raw) != s.kubeconfigHash
+// changed returns errChanged if the Secret has another kubeconfig, or errMoved if that names another API server or can't be
+// used. A Secret that can't be read counts as unchanged, since the present session works.
+func (s *session) changed(ctx context.Context) error {
+	switch raw, err := s.kubeconfig(ctx, s.cluster); {
+	case err != nil, sha256.Sum256(raw) == s.kubeconfigHash:
+		return nil //nolint:nilerr // the present session works
+	case !s.sameServer(raw):
+		return errMoved
+	}
+	return errChanged
+}
+
+// sameServer reports whether a kubeconfig can be used and names the API server of the session.
+func (s *session) sameServer(raw []byte) bool {
+	config, err := readKubeconfig(raw)
+	return err == nil && serverOf(config) == s.server
 }
 
 // cause returns the text for users of the error that ended a session.

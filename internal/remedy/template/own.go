@@ -61,8 +61,9 @@ func excludeParts(requests []core.Request, targets []core.Target) []core.Request
 	}
 	found := make([]core.Tri, len(requests))
 	for t := range targets {
-		for _, i := range about[targets[t].ID.UID] {
-			found[i] = targets[t].Parts.Has(requests[i].Template.Makes())
+		target := &targets[t]
+		for _, i := range about[target.ID.UID] {
+			found[i] = target.Parts.Has(requests[i].Template.Makes())
 		}
 	}
 	kept := requests[:0]
