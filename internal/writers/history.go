@@ -35,19 +35,23 @@ type history struct {
 func (w *history) observe(writes []Write, now time.Time) (wait time.Duration, due bool) {
 	first, alone := w.last == nil, w.other == ""
 	last := make(map[string]time.Time, len(writes))
-	fresh := false
+	fresh, unsure := false, false
 	for _, write := range writes {
 		last[write.Manager] = write.At
-		if was, known := w.last[write.Manager]; !first && (!known || write.At.After(was)) {
+		switch was, known := w.last[write.Manager]; {
+		case first:
+		case !known || write.At.After(was):
 			fresh = true
 			w.record(write.Manager, now)
+		case write.Latest:
+			unsure = true // its time is in whole seconds, so this may be a second write within one
 		}
 	}
 	w.last = last
 	switch {
-	case !fresh || w.paced:
+	case !fresh && !unsure || w.paced:
 		return 0, false
-	case alone:
+	case fresh && alone:
 		return 0, true
 	}
 	w.paced = true

@@ -15,6 +15,7 @@ type fixture struct {
 	w      history
 	now    time.Time
 	writes map[string]time.Time
+	latest string // the manager of the latest write
 }
 
 func newFixture(t *testing.T, before ...string) *fixture {
@@ -31,7 +32,7 @@ func newFixture(t *testing.T, before ...string) *fixture {
 func (s *fixture) show() (time.Duration, bool) {
 	var writes []Write
 	for manager, at := range s.writes {
-		writes = append(writes, Write{manager, at})
+		writes = append(writes, Write{manager, at, manager == s.latest})
 	}
 	return s.w.observe(writes, s.now)
 }
@@ -39,7 +40,7 @@ func (s *fixture) show() (time.Duration, bool) {
 // write has a manager write a second after the last event.
 func (s *fixture) write(manager string) (time.Duration, bool) {
 	s.now = s.now.Add(time.Second)
-	s.writes[manager] = s.now.Truncate(time.Second)
+	s.writes[manager], s.latest = s.now.Truncate(time.Second), manager
 	return s.show()
 }
 
@@ -120,6 +121,33 @@ func TestWritesOfAnotherControllerArePaced(t *testing.T) {
 	s.finds("it goes on", Finding{Manager: "manager"})
 	if wait, due := s.write("manager"); !due || wait != minPassInterval {
 		t.Errorf("after the pass one is due: %t, after %s, want after %s", due, wait, minPassInterval)
+	}
+}
+
+// TestSecondWriteWithinASecond: managed fields have times in whole seconds, so a second write within one has the time
+// of the first. A pass is due later, as for any write of another controller, and the write does not count as one.
+func TestSecondWriteWithinASecond(t *testing.T) {
+	for name, before := range map[string]int{"of another controller": minWrites, "of a user": 1} {
+		t.Run(name, func(t *testing.T) {
+			s := newFixture(t)
+			for range before {
+				s.write("manager")
+			}
+			known, _ := s.w.find(true, s.now)
+			for range minWrites {
+				if wait, due := s.show(); !due || wait != minPassInterval {
+					t.Errorf("a pass is due: %t, after %s, want after %s", due, wait, minPassInterval)
+				}
+				if _, due := s.show(); due {
+					t.Error("a second pass is due beside the first")
+				}
+				s.finds("the write counts once", Finding{Manager: known.Manager})
+			}
+			s.latest = "fettle"
+			if _, due := s.show(); due {
+				t.Error("a pass is due for a write of Fettle")
+			}
+		})
 	}
 }
 

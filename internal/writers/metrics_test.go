@@ -20,7 +20,7 @@ func TestMetrics(t *testing.T) {
 	r.Observe("ns", "example", nil, func() {})
 	for range minWrites {
 		now = now.Add(time.Second)
-		r.Observe("ns", "example", []Write{{"manager", now}}, func() {})
+		r.Observe("ns", "example", []Write{{Manager: "manager", At: now}}, func() {})
 	}
 	for _, dryRun := range []bool{true, false} {
 		policy.DryRun = dryRun

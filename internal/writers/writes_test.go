@@ -5,7 +5,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -60,6 +62,30 @@ func TestWritersOfStatuses(t *testing.T) {
 	}
 	if got := managersOf(writtenBy()); len(got) > 0 {
 		t.Errorf("nothing was written, and others that write are %q", got)
+	}
+}
+
+// TestLatestWrites: a write is among the latest unless a later one to the status exists, also one of Fettle's or to
+// other fields.
+func TestLatestWrites(t *testing.T) {
+	at := func(after time.Duration, e metav1.ManagedFieldsEntry) metav1.ManagedFieldsEntry {
+		e.Time = &metav1.Time{Time: noon.Add(after)}
+		return e
+	}
+	ours := `{"f:status":{"f:healthy":{}}}`
+	for name, tc := range map[string]struct {
+		entries []metav1.ManagedFieldsEntry
+		want    []Write
+	}{
+		"both in one second":     {[]metav1.ManagedFieldsEntry{at(0, entry("manager", "status", ours)), at(0, entry("fettle", "status", ours))}, []Write{{"manager", noon, true}}},
+		"Fettle's is later":      {[]metav1.ManagedFieldsEntry{at(0, entry("manager", "status", ours)), at(time.Second, entry("fettle", "status", ours))}, []Write{{"manager", noon, false}}},
+		"other fields are later": {[]metav1.ManagedFieldsEntry{at(time.Second, entry("other", "status", `{"f:status":{"f:other":{}}}`)), at(0, entry("manager", "status", ours))}, []Write{{"manager", noon, false}}},
+		"the spec is later":      {[]metav1.ManagedFieldsEntry{at(time.Second, entry("user", "", ours)), at(0, entry("manager", "status", ours))}, []Write{{"manager", noon, true}}},
+		"two, one later":         {[]metav1.ManagedFieldsEntry{at(0, entry("a", "status", ours)), at(time.Second, entry("b", "status", ours))}, []Write{{"a", noon, false}, {"b", noon.Add(time.Second), true}}},
+	} {
+		if diff := cmp.Diff(tc.want, Of(writtenBy(tc.entries...), Fields{Names: []string{"healthy"}})); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
 	}
 }
 
