@@ -150,6 +150,23 @@ func (v Verdict) Text() string {
 	return "not judged"
 }
 
+// PremiseText returns the state that must last for a suspect target to become unhealthy.
+func (v Verdict) PremiseText() string {
+	switch v.Reason {
+	case ConditionMet, TargetConditionMet:
+		return v.Criterion.Type + " is still " + v.Criterion.Status
+	case ConditionsMet:
+		return "its conditions are still so"
+	case NodeNotFound:
+		return "its node has not come back by then"
+	case NodeStartupTimeout:
+		return "no node has joined by then"
+	case NoCriterionMet, ClusterUnobserved, TargetUnreadable, TargetFailed, NodeUnconfirmed, ConditionUntimed,
+		ExternalRemediation, Recovering, RemediationRequested, Premature, TargetConditionUntimed:
+	}
+	return "nothing has changed by then"
+}
+
 func (v Verdict) askedText() string {
 	if v.Since.IsZero() {
 		return "a user has requested its repair"
