@@ -55,13 +55,14 @@ func (p *pool) labelledNode(name string, labels map[string]string) {
 	p.setReady(name, corev1.ConditionTrue)
 }
 
-// fails makes nodes report that they are not ready as of now, and returns when that was.
+// fails makes nodes report that they are not ready as of now, and returns an earlier instant.
 func (p *pool) fails(names ...string) time.Time {
 	p.t.Helper()
+	at := time.Now()
 	for _, name := range names {
 		p.setReady(name, corev1.ConditionFalse)
 	}
-	return time.Now()
+	return at
 }
 
 // recovers makes nodes report that they are ready as of now, and returns an earlier instant.
