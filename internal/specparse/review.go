@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -81,17 +80,15 @@ func unknownFields[T any](body []byte) []Remark {
 	strict, _ := kjson.UnmarshalStrict(body, new(T), kjson.DisallowUnknownFields) // the types were right
 	var remarks []Remark
 	for _, err := range strict {
-		_, quoted, found := strings.Cut(err.Error(), "unknown field ")
-		field, unquoting := strconv.Unquote(quoted)
-		if !found || unquoting != nil {
-			continue
+		var unknown kjson.FieldError
+		if errors.As(err, &unknown) {
+			field, of := unknown.FieldPath(), reflect.TypeFor[T]()
+			path := strings.Split(field, ".")
+			remarks = append(remarks, Remark{
+				Field: field, Fault: true, Text: field + " is not a field of a " + of.Name() + ", so it would be ignored",
+				Known: fieldsOf(of, path[:len(path)-1]),
+			})
 		}
-		path := strings.Split(field, ".")
-		of := reflect.TypeFor[T]()
-		remarks = append(remarks, Remark{
-			Field: field, Fault: true, Text: field + " is not a field of a " + of.Name() + ", so it would be ignored",
-			Known: fieldsOf(of, path[:len(path)-1]),
-		})
 	}
 	return remarks
 }
@@ -104,15 +101,18 @@ func fieldsOf(t reflect.Type, path []string) []string {
 	if t.Kind() != reflect.Struct {
 		return nil
 	}
+	next := ""
+	if len(path) > 0 {
+		next, _, _ = strings.Cut(path[0], "[") // without an index
+	}
 	var names []string
 	for _, f := range reflect.VisibleFields(t) {
-		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if name == "" {
-			continue
-		}
-		names = append(names, name)
-		if len(path) > 0 && name == strings.SplitN(path[0], "[", 2)[0] {
+		switch name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name {
+		case "":
+		case next:
 			return fieldsOf(f.Type, path[1:])
+		default:
+			names = append(names, name)
 		}
 	}
 	if len(path) > 0 {
@@ -124,8 +124,9 @@ func fieldsOf(t reflect.Type, path []string) []string {
 // removeInvalidAmount removes an amount that is neither a whole number nor a string.
 func removeInvalidAmount(object map[string]any, field string) []Remark {
 	path := strings.Split(field, ".")
-	value, has, err := unstructured.NestedFieldNoCopy(object, path...)
-	if _, whole := value.(int64); err != nil || !has || whole || value == nil || jsonType(value) == "string" {
+	value, _, _ := unstructured.NestedFieldNoCopy(object, path...) // nil where there is none
+	switch value.(type) {
+	case nil, int64, string:
 		return nil
 	}
 	remove(object, path, jsonType(value))
@@ -182,10 +183,7 @@ func remove(value any, path []string, kind string) bool {
 		}
 		return removed
 	case map[string]any:
-		child, has := v[path[0]]
-		if !has {
-			return false
-		}
+		child := v[path[0]]
 		if len(path) > 1 {
 			return remove(child, path[1:], kind)
 		}
