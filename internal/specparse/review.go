@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -172,8 +173,8 @@ func aGoType(t reflect.Type) string {
 	return "a " + t.Kind().String()
 }
 
-// remove removes a field of an object if the value has the JSON type. It enters all elements of the lists on the
-// path.
+// remove removes a field of an object if the value has the JSON type, or those parts of the value that have it. It
+// enters all elements of the lists on the path.
 func remove(value any, path []string, kind string) bool {
 	switch v := value.(type) {
 	case []any:
@@ -187,21 +188,29 @@ func remove(value any, path []string, kind string) bool {
 		if len(path) > 1 {
 			return remove(child, path[1:], kind)
 		}
-		if jsonType(child) != kind {
-			list, isList := child.([]any)
-			return isList && removeFrom(v, path[0], list, kind)
+		if jsonType(child) == kind {
+			delete(v, path[0])
+			return true
 		}
-		delete(v, path[0])
-		return true
+		return removeParts(v, path[0], kind)
 	}
 	return false
 }
 
-// removeFrom removes the elements of that type from a list.
-func removeFrom(object map[string]any, key string, list []any, kind string) bool {
-	kept := slices.DeleteFunc(slices.Clone(list), func(element any) bool { return jsonType(element) == kind })
-	object[key] = kept
-	return len(kept) < len(list)
+// removeParts removes the parts of that JSON type from a field that is a list or a map. The decoder names the field
+// and not the part.
+func removeParts(object map[string]any, field, kind string) bool {
+	switch parts := object[field].(type) {
+	case []any:
+		kept := slices.DeleteFunc(slices.Clone(parts), func(part any) bool { return jsonType(part) == kind })
+		object[field] = kept
+		return len(kept) < len(parts)
+	case map[string]any:
+		before := len(parts)
+		maps.DeleteFunc(parts, func(_ string, part any) bool { return jsonType(part) == kind })
+		return len(parts) < before
+	}
+	return false
 }
 
 func jsonType(value any) string {
