@@ -102,24 +102,26 @@ func fieldsOf(t reflect.Type, path []string) []string {
 	if t.Kind() != reflect.Struct {
 		return nil
 	}
-	next := ""
-	if len(path) > 0 {
-		next, _, _ = strings.Cut(path[0], "[") // without an index
-	}
 	var names []string
-	for _, f := range reflect.VisibleFields(t) {
-		switch name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name {
-		case "":
-		case next:
-			return fieldsOf(f.Type, path[1:])
-		default:
+	for f := range t.Fields() {
+		switch name, _, _ := strings.Cut(f.Tag.Get("json"), ","); {
+		case name == "":
+			if f.Anonymous { // JSON has the fields of an inline struct among those of t
+				names = append(names, fieldsOf(f.Type, path)...)
+			}
+		case len(path) == 0:
 			names = append(names, name)
+		case name == withoutIndex(path[0]):
+			return fieldsOf(f.Type, path[1:])
 		}
 	}
-	if len(path) > 0 {
-		return nil
-	}
 	return names
+}
+
+// withoutIndex returns the name of a field for one of its elements, such as conditions for conditions[0].
+func withoutIndex(element string) string {
+	name, _, _ := strings.Cut(element, "[")
+	return name
 }
 
 // removeInvalidAmount removes an amount that is neither a whole number nor a string.
