@@ -81,8 +81,7 @@ func unknownFields[T any](body []byte) []Remark {
 	strict, _ := kjson.UnmarshalStrict(body, new(T), kjson.DisallowUnknownFields) // the types were right
 	var remarks []Remark
 	for _, err := range strict {
-		var unknown kjson.FieldError
-		if errors.As(err, &unknown) {
+		if unknown, ok := errors.AsType[kjson.FieldError](err); ok {
 			field, of := unknown.FieldPath(), reflect.TypeFor[T]()
 			path := strings.Split(field, ".")
 			remarks = append(remarks, Remark{
