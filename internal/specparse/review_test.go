@@ -119,6 +119,9 @@ func TestReadLeniently(t *testing.T) {
 		"{conditions: [{type: A, for: 300}]}": {`{"conditions":[{"type":"A"}]}`, []Remark{
 			wrong("spec.conditions.for", "number", "a number and must be a string; give a duration such as 300s"),
 		}},
+		"{conditions: [{type: A, for: [5m]}]}": {`{"conditions":[{"type":"A"}]}`, []Remark{
+			wrong("spec.conditions.for", "array", "a list and must be a string"),
+		}},
 		"{conditions: [{type: A, for: true}]}": {`{"conditions":[{"type":"A"}]}`, []Remark{
 			wrong("spec.conditions.for", "bool", `a bool and must be a string; put it into quotes, such as "False"`),
 		}},
@@ -136,9 +139,9 @@ func TestReadLeniently(t *testing.T) {
 		"{name: x, rows: [[1]]}":              {`{}`, []Remark{wrong("spec.rows", "number", "a number and must be a string; put it into quotes")}},
 		"{name: x, pools: {a: {size: many}}}": {`{}`, []Remark{wrong("spec.pools.size", "string", "a string and must be a int")}},
 
-		"{nmae: x, active: true}":         {`{"active":true}`, []Remark{unknown("spec.nmae", inSpec...)}},
+		"{names: x, active: true}":        {`{"active":true}`, []Remark{unknown("spec.names", inSpec...)}},
 		"{a: 1, b: 2}":                    {`{}`, []Remark{unknown("spec.a", inSpec...), unknown("spec.b", inSpec...)}},
-		"{name: 7, nmae: x}":              {`{}`, []Remark{wrong("spec.name", "number", "a number and must be a string; put it into quotes"), unknown("spec.nmae", inSpec...)}},
+		"{name: 7, names: x}":             {`{}`, []Remark{wrong("spec.name", "number", "a number and must be a string; put it into quotes"), unknown("spec.names", inSpec...)}},
 		"{conditions: [{}, {fro: 5m}]}":   {`{"conditions":[{},{}]}`, []Remark{unknown("spec.conditions[1].fro", "type", "for")}},
 		"{parent: {size: 1, sise: 2}}":    {`{"parent":{"size":1}}`, []Remark{unknown("spec.parent.sise", "size")}},
 		"{parent: {limit: 1.5}}":          {`{"parent":{}}`, []Remark{amount("spec.parent.limit", "number")}},
