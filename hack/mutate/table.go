@@ -41,7 +41,7 @@ func table() []target {
 		{dir: "internal/servedapi", open: 24},
 		{dir: "internal/informer"},
 		{dir: "internal/writers", open: 29},
-		{dir: "internal/messages", open: 16},
+		{dir: "internal/messages"},
 		{dir: "internal/guard/clock"},
 		{dir: "internal/guard/lease"},
 		{dir: "internal/guard/quorum"},
