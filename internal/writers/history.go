@@ -38,7 +38,7 @@ func (w *history) observe(writes []Write, now time.Time) (wait time.Duration, du
 	fresh := false
 	for _, write := range writes {
 		last[write.Manager] = write.At
-		if was, known := w.last[write.Manager]; !first && (!known || write.At.After(was)) {
+		if !first && write.At.After(w.last[write.Manager]) {
 			fresh = true
 			w.record(write.Manager, now)
 		}
@@ -59,13 +59,10 @@ func (w *history) record(manager string, now time.Time) {
 	if w.seen == nil {
 		w.seen = map[string][]time.Time{}
 	}
-	w.seen[manager] = append(w.seen[manager], now)
 	seen := w.seen[manager]
-	if len(seen) > minWrites {
-		seen = seen[len(seen)-minWrites:]
-		w.seen[manager] = seen
-	}
-	if len(seen) == minWrites && now.Sub(seen[0]) <= writeWindow && (w.other == "" || w.other == manager) {
+	seen = append(seen[max(0, len(seen)+1-minWrites):], now)
+	w.seen[manager] = seen
+	if len(seen) == minWrites && now.Sub(seen[0]) <= writeWindow && w.other == "" {
 		w.other = manager
 	}
 	w.forget(now)
