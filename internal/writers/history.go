@@ -38,9 +38,9 @@ func (w *history) observe(writes []Write, now time.Time) (wait time.Duration, du
 	fresh, unsure := false, false
 	for _, write := range writes {
 		last[write.Manager] = write.At
-		switch was, known := w.last[write.Manager]; {
+		switch {
 		case first:
-		case !known || write.At.After(was):
+		case write.At.After(w.last[write.Manager]): // a manager that is not known has written at no time
 			fresh = true
 			w.record(write.Manager, now)
 		case write.Latest:
@@ -63,13 +63,10 @@ func (w *history) record(manager string, now time.Time) {
 	if w.seen == nil {
 		w.seen = map[string][]time.Time{}
 	}
-	w.seen[manager] = append(w.seen[manager], now)
 	seen := w.seen[manager]
-	if len(seen) > minWrites {
-		seen = seen[len(seen)-minWrites:]
-		w.seen[manager] = seen
-	}
-	if len(seen) == minWrites && now.Sub(seen[0]) <= writeWindow && (w.other == "" || w.other == manager) {
+	seen = append(seen[max(0, len(seen)+1-minWrites):], now)
+	w.seen[manager] = seen
+	if len(seen) == minWrites && now.Sub(seen[0]) <= writeWindow && w.other == "" {
 		w.other = manager
 	}
 	w.forget(now)

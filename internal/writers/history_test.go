@@ -183,6 +183,38 @@ func TestFirstOfTwoControllersIsTold(t *testing.T) {
 		s.write("first")
 	}
 	s.finds("both write on", Finding{Manager: "first"})
+	s.write("second")
+	s.finds("the second wrote last", Finding{Manager: "first"})
+}
+
+// TestLatestWritesCount: an earlier one, too long before them, makes no difference.
+func TestLatestWritesCount(t *testing.T) {
+	s := newFixture(t)
+	s.write("manager")
+	s.now = s.now.Add(writeWindow)
+	for i := range minWrites {
+		s.finds("it is no controller yet", Finding{})
+		s.write("manager")
+		if got := len(s.w.seen["manager"]); got != min(i+2, minWrites) {
+			t.Errorf("%d writes are remembered, want %d", got, min(i+2, minWrites))
+		}
+	}
+	s.finds("the latest are within an hour", Finding{Manager: "manager", News: true})
+}
+
+// TestWritesAreForgotten: a write counts for an hour, also while others write.
+func TestWritesAreForgotten(t *testing.T) {
+	for apart, want := range map[time.Duration]int{writeWindow: 2, writeWindow + 1: 1} {
+		s := newFixture(t)
+		s.writes["manager"] = s.now
+		s.show()
+		s.now = noon.Add(apart)
+		s.writes["another"] = s.now
+		s.show()
+		if got := len(s.w.seen); got != want {
+			t.Errorf("%s after a write and with another one, %d field managers are remembered, want %d", apart, got, want)
+		}
+	}
 }
 
 // TestWritesWithinAnHour make a controller when they are exactly an hour apart, and not when they are more.
@@ -209,6 +241,9 @@ func TestRehearsalsTellNobody(t *testing.T) {
 		t.Errorf("in a rehearsal is found %+v", f)
 	}
 	s.finds("it ends", Finding{Manager: "manager", News: true})
+	s.finds("it is told", Finding{Manager: "manager"})
+	s.w.find(false, s.now)
+	s.finds("another rehearsal ends", Finding{Manager: "manager", News: true})
 }
 
 // TestI15FieldManagersAreBounded: a writer that takes another name for each write does not make Fettle remember ever more of them.
@@ -217,8 +252,11 @@ func TestI15FieldManagersAreBounded(t *testing.T) {
 	for i := range 10 * maxManagers {
 		delete(s.writes, fmt.Sprint("stranger-", i-maxManagers))
 		s.write(fmt.Sprint("stranger-", i))
-		if len(s.w.seen) > maxManagers {
+		if len(s.w.seen) != min(i+1, maxManagers) {
 			t.Fatalf("after %d writes %d field managers are remembered, want at most %d", i+1, len(s.w.seen), maxManagers)
+		}
+		if _, kept := s.w.seen[fmt.Sprint("stranger-", max(0, i-maxManagers+1))]; !kept {
+			t.Fatalf("after %d writes one of the latest is forgotten: %v", i+1, s.w.seen)
 		}
 	}
 	for range minWrites {

@@ -14,6 +14,11 @@ import (
 // TestMetrics: the series says whether the health check only rehearses, which the alert leaves out.
 func TestMetrics(t *testing.T) {
 	m := NewMetrics()
+	descriptions := make(chan *prometheus.Desc, 2)
+	m.Describe(descriptions)
+	if len(descriptions) != 1 {
+		t.Errorf("%d series are described, want 1", len(descriptions))
+	}
 	now := noon
 	r := NewRegistry("machinehealthchecks.machine.openshift.io", m, func() time.Time { return now }, func(time.Duration, func()) {})
 	policy := &core.Policy{ID: core.ID{Namespace: "ns", Name: "example"}, DryRun: true}
