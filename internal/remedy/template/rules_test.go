@@ -321,6 +321,7 @@ func TestNeedsOfRepairs(t *testing.T) {
 func TestRequestsOfMachinesAreInNamespaces(t *testing.T) {
 	for sentence, text := range map[string]string{
 		"no namespace": strings.Replace(cloned, "  namespace: machines\n", "", 1), "no machine": strings.Replace(cloned, "kind: Machine,", "kind: Pod,", 1),
+		"no machine, and an annotation without a name": strings.NewReplacer("kind: Machine,", "kind: Pod,", "machine.openshift.io/cloned-from-name", `""`).Replace(cloned),
 	} {
 		if _, _, asks := readRequest(parse(t, text)); asks {
 			t.Errorf("%s: it is a request", sentence)
@@ -376,5 +377,30 @@ func TestPartsOfUnknownMachines(t *testing.T) {
 	whole := core.Target{ID: core.ID{UID: "m-uid"}, Parts: core.NoParts()}
 	if got := excludeParts([]core.Request{r}, []core.Target{whole}); len(got) != 1 || got[0].Own {
 		t.Errorf("another's request becomes %+v", got)
+	}
+}
+
+// TestI10NothingIsOwnedWithoutUID: an empty UID in an owner, or in a target, equals no signature that is missing.
+func TestI10NothingIsOwnedWithoutUID(t *testing.T) {
+	u := parse(t, strings.Replace(cloned, "uid: m-uid", `uid: ""`, 1))
+	if r, _, asks := readRequest(u); !asks || r.Own {
+		t.Errorf("it is a request: %t, and Fettle's own: %t", asks, r.Own)
+	}
+	call := machineCall()
+	call.Target.ID.UID = ""
+	if result, err := checkExisting(u, call, "t"); err == nil || !strings.Contains(err.Error(), "was not made by Fettle") {
+		t.Errorf("the result is %s, %v", result, err)
+	}
+}
+
+// TestNamesOfFinalizers: the first three are named, and the others counted.
+func TestNamesOfFinalizers(t *testing.T) {
+	all := []string{"a/f", "b/f", "c/f", "d/f", "e/f"}
+	for n, want := range []string{"", "a/f", "a/f, b/f", "a/f, b/f, c/f", "a/f, b/f, c/f and 1 more", "a/f, b/f, c/f and 2 more"} {
+		u := &unstructured.Unstructured{Object: map[string]any{}}
+		u.SetFinalizers(all[:n])
+		if got := finalizersOf(u); got != want {
+			t.Errorf("%d finalizers are %q, want %q", n, got, want)
+		}
 	}
 }
