@@ -49,7 +49,7 @@ func table() []target {
 		{dir: "internal/remedy/annotate"},
 		{dir: "internal/remedy/machinedelete"},
 		{dir: "internal/remedy/owner"},
-		{dir: "internal/remedy/template", open: 122},
+		{dir: "internal/remedy/template"},
 		{dir: "internal/remediator/machinedeletion"},
 		{dir: "internal/healthcheck", tests: dialects},
 		{dir: "internal/selector"},
