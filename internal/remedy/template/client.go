@@ -89,7 +89,10 @@ func (c *Client) takeUnwatched() []*kind {
 
 // lookUp returns the template of a call, and the store of the requests of its kind. Each is nil if it is not known.
 func (c *Client) lookUp(o core.RemedyCall) (*unstructured.Unstructured, *store) {
-	templates, requests, _ := kindsOf(o.Step.Template) // without a kind, nothing is known
+	templates, requests, ok := kindsOf(o.Step.Template)
+	if !ok {
+		return nil, nil
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	of, made := c.kinds[templates], c.kinds[requests]
@@ -153,10 +156,12 @@ func (c *Client) isAsJudged(ctx context.Context, o core.RemedyCall) (bool, error
 	m := &metav1.PartialObjectMetadata{}
 	m.SetGroupVersionKind(kind)
 	err := c.API.Get(ctx, client.ObjectKey{Namespace: o.Target.ID.Namespace, Name: o.Target.ID.Name}, m)
-	if client.IgnoreNotFound(err) != nil {
+	switch {
+	case apierrors.IsNotFound(err):
+		return false, nil
+	case err != nil:
 		return false, fmt.Errorf("reading %s before its request is created: %w", o.Target.ID, err)
 	}
-	// A machine that is gone has no UID here.
 	return string(m.UID) == o.Target.ID.UID && m.ResourceVersion == o.Target.Revision, nil
 }
 

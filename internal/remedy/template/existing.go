@@ -35,7 +35,8 @@ func checkNodeRequest(u *unstructured.Unstructured, o core.RemedyCall, templateN
 	if partOfMachine(u) {
 		return foreignError(u, o, ownersText(u))
 	}
-	if policy, _ := requestingCheck(u); policy.Name != o.Policy.Name {
+	policy, asks := requestingCheck(u)
+	if !asks || policy.Name != o.Policy.Name {
 		return foreignError(u, o, ownersText(u))
 	}
 	if about := nodeOf(u); about != o.Target.ID.Name {
@@ -68,7 +69,7 @@ const unsignedText = "was not made by Fettle for it, since the annotation " + an
 // foreignReason says why a node request is not that of a call. If it names the same health check, its signature is
 // missing.
 func foreignReason(u *unstructured.Unstructured, o core.RemedyCall) string {
-	if policy, _ := requestingCheck(u); policy.Name == o.Policy.Name {
+	if policy, is := requestingCheck(u); is && policy.Name == o.Policy.Name {
 		return unsignedText
 	}
 	return ownersText(u)

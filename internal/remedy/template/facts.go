@@ -53,7 +53,7 @@ func (c factReader) addFacts(policies []core.Policy, cluster *core.Cluster) {
 // needKindsOfOwnRequests has the kinds watched of which requests stand that Fettle created.
 func (c factReader) needKindsOfOwnRequests() {
 	for _, gvk := range c.inOrder() {
-		if k := c.known(gvk); k.store != nil && k.store.hasOwn(c.key) {
+		if k := c.known(gvk); k != nil && k.store != nil && k.store.hasOwn(c.key) {
 			c.need(gvk)
 		}
 	}
@@ -77,7 +77,7 @@ func oldestFirst(policies []core.Policy) []int {
 func (c factReader) addRequests(policies []core.Policy, cluster *core.Cluster) {
 	from := len(cluster.Requests)
 	for _, gvk := range c.inOrder() {
-		if k := c.known(gvk); k.store != nil {
+		if k := c.known(gvk); k != nil && k.store != nil {
 			cluster.Requests = k.store.appendRequests(cluster.Requests, c.key)
 		}
 	}
@@ -160,7 +160,7 @@ func (c factReader) checkStep(steps []core.Step, at int, home string, running bo
 	s := stepFacts{templates: k.templates.watchStatus, requests: k.requests.watchStatus, template: k.template}
 	s.kindRepeated, s.templateRepeated = repeatedIn(steps, at)
 	step.Problem, step.Missing = s.problem(&step)
-	step.Pending = s.isRead()
+	step.Pending = step.Problem != "" && s.isRead()
 	return step
 }
 

@@ -46,7 +46,7 @@ func readRequest(u *unstructured.Unstructured) (core.Request, ClusterKey, bool) 
 		r.Remedy, r.Template.Name = NodeRemedy, annotations[v1alpha1.TemplateNameAnnotation]
 		r.Policy = policy
 		r.Target = core.ID{Kind: nodeKind, Name: nodeOf(u)}
-		if node, _ := owner(u, "", nodeKind); node.Name == r.Target.Name {
+		if node, is := owner(u, "", nodeKind); is && node.Name == r.Target.Name {
 			r.Target.UID = string(node.UID)
 		}
 		r.Own = own && (r.Target.UID == "" || r.Target.UID == signed.target)
@@ -116,7 +116,7 @@ func stoppedAt(annotations map[string]string, created time.Time) time.Time {
 	if !told {
 		return time.Time{}
 	}
-	if at, _ := time.Parse(time.RFC3339, text); !at.IsZero() { // with an error it is zero
+	if at, err := time.Parse(time.RFC3339, text); err == nil && !at.IsZero() {
 		return at.UTC()
 	}
 	if created.IsZero() {

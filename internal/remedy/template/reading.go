@@ -92,8 +92,8 @@ func (r *Reading) Drop(gvk schema.GroupVersionKind, name types.NamespacedName) {
 // Hidden says why the facts about a step are not known: whether it can be taken, or the state of its requests. It
 // reports false when both are known.
 func (r *Reading) Hidden(step core.Step) (why string, is bool) {
-	template, request, _ := kindsOf(step.Template)
-	if !isTemplateRemedy(step.Remedy) {
+	template, request, ok := kindsOf(step.Template)
+	if !ok || !isTemplateRemedy(step.Remedy) {
 		return "", false
 	}
 	var whys []string

@@ -61,9 +61,9 @@ func isMachineRemedy(remedy string) bool { return !machineKinds[remedy].Empty() 
 // kindsOf returns the kind of a template, and the kind of its requests. It reports false for a kind that can't be a
 // remediator's.
 func kindsOf(t core.Reference) (template, request schema.GroupVersionKind, ok bool) {
-	version, _ := schema.ParseGroupVersion(t.APIVersion) // it is empty if there is an error
+	version, err := schema.ParseGroupVersion(t.APIVersion)
 	kind, isTemplate := strings.CutSuffix(t.Kind, templateSuffix)
-	if version.Version == "" || !isTemplate || kind == "" || specparse.RequestKind(t.APIVersion, t.Kind) != nil {
+	if err != nil || version.Version == "" || !isTemplate || kind == "" || specparse.RequestKind(t.APIVersion, t.Kind) != nil {
 		return schema.GroupVersionKind{}, schema.GroupVersionKind{}, false
 	}
 	return version.WithKind(t.Kind), version.WithKind(kind), true

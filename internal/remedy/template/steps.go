@@ -75,7 +75,7 @@ func (s *stepFacts) problem(step *core.Step) (text string, missing bool) {
 // isRead reports whether the client is still reading a kind that the step needs. It reads the kind of the requests once
 // it has found the template.
 func (s *stepFacts) isRead() bool {
-	return s.templates.state == pending || (s.template != nil && s.requests.state == pending)
+	return s.templates.state == pending || (s.templates.state == synced && s.template != nil && s.requests.state == pending)
 }
 
 // requestProblem says why no request can be created from a template that is valid.

@@ -87,7 +87,7 @@ func (s *store) put(obj any) bool {
 	s.objects[name] = fresh
 	s.adjustCounts(old, -1)
 	s.adjustCounts(fresh, 1)
-	return !known || fresh.cluster != old.cluster || !decidesAlike(fresh.request, old.request) || manyPerNode(u) != manyPerNode(old.object) ||
+	return !known || fresh.isRequest != old.isRequest || fresh.cluster != old.cluster || !decidesAlike(fresh.request, old.request) || manyPerNode(u) != manyPerNode(old.object) ||
 		!reflect.DeepEqual(specTemplate(u), specTemplate(old.object))
 }
 
