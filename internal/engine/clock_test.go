@@ -123,6 +123,20 @@ func TestLoopOfAClockSetBack(t *testing.T) {
 	})
 }
 
+// TestLoopOfAClockSetBackALittle: a pause that seems longer than it was made is over.
+func TestLoopOfAClockSetBackALittle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var back atomic.Int64
+		k := runsBy(t, func() time.Time { return clock().Round(0).Add(-time.Duration(back.Load())) }, logr.Discard(), map[string]pass{"a": idle})
+		defer k.stop()
+		k.after(2 * coalesced)
+		back.Store(int64(80 * time.Millisecond))
+		k.Wake("a")
+		k.after(time.Second)
+		k.wantPasses("the pause seems to last for 170ms more", "a", coalesced, 3*coalesced)
+	})
+}
+
 // TestI05NothingBeginsOnceTheClockIsWrong: each answer of the API server may show a wrong clock, up
 // to the call of the remedy.
 func TestI05NothingBeginsOnceTheClockIsWrong(t *testing.T) {

@@ -64,7 +64,7 @@ type scheduled struct {
 	restsFor   time.Duration
 	// Until slowUntil, each pass waits for a slow slot.
 	slowUntil time.Time
-	// cancel cancels the pass under way. It is nil without a pass, and guarded by the Loop's mutex.
+	// cancel cancels the last pass. It is nil before the first, and guarded by the Loop's mutex.
 	cancel context.CancelFunc
 }
 
@@ -236,12 +236,7 @@ func (l *Loop) startPass(ctx context.Context, key string) (*scheduled, context.C
 		return nil, ctx, cancel
 	}
 	k.cancel = cancel
-	return k, ctx, func() {
-		cancel()
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		k.cancel = nil
-	}
+	return k, ctx, cancel
 }
 
 // requeue repeats a failed pass after a pause. It logs no error of a pass that was cancelled.

@@ -361,6 +361,57 @@ func TestDroppedPassIsAskedToEnd(t *testing.T) {
 	})
 }
 
+// TestContextOfAPassEndsWithIt, so that nothing it has started goes on.
+func TestContextOfAPassEndsWithIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var over func() error
+		k := runs(t, logr.Discard(), map[string]pass{"a": func(ctx context.Context, _ int) (time.Time, error) {
+			over = ctx.Err
+			return time.Time{}, ctx.Err()
+		}})
+		defer k.stop()
+		k.after(time.Second)
+		if over() == nil {
+			t.Error("the context of a pass outlives it")
+		}
+	})
+}
+
+// TestRemovedFleetLeavesNoPauses: another cluster of its name begins with the shortest pauses, whether the last pass
+// over the first had failed or panicked, or was under way.
+func TestRemovedFleetLeavesNoPauses(t *testing.T) {
+	fails := func(context.Context, int) (time.Time, error) { return time.Time{}, errDown }
+	panics := func(context.Context, int) (time.Time, error) { panic("the sky falls") }
+	for sentence, tc := range map[string]struct {
+		first, second pass
+		pause         time.Duration
+	}{
+		"it failed": {fails, fails, 100 * time.Millisecond},
+		"it was under way": {func(ctx context.Context, n int) (time.Time, error) {
+			if n >= 5 {
+				<-ctx.Done()
+			}
+			return time.Time{}, errDown
+		}, fails, 100 * time.Millisecond},
+		"it panicked": {panics, panics, time.Second},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			k := runs(t, logr.Discard(), map[string]pass{"a": tc.first})
+			defer k.stop()
+			k.after(10 * time.Second)
+			k.Remove("a")
+			k.after(time.Minute)
+			k.taken("a")
+			k.keep("a", tc.second)
+			k.after(5 * time.Second)
+			began := 70*time.Second + coalesced
+			if at := k.taken("a"); len(at) < 3 || at[0] != began || at[1] != began+tc.pause || at[2] != began+3*tc.pause {
+				t.Errorf("%s: the passes over another cluster of its name begin at %v", sentence, at)
+			}
+		})
+	}
+}
+
 // TestManyFleetsDoNotBurst: of hundreds of clusters the loop passes over some at a time, and over
 // all in the end.
 func TestManyFleetsDoNotBurst(t *testing.T) {

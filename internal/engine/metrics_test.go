@@ -224,6 +224,7 @@ func TestStandingIsThatOfTheLastPass(t *testing.T) {
 	c.machines.observation.Policies = nil
 	c.pass()
 	wants("the last one is gone")
+	c.wants("it has no other series either", []string{"remedy", "requests", "steps"})
 }
 
 // TestUnobservedFleetHasNoGauges: its state is unknown, and old gauges would be wrong. Its counters

@@ -233,13 +233,13 @@ func TestFleetThatPanicsIsTriedAgainAfterGrowingPauses(t *testing.T) {
 			return time.Time{}, nil
 		}, "b": idle})
 		defer k.stop()
-		for range 20 * 60 {
+		for range 20 * 100 {
 			k.Wake("a")
 			k.Wake("b")
 			k.after(50 * time.Millisecond)
 		}
 		at, want := coalesced, []time.Duration{coalesced}
-		for pause := time.Second; at+pause < time.Minute; pause = min(2*pause, 30*time.Second) {
+		for pause := time.Second; at+pause < 100*time.Second; pause = min(2*pause, 30*time.Second) {
 			at += pause
 			want = append(want, at)
 		}

@@ -650,6 +650,19 @@ func TestStatesAreToldOnce(t *testing.T) {
 	s.wantDid("a new process tells them again", did, told...)
 }
 
+// TestEventsAreLogged, once each.
+func TestEventsAreLogged(t *testing.T) {
+	s := newFixture(t)
+	s.machines.observes(machine("a", unhealthySince(time.Minute)))
+	var logged []string
+	s.Engine.Log = lines(&logged)
+	s.pass()
+	s.pass()
+	if len(logged) != 1 || !strings.Contains(logged[0], `"msg"="target is not healthy"`) || !strings.Contains(logged[0], `"target"="Machine machines/a"`) {
+		t.Errorf("logged are %q", logged)
+	}
+}
+
 // TestObservationIsLeftAsItWas: a dialect may reuse its observation.
 func TestObservationIsLeftAsItWas(t *testing.T) {
 	s := newFixture(t)

@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
 )
 
 // unanswered is a pass over a cluster whose reads hang until their time limits.
@@ -138,6 +140,93 @@ func TestFleetIsAmongTheSlowForAMinute(t *testing.T) {
 			}
 		})
 	}
+}
+
+// crowd has many clusters hang, and woken in each second, so that all slow slots are taken 50 seconds later and two more
+// clusters wait for each. Other clusters had their first pass before.
+func (k *loopRecorder) crowd() (wake func(during time.Duration)) {
+	k.after(time.Second)
+	for i := range 96 {
+		k.keep("hanging-"+strconv.Itoa(i), unanswered)
+	}
+	k.after(48 * time.Second)
+	wake = func(during time.Duration) {
+		for end := clock().Add(during); clock().Before(end); k.after(time.Second) {
+			for i := range 96 {
+				k.Wake("hanging-" + strconv.Itoa(i))
+			}
+		}
+	}
+	wake(2 * time.Second)
+	return wake
+}
+
+// slowThenDue returns a cluster whose second pass is slow, and whose third is due some time after that.
+func slowThenDue(after time.Duration) pass {
+	return func(ctx context.Context, n int) (time.Time, error) {
+		if n != 1 {
+			return time.Time{}, nil
+		}
+		return clock().Add(2*time.Second + after), withGrace(ctx, 2*time.Second)
+	}
+}
+
+// TestSlowMinuteHasItsBounds: it begins at the end of the slow pass, and is over at its last instant.
+func TestSlowMinuteHasItsBounds(t *testing.T) {
+	for after, waits := range map[time.Duration]bool{0: true, time.Minute - 1: true, time.Minute: false} {
+		synctest.Test(t, func(t *testing.T) {
+			k := runs(t, logr.Discard(), map[string]pass{"once": slowThenDue(after)})
+			defer k.stop()
+			wake := k.crowd()
+			k.Wake("once")
+			slow := clock().Sub(k.start) + coalesced
+			want := []time.Duration{coalesced, slow}
+			if !waits {
+				want = append(want, slow+2*time.Second+after)
+			}
+			wake(3*time.Second + after)
+			k.wantPasses(fmt.Sprintf("a pass is due %s after the slow pass", after), "once", want...)
+		})
+	}
+}
+
+// TestSlowMinuteOfAClockSetBack: a minute that seems longer is over.
+func TestSlowMinuteOfAClockSetBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var back atomic.Int64
+		k := runsBy(t, func() time.Time { return clock().Round(0).Add(-time.Duration(back.Load())) }, logr.Discard(), map[string]pass{"once": slowThenDue(time.Hour)})
+		defer k.stop()
+		wake := k.crowd()
+		slow := clock().Sub(k.start) + coalesced
+		k.Wake("once")
+		wake(3 * time.Second)
+		back.Store(int64(30 * time.Second))
+		k.Wake("once")
+		again := clock().Sub(k.start) + coalesced
+		k.after(time.Second)
+		k.wantPasses("the minute seems to last for 89 seconds more", "once", coalesced, slow, again)
+	})
+}
+
+// TestSlowSlotIsHeldForAWhile, and not for as long as a pass hangs.
+func TestSlowSlotIsHeldForAWhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := runs(t, logr.Discard(), nil)
+		defer k.stop()
+		k.crowd()
+		first := 49*time.Second + coalesced
+		k.after(40 * time.Second)
+		got := map[time.Duration]int{}
+		for i := range 96 {
+			for _, at := range k.taken("hanging-" + strconv.Itoa(i))[1:] {
+				got[at]++
+			}
+		}
+		want := map[time.Duration]int{first: 32, first + 15*time.Second: 32, first + 30*time.Second: 32}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("passes over clusters that hang again (-want +got):\n%s", diff)
+		}
+	})
 }
 
 // TestI12PromptFleetIsNeverAmongTheSlow: even after long passes, the home cluster doesn't wait

@@ -2,8 +2,10 @@ package engine_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -216,6 +218,33 @@ func TestRequestIsItsOwnBeforeItIsShown(t *testing.T) {
 	if err != nil || len(cluster.Requests) != 1 || !cluster.Requests[0].Own {
 		t.Errorf("it sees the requests %+v, %v", cluster.Requests, err)
 	}
+}
+
+// TestReadsOfOneTaskRunInBoundedParallel: after a slow call, one task reads all policies of the target again.
+func TestReadsOfOneTaskRunInBoundedParallel(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newStepFixture(t, sick("n"))
+		c.ledger.has(runningSteps(sick("n"), onStep(1)))
+		for i := range 40 {
+			c.nodes.observation.Policies = append(c.nodes.observation.Policies, policy(fmt.Sprintf("p-%d", i), []int{0}))
+		}
+		var reads, at, most atomic.Int32
+		for _, p := range c.nodes.observation.Policies {
+			c.wait["read policy "+p.ID.Name] = func(ctx context.Context) error {
+				reads.Add(1)
+				most.Store(max(most.Load(), at.Add(1)))
+				defer at.Add(-1)
+				return withGrace(ctx, time.Second)
+			}
+		}
+		c.wait["hold n-node for check 11m0s"] = func(context.Context) error {
+			c.now = c.now.Add(time.Minute)
+			return nil
+		}
+		if _, _, err := c.runs(acts(1)); err != nil || reads.Load() != 2*41 || most.Load() != 32 {
+			t.Errorf("there are %d reads, %d at a time, and the pass tells %v", reads.Load(), most.Load(), err)
+		}
+	})
 }
 
 // TestHandOverIsRemembered, with the time in the ledger.

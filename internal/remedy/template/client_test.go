@@ -144,6 +144,26 @@ func TestStepsOfNothingAreStale(t *testing.T) {
 			t.Errorf("%s: the result is %s, %v", sentence, result, err)
 		}
 	}
+	for _, unknown := range []schema.GroupVersionKind{xTemplates, xs} {
+		d := knows(t, namespaced(synced), namespaced(synced), plainTemplate)
+		d.API = &answers{}
+		delete(d.kinds, unknown)
+		if result, err := d.Begin(t.Context(), nodeCall()); result != core.Stale || err != nil {
+			t.Errorf("%s is not known: the result is %s, %v", unknown.Kind, result, err)
+		}
+	}
+}
+
+// TestCreatedRequestIsNotRead: the creation is the only call.
+func TestCreatedRequestIsNotRead(t *testing.T) {
+	d, api := knows(t, namespaced(synced), namespaced(synced), plainTemplate), &answers{}
+	d.API = api
+	if result, err := d.Begin(t.Context(), nodeCall()); result != core.Accepted || err != nil {
+		t.Errorf("the result is %s, %v", result, err)
+	}
+	if diff := cmp.Diff([]string{"create remediators/w"}, api.calls); diff != "" {
+		t.Errorf("calls (-want +got):\n%s", diff)
+	}
 }
 
 // standing is a request that Fettle has made.

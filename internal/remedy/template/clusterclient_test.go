@@ -36,7 +36,7 @@ func clusterClientsOf(t *testing.T) (home, east, west *ClusterClient, woken *[]s
 	t.Helper()
 	woken = &[]string{}
 	wake := func(who string) func() { return func() { *woken = append(*woken, who) } }
-	home = knows(t, namespaced(synced), namespaced(synced))
+	home = knows(t, namespaced(synced), namespaced(synced), strings.Replace(plainTemplate, "remediators", "machines", 1))
 	home.wake = wake("home")
 	east = home.ForCluster(ClusterKey{"machines", "east"}, wake("east"))
 	west = home.ForCluster(ClusterKey{"machines", "west"}, wake("west"))
@@ -99,6 +99,7 @@ func TestThoseAreWokenWhomItConcerns(t *testing.T) {
 			t.Errorf("%s wakes %q, want %q", sentence, got, want)
 		}
 	}
+	home.ForCluster(ClusterKey{"machines", "south"}, func() { *woken = append(*woken, "south") }) // it has not surveyed yet
 	requests, templates := home.kinds[xs].store.handler(), home.kinds[xTemplates].store.handler()
 	mine := requestFor(t, "e", "cluster.x-k8s.io", "east")
 	moved := mine.DeepCopy()

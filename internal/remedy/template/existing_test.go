@@ -1,9 +1,11 @@
 package template
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -54,6 +56,10 @@ func TestWhoseARequestIs(t *testing.T) {
 		"about an earlier node, leaving, and kept by nothing": {
 			leaving(instead(mine, "w-uid", "earlier")), nodeCall(), 0, []string{"an earlier node of that name", "it is being deleted; wait until it is gone"},
 		},
+		"a part of a machine": {
+			instead(mine, "ownerReferences:\n", "ownerReferences:\n  - {apiVersion: cluster.x-k8s.io/v1beta2, kind: Machine, name: m, uid: m-uid, controller: true}\n"),
+			nodeCall(), 0, []string{"belongs to Machine m, NodeHealthCheck check, Node w"},
+		},
 		"a machine's own":                 {cloned, machineCall(), core.Accepted, nil},
 		"a machine's, on its way out":     {leaving(cloned), machineCall(), core.Stale, nil},
 		"an earlier machine's":            {instead(cloned, "m-uid", "earlier"), machineCall(), 0, []string{"belongs to Machine m", "nothing is done for Machine machines/m"}},
@@ -94,6 +100,10 @@ func TestI10WhatFettleDidNotSignIsNotItsRequest(t *testing.T) {
 			"it is not signed": func(u *unstructured.Unstructured) { annotate(u, map[string]string{annotation.RequestedAs: ""}) },
 			"it is signed for another": func(u *unstructured.Unstructured) {
 				annotate(u, map[string]string{annotation.RequestedAs: signaturePrefix(u) + "another-uid"})
+			},
+			"it is not signed, and its node is struck off the owners": func(u *unstructured.Unstructured) {
+				u.SetOwnerReferences(slices.DeleteFunc(u.GetOwnerReferences(), func(o metav1.OwnerReference) bool { return o.Kind == "Node" }))
+				annotate(u, map[string]string{annotation.RequestedAs: ""})
 			},
 			"it is signed for a namesake":  func(u *unstructured.Unstructured) { u.SetNamespace("copies") },
 			"no health check asked for it": func(u *unstructured.Unstructured) { annotate(u, map[string]string{annotation.RequestedByUID: ""}) },

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -128,6 +129,9 @@ func TestProblemsOfSteps(t *testing.T) {
 				var got []said
 				for _, s := range steps {
 					got = append(got, said{s.Problem, s.Missing})
+					if reads := strings.HasSuffix(s.Problem, " is being read"); s.Pending != reads {
+						t.Errorf("the step of the %s is pending: %t, with the problem %q", name, s.Pending, s.Problem)
+					}
 				}
 				if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(said{})); diff != "" {
 					t.Errorf("the steps of the %s (-want +got):\n%s", name, diff)
@@ -197,6 +201,39 @@ func TestRequestsThatCantBeSeen(t *testing.T) {
 				t.Errorf("%s, by %s (-want +got):\n%s", sentence, whose, diff)
 			}
 		}
+	}
+}
+
+// TestRequestsOfUnseenTemplates can't be seen either, unless it is known that there is no such template. A template in a
+// step of another remedy makes no requests.
+func TestRequestsOfUnseenTemplates(t *testing.T) {
+	other := core.Step{Remedy: "DeleteMachine", Template: core.Reference{APIVersion: "y.example/v1", Kind: "YTemplate", Name: "t"}}
+	unseen := []core.Reference{{APIVersion: "x.example/v1", Kind: "XTemplate"}}
+	for sentence, tc := range map[string]struct {
+		templates watchStatus
+		want      []core.Reference
+	}{
+		"nothing is known":       {watchStatus{}, unseen},
+		"they may not be read":   {namespaced(forbidden), unseen},
+		"the API server is down": {watchStatus{state: failing}, unseen},
+		"none can be":            {watchStatus{state: unserved}, nil},
+		"there is none":          {namespaced(synced), nil},
+	} {
+		var cluster core.Cluster
+		knows(t, tc.templates, watchStatus{}).AddFacts([]core.Policy{{Steps: []core.Step{other, nodeStep("t")}}}, &cluster)
+		if diff := cmp.Diff(tc.want, cluster.UnlistedTemplates); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", sentence, diff)
+		}
+	}
+}
+
+// TestStepsWithoutNewsAreShared: they are copied only for a change.
+func TestStepsWithoutNewsAreShared(t *testing.T) {
+	policies := []core.Policy{nodePolicy("t")}
+	first := &policies[0].Steps[0]
+	knows(t, namespaced(synced), namespaced(synced), plainTemplate).AddFacts(policies, &core.Cluster{})
+	if &policies[0].Steps[0] != first {
+		t.Error("steps to which nothing is to be said are copied")
 	}
 }
 
@@ -328,6 +365,7 @@ func TestHowItStandsAfterAnError(t *testing.T) {
 		"no such path":     {apierrors.NewNotFound(resource, ""), watchStatus{state: unserved}},
 		"not allowed":      {apierrors.NewForbidden(resource, "", errors.New("no")), watchStatus{state: forbidden}},
 		"no answer":        {context.DeadlineExceeded, watchStatus{state: failing, why: "the API server did not answer within 10s"}},
+		"a long text":      {errors.New(strings.Repeat("x", 301)), watchStatus{state: failing, why: strings.Repeat("x", 297) + "…"}},
 		"something else":   {http.ErrHandlerTimeout, watchStatus{state: failing, why: http.ErrHandlerTimeout.Error()}},
 	} {
 		if got := statusAfter(tc.err); got != tc.want {

@@ -161,3 +161,23 @@ func TestKindsOfKubernetesAreNeverWatched(t *testing.T) {
 		}
 	}
 }
+
+// TestKindOfRequestsIsTooMany: the kind of the template is the last that a cluster may need.
+func TestKindOfRequestsIsTooMany(t *testing.T) {
+	var steps []core.Step
+	for i := range mostKindsOfCluster - 1 {
+		s := nodeStep("t")
+		s.Template.Kind = fmt.Sprintf("K%dTemplate", i)
+		steps = append(steps, s)
+	}
+	policies, cluster := []core.Policy{{Steps: append(steps, nodeStep("t"))}}, core.Cluster{}
+	knows(t, namespaced(synced), watchStatus{}, plainTemplate).AddFacts(policies, &cluster)
+	const want = "template XTemplate remediators/t is not looked for, since health checks of this cluster name too many kinds: at most 64 kinds of templates and requests are watched for one cluster, " +
+		"the oldest health checks first, and 512 for all; have health checks name fewer kinds"
+	if got := policies[0].Steps[mostKindsOfCluster-1].Problem; got != want {
+		t.Errorf("the problem is %q, want %q", got, want)
+	}
+	if !slices.Contains(cluster.UnlistedTemplates, core.Reference{APIVersion: "x.example/v1", Kind: "XTemplate"}) {
+		t.Errorf("its requests are taken for seen: %v", cluster.UnlistedTemplates)
+	}
+}
