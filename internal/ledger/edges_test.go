@@ -419,11 +419,13 @@ func TestTimesOfARepairAreBounded(t *testing.T) {
 		q := metav1.NewTime(noon.Add(started + requested))
 		return repairOf(&metav1.ObjectMeta{CreationTimestamp: created}, &repairSpec{StartedAt: metav1.NewTime(noon.Add(started)), RequestedAt: &q}, &repairStatus{})
 	}
-	for _, sign := range []time.Duration{1, -1} {
-		if r := read(sign*maxClockSkew, 0); !r.Started.Equal(noon.Add(sign * maxClockSkew)) {
+	for _, skew := range []time.Duration{maxClockSkew, -maxClockSkew} {
+		if r := read(skew, 0); !r.Started.Equal(noon.Add(skew)) {
 			t.Errorf("a start within the skew is %s", r.Started)
 		}
-		if r := read(sign*(maxClockSkew+1), 0); !r.Started.Equal(noon) {
+	}
+	for _, skew := range []time.Duration{maxClockSkew + 1, -maxClockSkew - 1} {
+		if r := read(skew, 0); !r.Started.Equal(noon) {
 			t.Errorf("a start beyond the skew is %s", r.Started)
 		}
 	}
