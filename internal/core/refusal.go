@@ -172,7 +172,7 @@ func (r Refusal) circumstance() string {
 	case TemplateUnusable:
 		return "a step of the health check can't be taken: " + r.Detail
 	case RequestsUnseen:
-		return "what was asked of its remediator can't be seen at the moment, so it is left as it is"
+		return "the request to its remediator can't be seen at the moment, so it is left as it is"
 	case ClockSkewed:
 		return "the clocks of Fettle and of the API server differ by more than " + MaxSkew.String() + ", so it is not known how long anything has lasted; " +
 			"correct the clock of Fettle's host, or that of the API server's (the metric fettle_clock_skew_seconds says by how much Fettle's is ahead)"

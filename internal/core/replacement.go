@@ -185,12 +185,12 @@ func (d *planner) waitsOn(repair int) string {
 		switch q := &d.cluster.Requests[i]; {
 		case !q.Own || q.Leaving:
 		case q.ID.UID == "":
-			return "what was asked of its remediator has not been seen yet"
+			return "the request to its remediator has not been seen yet"
 		case d.awaitsReplacement(q, r):
 			return q.ID.String() + " has not said yet that it is replaced"
 		}
 	}
-	return "what was asked of its remediator can't be seen"
+	return "the request to its remediator can't be seen"
 }
 
 // targetGone ends the repair of a target that is gone, unless the target is yet to be replaced. Requests of the repair

@@ -75,9 +75,9 @@ func (s *repairStates) of(v *Verdict, policies []Policy) string {
 	reason := " (" + v.Reason.String() + ")"
 	switch {
 	case v.Reason == Recovering && v.Detail != "":
-		return "is healthy again, and what was asked of its remediator stands: " + v.Detail
+		return "is healthy again, and the request to the remediator still stands: " + v.Detail
 	case v.Reason == Recovering:
-		return "is healthy again, and what was asked of its remediator is not taken back yet"
+		return "is healthy again, and the request to the remediator is not withdrawn yet"
 	case led && lead != policies[v.Policy].ID:
 		return "is being repaired, which " + lead.String() + " leads"
 	case led && s.isHeldBy(v.Target, StepsExhausted):

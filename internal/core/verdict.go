@@ -171,14 +171,14 @@ func (v Verdict) askedText() string {
 	if v.Since.IsZero() {
 		return "a user has requested its repair"
 	}
-	return "a person has asked for its repair at " + stamp(v.Since)
+	return "a user requested its repair at " + stamp(v.Since)
 }
 
 func (v Verdict) recoveringText() string {
 	if v.Detail != "" {
-		return "no criterion is met any more, but what was asked of a remediator stands: " + v.Detail
+		return "no criterion is met any more, but the request to the remediator still stands: " + v.Detail
 	}
-	return "no criterion is met any more, and what was asked of a remediator is not taken back yet"
+	return "no criterion is met any more, and the request to the remediator is not withdrawn yet"
 }
 
 func (v Verdict) startupText() string {

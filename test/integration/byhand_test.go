@@ -95,7 +95,7 @@ func repairMachineByHand(f *machineFixture) {
 
 	f.wantRequest("repair machine/a", "Asked for a repair of machine hand-machine/a", "Paused (example)", "lapses at", "kubectl annotate -n hand-machine machines.machine.openshift.io a fettle.io/repair-requested-at-")
 	f.wantStatus("example", 2, 3, 0, "Paused")
-	f.wantAnswer("explain machine/a", "Asked for      by a person at", "a person has asked for its repair at")
+	f.wantAnswer("explain machine/a", "Asked for      by a person at", "a user requested its repair at")
 	f.annotate(object("machine.openshift.io/v1beta1", "Machine", f.namespace, "a"), annotation.RepairRequestedAt, nil)
 	f.wantStatus("example", 3, 3, 0, "Paused")
 
