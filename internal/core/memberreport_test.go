@@ -1,0 +1,122 @@
+package core_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+// TestMemberReportsOfPolicies: only policies that create requests have reports on members, and policies whose steps can't be read.
+func TestMemberReportsOfPolicies(t *testing.T) {
+	asks, deletes, illegible := check("asks", []int{0}, classic), check("deletes", []int{0}), check("illegible", []int{0}, noSteps)
+	for name, c := range map[string]struct {
+		policies []core.Policy
+		want     [][]string
+	}{
+		"one that asks":                {[]core.Policy{asks}, [][]string{{"unhealthy n"}}},
+		"one that deletes":             {[]core.Policy{deletes}, [][]string{nil}},
+		"one without steps":            {[]core.Policy{illegible}, [][]string{{"unhealthy n"}}},
+		"one that deletes, beside one": {[]core.Policy{deletes, asks, illegible}, [][]string{nil, {"unhealthy n"}, {"unhealthy n"}}},
+	} {
+		f := clusterOf([]core.Target{aNode("n", dead)})
+		d := core.Decide(c.policies, f, noon)
+		var got [][]string
+		for _, r := range d.Reports(c.policies, &f) {
+			got = append(got, listedFor(r))
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s: members (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// TestMemberReport: a report has the repair of the member or of another target of its group, and the policy's own requests.
+func TestMemberReport(t *testing.T) {
+	p, other := check("p", []int{0, 1}, escalating), check("other", nil, classic)
+	n, m := aNode("n", dead), machine("m", func(t *core.Target) { t.Node.Name = "n" })
+	well := aNode("n", ready("True", ago(2*time.Minute)))
+	ofNode := repair(n, p, started(ago(time.Hour)))
+	healthyAgain := ofNode
+	healthyAgain.Recovered = ago(time.Minute)
+	seenEarly := ofNode
+	seenEarly.Recovered = ago(time.Hour)
+	delay := func(d time.Duration) func(*core.Policy) { return func(p *core.Policy) { p.HealthyDelay = d } }
+	delayed := check("p", []int{0, 1}, escalating, delay(time.Hour))
+	agent := criteria(core.ConditionCriterion{Type: "Ready", Status: "False", For: patience}, core.ConditionCriterion{Type: "Disk", Status: "True", For: patience})
+	settling := check("p", []int{0}, classic, agent)
+	justTurned := aNode("n", condition("Disk", "False", ago(time.Second)))
+	first, second := requestFor(p, n, rebooting), requestFor(p, n, reprovisioning)
+	for name, c := range map[string]struct {
+		policy  core.Policy
+		targets []core.Target
+		repairs []core.Repair
+		request []core.Request
+		want    core.MemberReport
+	}{
+		"unhealthy":                        {p, []core.Target{n}, nil, nil, core.MemberReport{}},
+		"of its repair":                    {p, []core.Target{n}, []core.Repair{ofNode}, nil, core.MemberReport{Repair: &ofNode, Lead: p.ID}},
+		"of a repair of its machine":       {p, []core.Target{n, m}, []core.Repair{repair(m, other)}, nil, core.MemberReport{Lead: other.ID}},
+		"a repair that has ended":          {p, []core.Target{n}, []core.Repair{repair(n, p, ended(noon))}, nil, core.MemberReport{}},
+		"the requests, in order of steps":  {p, []core.Target{n}, []core.Repair{ofNode}, []core.Request{second, first}, core.MemberReport{Repair: &ofNode, Lead: p.ID, Requests: []core.Request{first, second}}},
+		"by age first":                     {p, []core.Target{n}, nil, []core.Request{requestFor(p, n, rebooting, askedAt(noon)), second}, core.MemberReport{Requests: []core.Request{second, requestFor(p, n, rebooting, askedAt(noon))}}},
+		"a request of none":                {p, []core.Target{n}, nil, []core.Request{requestFor(p, n, rebooting, anonymous)}, core.MemberReport{Requests: []core.Request{requestFor(p, n, rebooting, anonymous)}}},
+		"a request of another":             {p, []core.Target{n}, nil, []core.Request{requestFor(other, n, rebooting)}, core.MemberReport{}},
+		"recovering":                       {p, []core.Target{well}, nil, []core.Request{first}, core.MemberReport{Requests: []core.Request{first}, HealthySince: ago(2 * time.Minute)}},
+		"recovering, seen later":           {p, []core.Target{well}, []core.Repair{healthyAgain}, []core.Request{first}, core.MemberReport{Repair: &healthyAgain, Lead: p.ID, Requests: []core.Request{first}, HealthySince: ago(time.Minute)}},
+		"recovering, seen early":           {p, []core.Target{well}, []core.Repair{seenEarly}, []core.Request{first}, core.MemberReport{Repair: &seenEarly, Lead: p.ID, Requests: []core.Request{first}, HealthySince: ago(2 * time.Minute)}},
+		"recovering, delayed":              {delayed, []core.Target{well}, nil, []core.Request{first}, core.MemberReport{Requests: []core.Request{first}, HealthySince: ago(2 * time.Minute), Delayed: true}},
+		"recovering, the request leaving":  {delayed, []core.Target{well}, nil, []core.Request{requestFor(p, n, rebooting, leaving)}, core.MemberReport{Requests: []core.Request{requestFor(p, n, rebooting, leaving)}, HealthySince: ago(2 * time.Minute)}},
+		"recovering, a condition settling": {settling, []core.Target{justTurned}, nil, []core.Request{first}, core.MemberReport{Requests: []core.Request{first}, HealthySince: ago(time.Second), SettlesAt: noon.Add(59 * time.Second)}},
+	} {
+		f := clusterOf(c.targets, c.repairs...)
+		f.Requests = c.request
+		c.want.Target, c.want.Health = n.ID, core.Unhealthy
+		if !c.want.HealthySince.IsZero() {
+			c.want.Health = core.Suspect
+		}
+		if c.want.Repair == nil && c.want.Lead != (core.ID{}) {
+			c.want.Repair = &c.repairs[0]
+		}
+		policies := []core.Policy{c.policy, other}
+		if len(c.targets) == 1 {
+			policies[0].Members = []int{0}
+		}
+		d := core.Decide(policies, f, noon)
+		var got core.MemberReport
+		for _, r := range d.Reports(policies, &f)[0].Members {
+			if r.Target == n.ID {
+				got = r
+			}
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s: the report (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// TestReportsOfFormerMembers: what stands for a target that is no member is told with its repair, and in the order of the steps.
+func TestReportsOfFormerMembers(t *testing.T) {
+	p, other := check("p", nil, escalating), check("other", []int{0}, classic)
+	n := aNode("n", dead)
+	r := repair(n, p)
+	first, second := requestFor(p, n, rebooting), requestFor(p, n, reprovisioning)
+	first.ID.Name, second.ID.Name = "z", "a"
+	for name, c := range map[string]struct {
+		repairs []core.Repair
+		want    core.MemberReport
+	}{
+		"of a repair": {[]core.Repair{r}, core.MemberReport{Repair: &r, Lead: p.ID, Requests: []core.Request{first, second}}},
+		"of none":     {nil, core.MemberReport{Requests: []core.Request{second, first}}},
+	} {
+		f := clusterOf([]core.Target{n}, c.repairs...)
+		f.Requests = []core.Request{first, second}
+		c.want.Target, c.want.Health = n.ID, core.Gone
+		d := core.Decide([]core.Policy{p, other}, f, noon)
+		if diff := cmp.Diff([]core.MemberReport{c.want}, d.Reports([]core.Policy{p, other}, &f)[0].Members); diff != "" {
+			t.Errorf("%s: the reports (-want +got):\n%s", name, diff)
+		}
+	}
+}
