@@ -1,6 +1,8 @@
 package core_test
 
 import (
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -49,6 +51,9 @@ func TestMemberReport(t *testing.T) {
 	settling := check("p", []int{0}, classic, agent)
 	justTurned := aNode("n", condition("Disk", "False", ago(time.Second)))
 	first, second := requestFor(p, n, rebooting), requestFor(p, n, reprovisioning)
+	suspect := aNode("n", ready("False", ago(time.Second)))
+	backwards := repair(n, p, func(r *core.Repair) { r.Steps = []core.Step{r.Steps[1], r.Steps[0]} })
+	gone := requestFor(p, n, rebooting, leaving, askedAt(noon))
 	for name, c := range map[string]struct {
 		policy  core.Policy
 		targets []core.Target
@@ -56,26 +61,29 @@ func TestMemberReport(t *testing.T) {
 		request []core.Request
 		want    core.MemberReport
 	}{
-		"unhealthy":                        {p, []core.Target{n}, nil, nil, core.MemberReport{}},
-		"of its repair":                    {p, []core.Target{n}, []core.Repair{ofNode}, nil, core.MemberReport{Repair: &ofNode, Lead: p.ID}},
-		"of a repair of its machine":       {p, []core.Target{n, m}, []core.Repair{repair(m, other)}, nil, core.MemberReport{Lead: other.ID}},
-		"a repair that has ended":          {p, []core.Target{n}, []core.Repair{repair(n, p, ended(noon))}, nil, core.MemberReport{}},
-		"the requests, in order of steps":  {p, []core.Target{n}, []core.Repair{ofNode}, []core.Request{second, first}, core.MemberReport{Repair: &ofNode, Lead: p.ID, Requests: []core.Request{first, second}}},
-		"by age first":                     {p, []core.Target{n}, nil, []core.Request{requestFor(p, n, rebooting, askedAt(noon)), second}, core.MemberReport{Requests: []core.Request{second, requestFor(p, n, rebooting, askedAt(noon))}}},
-		"a request of none":                {p, []core.Target{n}, nil, []core.Request{requestFor(p, n, rebooting, anonymous)}, core.MemberReport{Requests: []core.Request{requestFor(p, n, rebooting, anonymous)}}},
-		"a request of another":             {p, []core.Target{n}, nil, []core.Request{requestFor(other, n, rebooting)}, core.MemberReport{}},
-		"recovering":                       {p, []core.Target{well}, nil, []core.Request{first}, core.MemberReport{Requests: []core.Request{first}, HealthySince: ago(2 * time.Minute)}},
-		"recovering, seen later":           {p, []core.Target{well}, []core.Repair{healthyAgain}, []core.Request{first}, core.MemberReport{Repair: &healthyAgain, Lead: p.ID, Requests: []core.Request{first}, HealthySince: ago(time.Minute)}},
-		"recovering, seen early":           {p, []core.Target{well}, []core.Repair{seenEarly}, []core.Request{first}, core.MemberReport{Repair: &seenEarly, Lead: p.ID, Requests: []core.Request{first}, HealthySince: ago(2 * time.Minute)}},
-		"recovering, delayed":              {delayed, []core.Target{well}, nil, []core.Request{first}, core.MemberReport{Requests: []core.Request{first}, HealthySince: ago(2 * time.Minute), Delayed: true}},
-		"recovering, the request leaving":  {delayed, []core.Target{well}, nil, []core.Request{requestFor(p, n, rebooting, leaving)}, core.MemberReport{Requests: []core.Request{requestFor(p, n, rebooting, leaving)}, HealthySince: ago(2 * time.Minute)}},
-		"recovering, a condition settling": {settling, []core.Target{justTurned}, nil, []core.Request{first}, core.MemberReport{Requests: []core.Request{first}, HealthySince: ago(time.Second), SettlesAt: noon.Add(59 * time.Second)}},
+		"unhealthy":                        {p, []core.Target{n}, nil, nil, core.MemberReport{Health: core.Unhealthy}},
+		"of its repair":                    {p, []core.Target{n}, []core.Repair{ofNode}, nil, core.MemberReport{Health: core.Unhealthy, Repair: &ofNode, Lead: p.ID}},
+		"of a repair of its machine":       {p, []core.Target{n, m}, []core.Repair{repair(m, other)}, nil, core.MemberReport{Health: core.Unhealthy, Lead: other.ID}},
+		"a repair that has ended":          {p, []core.Target{n}, []core.Repair{repair(n, p, ended(noon))}, nil, core.MemberReport{Health: core.Unhealthy}},
+		"the requests, in order of steps":  {p, []core.Target{n}, []core.Repair{ofNode}, []core.Request{second, first}, core.MemberReport{Health: core.Unhealthy, Repair: &ofNode, Lead: p.ID, Requests: []core.Request{first, second}}},
+		"in the order of the repair's":     {p, []core.Target{n}, []core.Repair{backwards}, []core.Request{first, second}, core.MemberReport{Health: core.Unhealthy, Repair: &backwards, Lead: p.ID, Requests: []core.Request{second, first}}},
+		"suspect":                          {p, []core.Target{suspect}, nil, nil, core.MemberReport{}},
+		"suspect, under repair":            {p, []core.Target{suspect}, []core.Repair{ofNode}, nil, core.MemberReport{Health: core.Suspect, Repair: &ofNode, Lead: p.ID}},
+		"recovering, one request stands":   {delayed, []core.Target{well}, nil, []core.Request{second, gone}, core.MemberReport{Health: core.Suspect, Requests: []core.Request{second, gone}, HealthySince: ago(2 * time.Minute), Delayed: true}},
+		"by age first":                     {p, []core.Target{n}, nil, []core.Request{requestFor(p, n, rebooting, askedAt(noon)), second}, core.MemberReport{Health: core.Unhealthy, Requests: []core.Request{second, requestFor(p, n, rebooting, askedAt(noon))}}},
+		"a request of none":                {p, []core.Target{n}, nil, []core.Request{requestFor(p, n, rebooting, anonymous)}, core.MemberReport{Health: core.Unhealthy, Requests: []core.Request{requestFor(p, n, rebooting, anonymous)}}},
+		"a request of another":             {p, []core.Target{n}, nil, []core.Request{requestFor(other, n, rebooting)}, core.MemberReport{Health: core.Unhealthy}},
+		"recovering":                       {p, []core.Target{well}, nil, []core.Request{first}, core.MemberReport{Health: core.Suspect, Requests: []core.Request{first}, HealthySince: ago(2 * time.Minute)}},
+		"recovering, seen later":           {p, []core.Target{well}, []core.Repair{healthyAgain}, []core.Request{first}, core.MemberReport{Health: core.Suspect, Repair: &healthyAgain, Lead: p.ID, Requests: []core.Request{first}, HealthySince: ago(time.Minute)}},
+		"recovering, seen early":           {p, []core.Target{well}, []core.Repair{seenEarly}, []core.Request{first}, core.MemberReport{Health: core.Suspect, Repair: &seenEarly, Lead: p.ID, Requests: []core.Request{first}, HealthySince: ago(2 * time.Minute)}},
+		"recovering, delayed":              {delayed, []core.Target{well}, nil, []core.Request{first}, core.MemberReport{Health: core.Suspect, Requests: []core.Request{first}, HealthySince: ago(2 * time.Minute), Delayed: true}},
+		"recovering, the request leaving":  {delayed, []core.Target{well}, nil, []core.Request{requestFor(p, n, rebooting, leaving)}, core.MemberReport{Health: core.Suspect, Requests: []core.Request{requestFor(p, n, rebooting, leaving)}, HealthySince: ago(2 * time.Minute)}},
+		"recovering, a condition settling": {settling, []core.Target{justTurned}, nil, []core.Request{first}, core.MemberReport{Health: core.Suspect, Requests: []core.Request{first}, HealthySince: ago(time.Second), SettlesAt: noon.Add(59 * time.Second)}},
 	} {
 		f := clusterOf(c.targets, c.repairs...)
 		f.Requests = c.request
-		c.want.Target, c.want.Health = n.ID, core.Unhealthy
-		if !c.want.HealthySince.IsZero() {
-			c.want.Health = core.Suspect
+		if c.want.Health != 0 {
+			c.want.Target = n.ID
 		}
 		if c.want.Repair == nil && c.want.Lead != (core.ID{}) {
 			c.want.Repair = &c.repairs[0]
@@ -118,5 +126,25 @@ func TestReportsOfFormerMembers(t *testing.T) {
 		if diff := cmp.Diff([]core.MemberReport{c.want}, d.Reports([]core.Policy{p, other}, &f)[0].Members); diff != "" {
 			t.Errorf("%s: the reports (-want +got):\n%s", name, diff)
 		}
+	}
+}
+
+// TestReportsOfSeveralFormerMembers: each has its own requests, and they are in the order of their names.
+func TestReportsOfSeveralFormerMembers(t *testing.T) {
+	p := check("p", nil, escalating)
+	f := clusterOf(nil)
+	f.Requests = []core.Request{
+		requestFor(p, aNode("b"), rebooting), requestFor(p, aNode("a"), rebooting), requestFor(p, aNode("a"), reprovisioning), requestFor(p, aNode("b"), reprovisioning),
+	}
+	d := core.Decide([]core.Policy{p}, f, noon)
+	want := []string{"gone a aImageTemplate aRebootTemplate", "gone b bImageTemplate bRebootTemplate"}
+	got := listedFor(d.Reports([]core.Policy{p}, &f)[0])
+	for i := range got {
+		words := strings.Fields(got[i])
+		slices.Sort(words[2:])
+		got[i] = strings.Join(words, " ")
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the reports (-want +got):\n%s", diff)
 	}
 }

@@ -33,3 +33,30 @@ func TestStepsOfRepairs(t *testing.T) {
 		}
 	}
 }
+
+// TestStepsDoTheSame: by their remedy, its nature and its template, whatever their limits are.
+func TestStepsDoTheSame(t *testing.T) {
+	step := Step{Remedy: "Ask", Nature: CreateRequest, Template: Reference{Name: "t"}}
+	for name, c := range map[string]struct {
+		other Step
+		want  bool
+	}{
+		"another limit":    {Step{Remedy: "Ask", Nature: CreateRequest, Template: Reference{Name: "t"}, Limit: time.Hour}, true},
+		"another remedy":   {Step{Remedy: "Tell", Nature: CreateRequest, Template: Reference{Name: "t"}}, false},
+		"another nature":   {Step{Remedy: "Ask", Nature: AskOwner, Template: Reference{Name: "t"}}, false},
+		"another template": {Step{Remedy: "Ask", Nature: CreateRequest, Template: Reference{Name: "u"}}, false},
+	} {
+		if got := step.equal(&c.other); got != c.want {
+			t.Errorf("%s: they do the same: %t", name, got)
+		}
+	}
+}
+
+// TestEffectOfUnknownNatures: it is that of the nature that needs the most.
+func TestEffectOfUnknownNatures(t *testing.T) {
+	for nature, want := range map[Nature]Effect{-1: effects[Delete], Delete: effects[Delete], AskOwner: effects[AskOwner], AskOwner + 1: effects[Delete]} {
+		if got := nature.Effect(); got != want {
+			t.Errorf("nature %d has the effect %+v, want %+v", nature, got, want)
+		}
+	}
+}

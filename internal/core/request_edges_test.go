@@ -1,6 +1,7 @@
 package core
 
 import (
+	"slices"
 	"testing"
 	"time"
 )
@@ -149,6 +150,12 @@ func TestWhoseRequestIsStuck(t *testing.T) {
 			t.Errorf("%s: it is of policy %d, want %d", name, got, c.want)
 		}
 	}
+	slices.Reverse(policies)
+	f := observed(nil, nil, Request{Remedy: "Mark", Target: m, Own: true})
+	d := plannerOf(policies, f)
+	if got := (&stuckRequester{planner: d}).of(&f.Requests[0]); got != 1 {
+		t.Errorf("in the other order: it is of policy %d, want 1", got)
+	}
 }
 
 // TestDoubled: a time is doubled up to a limit that need not be a power of two.
@@ -212,6 +219,7 @@ func TestVerdictTexts(t *testing.T) {
 		"all hold; it is unhealthy 1m0s after the controller first found that":                                     {Reason: ConditionsMet, Health: Suspect, Detail: "all hold", Limit: time.Minute},
 		"all hold since 2026-08-03T12:00:00Z; it is unhealthy after 1m0s":                                          {Reason: ConditionsMet, Health: Suspect, Detail: "all hold", Limit: time.Minute, Since: atNoon},
 		"all hold since 2026-08-03T12:00:00Z, past the 1m0s limit":                                                 {Reason: ConditionsMet, Health: Unhealthy, Detail: "all hold", Limit: time.Minute, Since: atNoon},
+		"the machine's condition Up=Unknown since 2026-08-03T12:00:00Z, past the 1m0s limit":                       {Reason: TargetConditionMet, Health: Unhealthy, Since: atNoon, Criterion: ConditionCriterion{Type: "Up", Status: "Unknown", For: time.Minute}},
 		"it is not judged yet: it is being prepared":                                                               {Reason: Premature, Detail: "it is being prepared"},
 	} {
 		if got := v.Text(); got != want {
