@@ -68,12 +68,12 @@ func (c *Criteria) remembers() bool {
 	return false
 }
 
-// rememberedTests returns the tests whose beginning no time of a node tells, each once.
+// rememberedTests returns the tests whose beginning no time of a node tells.
 func (c *Criteria) rememberedTests() []ConditionTest {
 	var tests []ConditionTest
 	for i := range c.Groups {
 		for _, test := range c.Groups[i].Tests {
-			if test.Remembered() && !slices.Contains(tests, test) {
+			if test.Remembered() {
 				tests = append(tests, test)
 			}
 		}
@@ -103,10 +103,9 @@ func (m *Expectations) seeTests(t *Target, tests []ConditionTest, known map[stri
 			return
 		}
 		seen := SeenTest{*test, t.Node.UID, now, before.nodes[t.ID.UID] == t.Node.UID && before.tests[*test]}
-		if had := known[t.ID.UID]; len(had) > 0 {
-			if at := slices.IndexFunc(had, about); at >= 0 {
-				seen.Since, seen.StartSeen = seenBy(had[at].Since, now), had[at].StartSeen
-			}
+		had := known[t.ID.UID]
+		if at := slices.IndexFunc(had, about); at >= 0 {
+			seen.Since, seen.StartSeen = seenBy(had[at].Since, now), had[at].StartSeen
 		}
 		if m.tests == nil {
 			m.tests = make(map[string][]SeenTest, len(known))

@@ -37,6 +37,7 @@ func TestFurtherSteps(t *testing.T) {
 		"under way":                           {target: n, repair: repairOf(&p, n.ID), requests: stands, further: true},
 		"under way, and a deletion next":      {target: n, repair: repairOf(&p, n.ID, steps(reboots, deletes), triedSteps(1)), requests: stands, turn: true},
 		"under way, and the owner is asked":   {target: n, repair: repairOf(&p, n.ID, steps(reboots, asksItsMS), triedSteps(1)), requests: append(stands, requestOf(&p, n.ID, asksItsMS))},
+		"under way, and another asked next":   {target: n, repair: repairOf(&p, n.ID, triedSteps(1)), requests: stands, further: true},
 		"under way, and no step left":         {target: n, repair: repairOf(&p, n.ID, triedSteps(2)), requests: stands, further: true},
 		"being deleted, with a deletion next": {target: nodeTarget("n", "False", deletedTarget), repair: repairOf(&p, n.ID, steps(deletes))},
 		"being deleted":                       {target: nodeTarget("n", "False", deletedTarget), repair: repairOf(&p, n.ID), further: true},
