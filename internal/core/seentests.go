@@ -30,8 +30,11 @@ func (m *Expectations) OverlayTests(policies []Policy, f *Cluster, now time.Time
 		m.goneNodes = nil
 		return
 	}
-	for _, i := range remembering(policies) {
+	for _, i := range ByRank(policies) { // so the tests of an older policy of a namespace are remembered first
 		tests := policies[i].Criteria.rememberedTests()
+		if len(tests) == 0 {
+			continue
+		}
 		for _, member := range policies[i].Members {
 			if member >= 0 && member < len(f.Targets) {
 				m.seeTests(&f.Targets[member], tests, known, before, now)
@@ -44,31 +47,6 @@ func (m *Expectations) OverlayTests(policies []Policy, f *Cluster, now time.Time
 	for i := range f.Targets {
 		f.Targets[i].TestsSeen = m.tests[f.Targets[i].ID.UID]
 	}
-}
-
-// remembering returns the policies that have tests remembered, in the order of ByRank. So the tests of an older policy
-// of a namespace are remembered first.
-func remembering(policies []Policy) []int {
-	asks := make([]bool, len(policies))
-	for i := range policies {
-		asks[i] = len(policies[i].Members) > 0 && policies[i].Criteria.remembers()
-	}
-	if !slices.Contains(asks, true) {
-		return nil
-	}
-	return slices.DeleteFunc(ByRank(policies), func(i int) bool { return !asks[i] })
-}
-
-// remembers reports whether the beginning of any test has to be remembered.
-func (c *Criteria) remembers() bool {
-	for i := range c.Groups {
-		for j := range c.Groups[i].Tests {
-			if c.Groups[i].Tests[j].Remembered() {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // rememberedTests returns the tests whose beginning no time of a node tells.
