@@ -18,10 +18,10 @@ func TestMemberReportsOfPolicies(t *testing.T) {
 		policies []core.Policy
 		want     [][]string
 	}{
-		"one that asks":                {[]core.Policy{asks}, [][]string{{"unhealthy n"}}},
-		"one that deletes":             {[]core.Policy{deletes}, [][]string{nil}},
-		"one without steps":            {[]core.Policy{illegible}, [][]string{{"unhealthy n"}}},
-		"one that deletes, beside one": {[]core.Policy{deletes, asks, illegible}, [][]string{nil, {"unhealthy n"}, {"unhealthy n"}}},
+		"a policy that asks":                   {[]core.Policy{asks}, [][]string{{"unhealthy n"}}},
+		"a policy that deletes":                {[]core.Policy{deletes}, [][]string{nil}},
+		"a policy without steps":               {[]core.Policy{illegible}, [][]string{{"unhealthy n"}}},
+		"a policy that deletes, beside others": {[]core.Policy{deletes, asks, illegible}, [][]string{nil, {"unhealthy n"}, {"unhealthy n"}}},
 	} {
 		f := clusterOf([]core.Target{aNode("n", dead)})
 		d := core.Decide(c.policies, f, noon)

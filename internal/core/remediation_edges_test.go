@@ -54,11 +54,11 @@ func requestOf(p *Policy, t ID, s Step, changes ...func(*Request)) Request {
 	return q
 }
 
-func ofNobody(q *Request)    { q.Policy = ID{} }
-func notOwn(q *Request)      { q.Own = false }
-func onItsWay(q *Request)    { q.Leaving = true }
-func unseenYet(q *Request)   { q.ID.UID = "" }
-func ofReplacing(q *Request) { q.Replaces = true }
+func withoutPolicy(q *Request) { q.Policy = ID{} }
+func notOwn(q *Request)        { q.Own = false }
+func onItsWay(q *Request)      { q.Leaving = true }
+func unseenYet(q *Request)     { q.ID.UID = "" }
+func ofReplacing(q *Request)   { q.Replaces = true }
 
 // repairOf returns a running repair of a target that began an hour ago.
 func repairOf(p *Policy, t ID, changes ...func(*Repair)) Repair {
@@ -111,7 +111,7 @@ func TestWhoWorksOnATarget(t *testing.T) {
 	p, owners := askingPolicy("p", all(1), reboots), askingPolicy("p", all(1), asksItsMS)
 	ignoring := p
 	ignoring.IgnoresRequests = true
-	mark := requestOf(&owners, n.ID, asksItsMS, ofNobody)
+	mark := requestOf(&owners, n.ID, asksItsMS, withoutPolicy)
 	for name, c := range map[string]struct {
 		policy         Policy
 		requests       []Request
@@ -125,15 +125,15 @@ func TestWhoWorksOnATarget(t *testing.T) {
 		"the owner, of a healthy one":   {owners, []Request{mark}, Verdict{Health: Healthy, Reason: NoCriterionMet}, false, false},
 		"the owner, of a premature one": {owners, []Request{mark}, Verdict{Health: Healthy, Reason: Premature}, false, true},
 		"another policy's mark":         {owners, []Request{requestOf(&p, n.ID, asksItsMS, func(q *Request) { q.Policy.Name = "q" })}, Verdict{Health: Unhealthy}, false, false},
-		"a mark of another remedy":      {owners, []Request{requestOf(&p, n.ID, reboots, ofNobody)}, Verdict{Health: Unhealthy}, false, false},
-		"a request of no policy":        {p, []Request{requestOf(&p, n.ID, reboots, ofNobody)}, Verdict{Health: Unhealthy}, false, false},
+		"a mark of another remedy":      {owners, []Request{requestOf(&p, n.ID, reboots, withoutPolicy)}, Verdict{Health: Unhealthy}, false, false},
+		"a request of no policy":        {p, []Request{requestOf(&p, n.ID, reboots, withoutPolicy)}, Verdict{Health: Unhealthy}, false, false},
 	} {
 		d := plannerOf([]Policy{c.policy}, observed([]Target{n}, nil, c.requests...))
 		if got := d.awaitsRequest(0, 0); got != c.awaited {
 			t.Errorf("%s: a remediator is awaited: %t", name, got)
 		}
 		if got := d.ownerAsked(&c.verdict); got != c.asked {
-			t.Errorf("%s: the owner is asked: %t", name, got)
+			t.Errorf("%s: the owner has a request: %t", name, got)
 		}
 	}
 }
@@ -153,7 +153,7 @@ func TestRepairOfARequest(t *testing.T) {
 	}{
 		"of none":                              {nil, "", none},
 		"of an existing one":                   {[]Repair{at("here", 1)}, "", 0},
-		"of one that is gone":                  {[]Repair{at("gone", 1)}, "", 0},
+		"of a target that is gone":             {[]Repair{at("gone", 1)}, "", 0},
 		"of another by its UID":                {[]Repair{at("here", 1)}, "other", none},
 		"of the existing, before an older":     {[]Repair{at("here", 1), at("gone", 2)}, "", 0},
 		"of the existing, after an older":      {[]Repair{at("gone", 2), at("here", 1)}, "", 1},
@@ -162,7 +162,7 @@ func TestRepairOfARequest(t *testing.T) {
 		"of the older of two, after":           {[]Repair{at("gone", 1), at("former", 2)}, "", 1},
 		"of the older of two that exist":       {[]Repair{at("here", 2), at("too", 1)}, "", 0},
 		"of the older of two that exist, last": {[]Repair{at("here", 1), at("too", 2)}, "", 1},
-		"of the one that its UID tells":        {[]Repair{at("here", 2), at("too", 1)}, "too", 1},
+		"of the target that its UID tells":     {[]Repair{at("here", 2), at("too", 1)}, "too", 1},
 	} {
 		f := observed(targets, c.repairs)
 		d := plannerOf([]Policy{p}, f)
@@ -267,7 +267,7 @@ func TestDisputedTarget(t *testing.T) {
 
 // TestHowLongRequestsLast: for the policy's delay since the recovery, and until a condition has settled.
 func TestHowLongRequestsLast(t *testing.T) {
-	at := func(d time.Duration) time.Time { return atNoon.Add(d) }
+	at := atNoon.Add
 	conditioned := func(kind string, since time.Time) Target {
 		return Target{Node: Node{Conditions: []Condition{{Type: kind, Since: since}}}}
 	}
@@ -332,12 +332,12 @@ func TestOrphanedRequests(t *testing.T) {
 		"with a delay":                            {[]Policy{delayed}, n, requestOf(&p, n.ID, reboots), nil, atNoon.Add(time.Hour)},
 		"of a dry run":                            {[]Policy{dry}, n, requestOf(&p, n.ID, reboots), nil, time.Time{}},
 		"of a target that is gone":                {[]Policy{p}, n, requestOf(&p, gone, reboots), []int{none}, time.Time{}},
-		"of one that is replaced":                 {[]Policy{p}, n, requestOf(&p, gone, reboots, ofReplacing), nil, time.Time{}},
-		"of one that is gone, by none":            {[]Policy{p}, n, requestOf(&p, gone, reboots, ofNobody), nil, time.Time{}},
-		"by none, for a step of the policy":       {[]Policy{p}, n, requestOf(&p, n.ID, reboots, ofNobody), []int{0}, time.Time{}},
-		"by none, for a step of none":             {[]Policy{p}, n, requestOf(&p, n.ID, reimages, ofNobody), nil, time.Time{}},
-		"by none, beside an illegible policy":     {[]Policy{illegible, p}, n, requestOf(&p, n.ID, reboots, ofNobody), nil, time.Time{}},
-		"by none, before an illegible policy":     {[]Policy{p, illegible}, n, requestOf(&p, n.ID, reboots, ofNobody), nil, time.Time{}},
+		"of a target that is replaced":            {[]Policy{p}, n, requestOf(&p, gone, reboots, ofReplacing), nil, time.Time{}},
+		"of a target that is gone, by none":       {[]Policy{p}, n, requestOf(&p, gone, reboots, withoutPolicy), nil, time.Time{}},
+		"by none, for a step of the policy":       {[]Policy{p}, n, requestOf(&p, n.ID, reboots, withoutPolicy), []int{0}, time.Time{}},
+		"by none, for a step of none":             {[]Policy{p}, n, requestOf(&p, n.ID, reimages, withoutPolicy), nil, time.Time{}},
+		"by none, beside an illegible policy":     {[]Policy{illegible, p}, n, requestOf(&p, n.ID, reboots, withoutPolicy), nil, time.Time{}},
+		"by none, before an illegible policy":     {[]Policy{p, illegible}, n, requestOf(&p, n.ID, reboots, withoutPolicy), nil, time.Time{}},
 		"of an illegible policy":                  {[]Policy{illegible}, n, requestOf(&p, n.ID, reboots), nil, time.Time{}},
 		"of a policy whose successor is nonsense": {[]Policy{renewed}, n, requestOf(&p, n.ID, reboots), []int{0}, time.Time{}},
 		"of a policy that is gone":                {[]Policy{other}, sick, requestOf(&p, n.ID, reboots), []int{0}, time.Time{}},
@@ -373,7 +373,7 @@ func TestTargetsSettle(t *testing.T) {
 	}
 	mark := func(changes ...func(*Request)) []Request {
 		n := turned(atNoon)
-		return []Request{requestOf(&p, n.ID, asksItsMS, append(changes, ofNobody)...)}
+		return []Request{requestOf(&p, n.ID, asksItsMS, append(changes, withoutPolicy)...)}
 	}
 	soon := atNoon.Add(59 * time.Second)
 	for name, c := range map[string]struct {
@@ -381,13 +381,13 @@ func TestTargetsSettle(t *testing.T) {
 		requests []Request
 		next     time.Time
 	}{
-		"a mark":                {atNoon.Add(-time.Second), mark(), soon},
-		"no mark":               {atNoon.Add(-time.Second), nil, time.Time{}},
-		"for a minute":          {atNoon.Add(-time.Minute), mark(), time.Time{}},
-		"of another author":     {atNoon.Add(-time.Second), mark(notOwn), time.Time{}},
-		"that leaves":           {atNoon.Add(-time.Second), mark(onItsWay), time.Time{}},
-		"of another remedy":     {atNoon.Add(-time.Second), mark(func(q *Request) { q.Remedy = "Other" }), time.Time{}},
-		"one that still stands": {atNoon.Add(-time.Second), append(mark(onItsWay), mark()...), soon},
+		"a mark":               {atNoon.Add(-time.Second), mark(), soon},
+		"no mark":              {atNoon.Add(-time.Second), nil, time.Time{}},
+		"for a minute":         {atNoon.Add(-time.Minute), mark(), time.Time{}},
+		"of another author":    {atNoon.Add(-time.Second), mark(notOwn), time.Time{}},
+		"that leaves":          {atNoon.Add(-time.Second), mark(onItsWay), time.Time{}},
+		"of another remedy":    {atNoon.Add(-time.Second), mark(func(q *Request) { q.Remedy = "Other" }), time.Time{}},
+		"another still stands": {atNoon.Add(-time.Second), append(mark(onItsWay), mark()...), soon},
 	} {
 		d := plannerOf([]Policy{p}, observed([]Target{turned(c.since)}, nil, c.requests...))
 		if recovers := d.decision.Verdicts[0].Reason == Recovering; recovers == c.next.IsZero() || !d.decision.NextAt.Equal(c.next) {

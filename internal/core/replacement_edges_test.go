@@ -169,11 +169,11 @@ func TestTextOfAwaitedReplacements(t *testing.T) {
 		requests []Request
 		want     string
 	}{
-		"none":                 {nil, unseen},
-		"another author's":     {[]Request{requestOf(&p, goneID, reboots, ofReplacing, notOwn)}, unseen},
-		"a leaving one":        {[]Request{requestOf(&p, goneID, reboots, ofReplacing, onItsWay)}, unseen},
-		"one that stands":      {[]Request{requestOf(&p, goneID, reboots, ofReplacing)}, "Request gone has not said yet that it is replaced"},
-		"one that is not seen": {[]Request{requestOf(&p, goneID, reboots, ofReplacing, unseenYet)}, "what was asked of its remediator has not been seen yet"},
+		"none":                {nil, unseen},
+		"another author's":    {[]Request{requestOf(&p, goneID, reboots, ofReplacing, notOwn)}, unseen},
+		"a leaving one":       {[]Request{requestOf(&p, goneID, reboots, ofReplacing, onItsWay)}, unseen},
+		"its own stands":      {[]Request{requestOf(&p, goneID, reboots, ofReplacing)}, "Request gone has not said yet that it is replaced"},
+		"its own is not seen": {[]Request{requestOf(&p, goneID, reboots, ofReplacing, unseenYet)}, "what was asked of its remediator has not been seen yet"},
 	} {
 		d := plannerOf([]Policy{p}, observed(nil, []Repair{repairOf(&p, goneID)}, c.requests...))
 		if got := d.waitsOn(0); got != c.want {

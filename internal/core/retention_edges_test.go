@@ -27,7 +27,7 @@ func heirOf(name string, created time.Time) Target {
 	return Target{ID: ID{Kind: "Machine", Name: name, UID: name}, Owner: ID{Kind: "MachineSet", Name: "pool", UID: "pool"}, Created: created}
 }
 
-// TestRepairsThatCount: those that started within the hour before a target failed, and not after it was created.
+// TestRepairsThatCount: repairs count that started within the hour before a target failed, and not after it was created.
 func TestRepairsThatCount(t *testing.T) {
 	ill := func(since time.Time) Verdict { return Verdict{Health: Unhealthy, Reason: ConditionMet, Since: since} }
 	doubtful := func(since time.Time) Verdict { return Verdict{Health: Suspect, Reason: ConditionMet, Since: since} }
@@ -47,7 +47,7 @@ func TestRepairsThatCount(t *testing.T) {
 		"the older of two":                  {[]time.Time{hours(5), hours(10)}, []Verdict{doubtful(hours(1)), doubtful(hours(1))}, hours(10.5), true},
 		"the younger of two":                {[]time.Time{hours(5), hours(10)}, []Verdict{doubtful(hours(1)), doubtful(hours(1))}, hours(5.5), true},
 		"between the two":                   {[]time.Time{hours(5), hours(10)}, []Verdict{doubtful(hours(1)), doubtful(hours(1))}, hours(7), false},
-		"one that was adopted":              {[]time.Time{hours(5), hours(10)}, []Verdict{ill(hours(20)), doubtful(hours(1))}, hours(7), true},
+		"an adopted target":                 {[]time.Time{hours(5), hours(10)}, []Verdict{ill(hours(20)), doubtful(hours(1))}, hours(7), true},
 	} {
 		for outcome, want := range map[Outcome]bool{Succeeded: c.want, Recovered: false} {
 			f := &Cluster{Repairs: []Repair{ofPool("a", c.started, func(r *Repair) { r.Outcome = outcome }), ofPool("last", hours(0))}}

@@ -11,7 +11,7 @@ func remembers(name string, members []int, tests ...ConditionTest) Policy {
 	return Policy{ID: ID{Name: name}, Created: atNoon, Members: members, Criteria: Criteria{Groups: []ConditionGroup{{Tests: tests}}}}
 }
 
-// hung is a test that holds while the condition has a reason, and gone one that holds while there is no condition.
+// hung returns a test that holds while the condition has a reason. gone returns a test that holds while there is no condition.
 func hung(kind string) ConditionTest {
 	return ConditionTest{Type: kind, Status: "True", Reason: "Hung"}
 }

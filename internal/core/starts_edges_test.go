@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestOrderOfCandidates: those that a label alone counts among the control plane come last, then the order is by age, ID and policy.
+// TestOrderOfCandidates: targets that a label alone counts among the control plane come last. The order is by age, then by ID, then by policy.
 func TestOrderOfCandidates(t *testing.T) {
 	label := func(t *Target) { t.ControlPlaneByLabel = true }
 	targets := []Target{nodeTarget("a", "False"), nodeTarget("b", "False"), nodeTarget("a", "False", label)}

@@ -33,14 +33,14 @@ func TestFurtherSteps(t *testing.T) {
 		requests      []Request
 		further, turn bool
 	}{
-		"not begun":                           {target: n, repair: repairOf(&p, n.ID), turn: true},
-		"under way":                           {target: n, repair: repairOf(&p, n.ID), requests: stands, further: true},
-		"under way, and a deletion next":      {target: n, repair: repairOf(&p, n.ID, steps(reboots, deletes), triedSteps(1)), requests: stands, turn: true},
-		"under way, and the owner is asked":   {target: n, repair: repairOf(&p, n.ID, steps(reboots, asksItsMS), triedSteps(1)), requests: append(stands, requestOf(&p, n.ID, asksItsMS))},
-		"under way, and another asked next":   {target: n, repair: repairOf(&p, n.ID, triedSteps(1)), requests: stands, further: true},
-		"under way, and no step left":         {target: n, repair: repairOf(&p, n.ID, triedSteps(2)), requests: stands, further: true},
-		"being deleted, with a deletion next": {target: nodeTarget("n", "False", deletedTarget), repair: repairOf(&p, n.ID, steps(deletes))},
-		"being deleted":                       {target: nodeTarget("n", "False", deletedTarget), repair: repairOf(&p, n.ID), further: true},
+		"not begun":                            {target: n, repair: repairOf(&p, n.ID), turn: true},
+		"under way":                            {target: n, repair: repairOf(&p, n.ID), requests: stands, further: true},
+		"under way, and a deletion next":       {target: n, repair: repairOf(&p, n.ID, steps(reboots, deletes), triedSteps(1)), requests: stands, turn: true},
+		"under way, with a mark for the owner": {target: n, repair: repairOf(&p, n.ID, steps(reboots, asksItsMS), triedSteps(1)), requests: append(stands, requestOf(&p, n.ID, asksItsMS))},
+		"under way, and another asked next":    {target: n, repair: repairOf(&p, n.ID, triedSteps(1)), requests: stands, further: true},
+		"under way, and no step left":          {target: n, repair: repairOf(&p, n.ID, triedSteps(2)), requests: stands, further: true},
+		"being deleted, with a deletion next":  {target: nodeTarget("n", "False", deletedTarget), repair: repairOf(&p, n.ID, steps(deletes))},
+		"being deleted":                        {target: nodeTarget("n", "False", deletedTarget), repair: repairOf(&p, n.ID), further: true},
 	} {
 		d := plannerOf([]Policy{p}, observed([]Target{c.target}, []Repair{c.repair}, c.requests...))
 		if got := d.isFurtherStep(&proposal{target: 0, repair: 0}); got != c.further {
@@ -113,7 +113,7 @@ func TestRepairsOutOfSteps(t *testing.T) {
 func TestTimeToRecover(t *testing.T) {
 	p := askingPolicy("p", all(1), limited(reboots, time.Minute), reimages)
 	n := nodeTarget("n", "False")
-	at := func(d time.Duration) time.Time { return atNoon.Add(d) }
+	at := atNoon.Add
 	since := func(q *Request) { q.SucceededSince = atNoon }
 	for name, c := range map[string]struct {
 		repair  Repair
@@ -177,7 +177,7 @@ func TestRefusalsOfTheNextStep(t *testing.T) {
 		"a quorum that is lost":                       {nodeTarget("n", "False", member(No, 0)), []Step{reboots, reimages}, nil, []Gate{QuorumLost}, false},
 		"a quorum that is lost, and no step follows":  {nodeTarget("n", "False", member(No, 0)), []Step{reboots}, nil, nil, false},
 		"a quorum that is lost, and a hand-back next": {nodeTarget("n", "False", member(No, 0)), []Step{reboots, asksItsMS}, nil, nil, false},
-		"a quorum, and the owner is asked":            {nodeTarget("n", "False", member(Yes, time.Hour), markedTarget, func(t *Target) { t.Owner.UID = "o" }), []Step{marks, asksItsMS}, nil, nil, false},
+		"a quorum, and a mark for the owner":          {nodeTarget("n", "False", member(Yes, time.Hour), markedTarget, func(t *Target) { t.Owner.UID = "o" }), []Step{marks, asksItsMS}, nil, nil, false},
 	} {
 		p := askingPolicy("p", []int{1}, c.steps...)
 		for _, change := range c.changes {
