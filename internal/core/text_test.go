@@ -51,7 +51,7 @@ func absent(h core.Health, since time.Time) core.Verdict {
 // TestEveryGateSpeaks: each refusal is a sentence that says more than the name of its gate.
 func TestEveryGateSpeaks(t *testing.T) {
 	seen := map[string]bool{}
-	for g := core.PolicyInvalid; g <= core.Unconfirmed; g++ {
+	for g := core.PolicyInvalid; g <= core.ClockUnknown; g++ {
 		text := core.Refusal{Gate: g, Detail: "detail"}.Text()
 		if len(strings.Fields(text)) < 6 || seen[text] || strings.Contains(text, "%!") {
 			t.Errorf("%v says %q", g, text)
