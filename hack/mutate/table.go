@@ -26,7 +26,7 @@ func table() []target {
 	worlds := testPackage{dir: "internal/sim"}
 	dialects := []testPackage{{dir: "internal/dialect/openshift"}, {dir: "internal/dialect/capi"}, {dir: "internal/dialect/nhc"}}
 	return []target{
-		{dir: "internal/core", tests: []testPackage{worlds}, unmeasured: true},
+		{dir: "internal/core", tests: []testPackage{worlds}},
 		{dir: "internal/pass"},
 		{dir: "internal/engine"},
 		{dir: "internal/workload", unmeasured: true},

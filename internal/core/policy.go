@@ -185,10 +185,10 @@ func (a Amount) FloorOf(total int) int {
 // CeilOf is the amount as a number of total, rounded up, from zero to total.
 func (a Amount) CeilOf(total int) int {
 	switch {
-	case a.Unlimited, a.Percent && a.Number >= 100:
+	case a.Unlimited:
 		return total
 	case a.Percent:
-		return max(0, min(total, int((int64(a.Number)*int64(total)+99)/100)))
+		return max(0, int((int64(min(a.Number, 100))*int64(total)+99)/100))
 	}
 	return max(0, min(total, a.Number))
 }

@@ -128,3 +128,14 @@ func latestOf(a, b time.Time) time.Time {
 	}
 	return b
 }
+
+// TestLeastDistanceOfInstants: an instant that would not be after the recorded one is recorded a microsecond after it.
+func TestLeastDistanceOfInstants(t *testing.T) {
+	later := noon.Add(time.Hour)
+	r := core.Repair{StepState: core.StepState{Begun: noon}, Tried: []core.StepRecord{{Ended: noon}, {Ended: ago(time.Hour)}}}
+	r.Written = core.WrittenTimes{Begun: core.WrittenTime{Recorded: later, Effective: ago(time.Minute)}, Steps: []time.Time{later}}
+	got := r.ToWrite()
+	if want := later.Add(time.Microsecond); !got.Begun.Equal(want) || !got.Tried[0].Ended.Equal(later) || !got.Tried[1].Ended.Equal(want) {
+		t.Errorf("it is recorded as begun at %s and with the steps %v, want %s", got.Begun, got.Tried, want)
+	}
+}

@@ -39,9 +39,6 @@ func (d *planner) olderRequest(a, b int) int {
 
 // awaitsRequest reports whether a request about a target stands that its policy must wait for.
 func (d *planner) awaitsRequest(policy, target int) bool {
-	if d.requestsAbout == nil {
-		return false
-	}
 	p := &d.policies[policy]
 	return !p.IgnoresRequests && slices.ContainsFunc(d.requestsAbout[target], func(r int) bool {
 		return d.cluster.Requests[r].RequestedBy(&p.ID)
@@ -67,7 +64,7 @@ func (d *planner) standingRequestText(policy, target int) string {
 // ownerAsked reports whether a mark stands by which the policy would ask the target's owner. Marks don't say who made
 // them. The mark of a healthy target doesn't count, since it is withdrawn.
 func (d *planner) ownerAsked(v *Verdict) bool {
-	if d.requestsAbout == nil || (v.Health == Healthy && v.Reason != Premature) {
+	if v.Health == Healthy && v.Reason != Premature {
 		return false
 	}
 	return slices.ContainsFunc(d.requestsAbout[v.Target], func(r int) bool {
@@ -134,7 +131,7 @@ func (d *planner) repairOfRequest(q *Request, repairs []int) int {
 
 // requestsUnlisted reports whether requests of the repair may stand that can't be seen.
 func (d *planner) requestsUnlisted(r *Repair) bool {
-	return len(d.cluster.UnlistedTemplates) > 0 && slices.ContainsFunc(r.Steps, func(s Step) bool { return d.unlisted(&s) })
+	return slices.ContainsFunc(r.Steps, func(s Step) bool { return d.unlisted(&s) })
 }
 
 // unlisted reports whether the requests of a step can't be seen.
@@ -280,9 +277,9 @@ func (d *planner) withdrawOrphan(request, target int) {
 	case v == nil && q.Policy != (ID{}):
 		d.withdraw(request, target, d.requester(q), RequesterGone)
 	case v == nil:
-		return // another author may have made it
+		// Another author may have made it.
 	case v.Health != Healthy && v.Reason != Recovering, v.Reason == Premature:
-		return
+		// It is left for the repair that follows.
 	default:
 		if until, lasts := d.lastsUntil(&d.policies[policy], t, time.Time{}); lasts {
 			d.wakeAt(until)

@@ -133,7 +133,7 @@ func (r *Repair) StepBegan() time.Time {
 // GaveUp returns when the step of a request was given up. It is zero for a step that wasn't, and for a request that the
 // repair has not made.
 func (r *Repair) GaveUp(q *Request) time.Time {
-	if at := q.stepIn(r.Steps); at >= 0 && at < len(r.Tried) && r.made(q) {
+	if at := q.stepIn(r.Steps); r.made(q) && at < len(r.Tried) { // what the repair has made is for a step of it
 		return r.Tried[at].Ended
 	}
 	return time.Time{}
@@ -210,10 +210,7 @@ const maxNameStem = 253 - 1 - 8 - 1 - 10
 // server lets only one of them create it (I2).
 func RepairName(target ID, number int) string {
 	sum := sha256.Sum256([]byte(target.Kind + "\x00" + target.Namespace + "\x00" + target.Name + "\x00" + target.UID))
-	stem := target.Name
-	if len(stem) > maxNameStem {
-		stem = strings.TrimRight(stem[:maxNameStem], "-.")
-	}
+	stem := strings.TrimRight(target.Name[:min(len(target.Name), maxNameStem)], "-.") // no name of an object ends with these
 	return stem + "-" + hex.EncodeToString(sum[:4]) + "-" + strconv.Itoa(number)
 }
 
@@ -233,8 +230,8 @@ const maxNumber = 1 << 30
 func (r *Repair) number() int { return numberIn(r.Name) }
 
 func numberIn(name string) int {
-	n, err := strconv.Atoi(name[strings.LastIndexByte(name, '-')+1:])
-	if err != nil || n > maxNumber {
+	n, _ := strconv.Atoi(name[strings.LastIndexByte(name, '-')+1:]) // 0 where there is no number, and a large one where it is too large
+	if n > maxNumber {
 		return 0
 	}
 	return max(0, n)

@@ -80,9 +80,7 @@ func (s *repairStates) of(v *Verdict, policies []Policy) string {
 		return "is healthy again, and what was asked of its remediator is not taken back yet"
 	case led && lead != policies[v.Policy].ID:
 		return "is being repaired, which " + lead.String() + " leads"
-	case led && s.isHeldBy(v.Target, StepsExhausted):
-		return "is unhealthy" + reason + " and held back by " + StepsExhausted.String()
-	case led:
+	case led && !s.isHeldBy(v.Target, StepsExhausted):
 		return "is being repaired"
 	case v.Health == Gone:
 		return "is being deleted"
