@@ -48,7 +48,7 @@ func TestRunningRepair(t *testing.T) {
 		"refused a second ago":           {"the pause is over", []core.Policy{p}, []core.Target{sick}, repair(sick, p, attempts(1, ago(time.Second))), want{Acts: 1}},
 		"refused often":                  {"at most five minutes", []core.Policy{p}, []core.Target{sick}, repair(sick, p, attempts(99, ago(patience))), want{Acts: 1}},
 		"refused by a clock ahead":       {"clocks differ a little", []core.Policy{p}, []core.Target{sick}, repair(sick, p, attempts(1, noon.Add(time.Minute))), want{Refused: []core.Gate{core.AttemptPause}}},
-		"no room":                        {"it has its place, and there is none", []core.Policy{policy("p", []int{0}, maxInFlight(core.Count(0)))}, []core.Target{sick}, repair(sick, p), want{Refused: []core.Gate{core.InFlightLimit}}},
+		"no place":                       {"it has its place, and there is none", []core.Policy{policy("p", []int{0}, maxInFlight(core.Count(0)))}, []core.Target{sick}, repair(sick, p), want{Refused: []core.Gate{core.InFlightLimit}}},
 		"ended":                          {"the past", []core.Policy{policy("p", []int{0}, paused)}, []core.Target{sick}, repair(sick, p, ended(noon)), want{Refused: []core.Gate{core.PolicyPaused}}},
 	}
 	for sentence, c := range cases {

@@ -69,10 +69,10 @@ func says(succeeded core.Tri) func(*core.Request) {
 func succeededAt(at time.Time) func(*core.Request) {
 	return func(q *core.Request) { q.SucceededSince = at }
 }
-func leaving(q *core.Request)                  { q.Leaving = true }
-func replaces(q *core.Request)                 { q.Replaces = true }
-func anonymous(q *core.Request)                { q.Policy = core.ID{} }
-func askedAt(at time.Time) func(*core.Request) { return func(q *core.Request) { q.Created = at } }
+func leaving(q *core.Request)                      { q.Leaving = true }
+func replaces(q *core.Request)                     { q.Replaces = true }
+func anonymous(q *core.Request)                    { q.Policy = core.ID{} }
+func requestedAt(at time.Time) func(*core.Request) { return func(q *core.Request) { q.Created = at } }
 
 // gaveUp has the first step of a repair given up at an instant.
 func gaveUp(at time.Time) func(*core.Repair) {
@@ -81,7 +81,7 @@ func gaveUp(at time.Time) func(*core.Repair) {
 
 func recovered(at time.Time) func(*core.Repair) { return func(r *core.Repair) { r.Recovered = at } }
 
-// actionTexts says what a decision does, each deed in a line.
+// actionTexts says what a decision does, each action in a line.
 func actionTexts(f core.Cluster, d core.Decision) []string {
 	var lines []string
 	say := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
@@ -182,16 +182,16 @@ func TestEscalation(t *testing.T) {
 		return []core.Repair{repair(sick, p, append(changes, started(at))...)}
 	}
 	for name, c := range map[string]remediationCase{
-		"in time":             {"it waits", with([]core.Target{sick}, r(ago(4*time.Minute)), requestFor(p, sick, rebooting, askedAt(ago(4*time.Minute)))), nil, noon.Add(time.Minute)},
-		"out of time":         {"at the deadline", with([]core.Target{sick}, r(ago(patience)), requestFor(p, sick, rebooting, askedAt(ago(patience)))), []string{"give up on n: TimedOut"}, time.Time{}},
+		"in time":             {"it waits", with([]core.Target{sick}, r(ago(4*time.Minute)), requestFor(p, sick, rebooting, requestedAt(ago(4*time.Minute)))), nil, noon.Add(time.Minute)},
+		"out of time":         {"at the deadline", with([]core.Target{sick}, r(ago(patience)), requestFor(p, sick, rebooting, requestedAt(ago(patience)))), []string{"give up on n: TimedOut"}, time.Time{}},
 		"failed":              {"at once", with([]core.Target{sick}, r(ago(time.Minute)), requestFor(p, sick, rebooting, says(core.No))), []string{"give up on n: Failed"}, time.Time{}},
-		"succeeded, not well": {"its word is not enough", with([]core.Target{sick}, r(ago(patience)), requestFor(p, sick, rebooting, says(core.Yes), askedAt(ago(patience)))), []string{"give up on n: TimedOut"}, time.Time{}},
+		"succeeded, not well": {"its word is not enough", with([]core.Target{sick}, r(ago(patience)), requestFor(p, sick, rebooting, says(core.Yes), requestedAt(ago(patience)))), []string{"give up on n: TimedOut"}, time.Time{}},
 		"given up":            {"the next step is taken", with([]core.Target{sick}, r(ago(time.Hour), gaveUp(noon)), requestFor(p, sick, rebooting)), []string{"step 1 for n"}, time.Time{}},
 		"the second, in time": {
 			"it has time of its own", with([]core.Target{sick}, r(ago(time.Hour), gaveUp(ago(time.Minute))), requestFor(p, sick, rebooting), second), nil, noon.Add(9 * time.Minute),
 		},
 		"the second out of time": {
-			"it is told to stop as well", with([]core.Target{sick}, r(ago(time.Hour), gaveUp(ago(2*patience))), requestFor(p, sick, rebooting), requestFor(p, sick, reprovisioning, askedAt(ago(2*patience)))), []string{"give up on n: TimedOut"}, time.Time{},
+			"it is told to stop as well", with([]core.Target{sick}, r(ago(time.Hour), gaveUp(ago(2*patience))), requestFor(p, sick, rebooting), requestFor(p, sick, reprovisioning, requestedAt(ago(2*patience)))), []string{"give up on n: TimedOut"}, time.Time{},
 		},
 		"all given up": {
 			"nothing is left to do", with([]core.Target{sick}, r(ago(time.Hour), gaveUp(ago(2*patience)), gaveUp(noon)), requestFor(p, sick, rebooting), second),
@@ -256,7 +256,7 @@ func TestStepIsNotGivenUpWhileTheNextIsHeldBack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := check("p", []int{0}, escalating, c.change)
 			sick := aNode("n", dead, c.target)
-			late, failed := requestFor(p, sick, rebooting, askedAt(ago(time.Hour))), requestFor(p, sick, rebooting, says(core.No))
+			late, failed := requestFor(p, sick, rebooting, requestedAt(ago(time.Hour))), requestFor(p, sick, rebooting, says(core.No))
 			begun, refused := repair(sick, p, started(ago(time.Hour))), repair(sick, p, started(ago(time.Hour)), attempts(3, ago(10*time.Minute)))
 			for how, world := range map[string]core.Cluster{
 				"its time is over": with([]core.Target{sick}, []core.Repair{begun}, late),
@@ -283,7 +283,7 @@ func TestStepIsNotGivenUpWhileTheNextIsHeldBack(t *testing.T) {
 // TestHealthyDelay: what was asked stands for a while after the target is well, and the while begins anew
 // when it falls ill again.
 func TestHealthyDelay(t *testing.T) {
-	sick, vouched := aNode("n", dead), aNode("n", ready("True", ago(time.Minute)), func(t *core.Target) { t.ConfirmedHealthy = true })
+	sick, confirmed := aNode("n", dead), aNode("n", ready("True", ago(time.Minute)), func(t *core.Target) { t.ConfirmedHealthy = true })
 	well := func(since time.Time) core.Target { return aNode("n", ready("True", since)) }
 	for name, c := range map[string]struct {
 		delay    time.Duration
@@ -299,8 +299,8 @@ func TestHealthyDelay(t *testing.T) {
 		"over":                {patience, well(ago(patience)), recovered(ago(patience)), []string{"take back nRebootTemplate"}, time.Time{}},
 		"ill again":           {patience, sick, recovered(ago(time.Minute)), []string{"note n: false"}, time.Time{}},
 		"until confirmed":     {-1, well(ago(time.Hour)), recovered(ago(time.Hour)), nil, time.Time{}},
-		"confirmed":           {-1, vouched, recovered(ago(time.Minute)), []string{"take back nRebootTemplate"}, time.Time{}},
-		"confirmed too early": {patience, vouched, recovered(ago(time.Minute)), []string{"take back nRebootTemplate"}, time.Time{}},
+		"confirmed":           {-1, confirmed, recovered(ago(time.Minute)), []string{"take back nRebootTemplate"}, time.Time{}},
+		"confirmed too early": {patience, confirmed, recovered(ago(time.Minute)), []string{"take back nRebootTemplate"}, time.Time{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := check("p", []int{0}, classic, func(p *core.Policy) { p.HealthyDelay = c.delay })
@@ -337,13 +337,13 @@ func TestNothingIsLeftBehind(t *testing.T) {
 		"check made anew, entry lost":     {[]core.Policy{check("p", []int{0}, classic, func(p *core.Policy) { p.ID.UID = "later" })}, with([]core.Target{aNode("n")}, nil, requestFor(p, sick, rebooting)), back},
 		"anonymous, of a healthy target":  {[]core.Policy{p}, with([]core.Target{aNode("n")}, nil, requestFor(p, sick, rebooting, anonymous)), back},
 		"anonymous, from another's forms": {[]core.Policy{p}, with([]core.Target{aNode("n")}, nil, requestFor(p, sick, reprovisioning, anonymous)), nil},
-		"unnamed, another illegible":      {[]core.Policy{p, check("q", nil, classic, unparsable)}, with([]core.Target{aNode("n")}, nil, requestFor(p, sick, rebooting, anonymous)), nil},
-		"another's, another illegible":    {[]core.Policy{p, check("q", nil, classic, unparsable)}, with([]core.Target{aNode("n")}, nil, requestFor(p, sick, rebooting)), back},
-		"check illegible, healthy":        {[]core.Policy{check("p", []int{0}, classic, unparsable)}, with([]core.Target{aNode("n")}, r, requestFor(p, sick, rebooting)), nil},
-		"check illegible, not selected":   {[]core.Policy{check("p", nil, classic, unparsable)}, with([]core.Target{sick}, r, requestFor(p, sick, rebooting)), nil},
-		"check illegible, not seen":       {[]core.Policy{check("p", nil, classic, unparsable)}, with(nil, r, requestFor(p, sick, rebooting)), nil},
-		"check illegible, entry lost":     {[]core.Policy{check("p", []int{0}, classic, unparsable)}, with([]core.Target{aNode("n")}, nil, requestFor(p, sick, rebooting)), nil},
-		"check illegible, nothing stood":  {[]core.Policy{check("p", nil, classic, unparsable)}, with(nil, r), nil},
+		"unnamed, another unparsable":     {[]core.Policy{p, check("q", nil, classic, unparsable)}, with([]core.Target{aNode("n")}, nil, requestFor(p, sick, rebooting, anonymous)), nil},
+		"another's, another unparsable":   {[]core.Policy{p, check("q", nil, classic, unparsable)}, with([]core.Target{aNode("n")}, nil, requestFor(p, sick, rebooting)), back},
+		"check unparsable, healthy":       {[]core.Policy{check("p", []int{0}, classic, unparsable)}, with([]core.Target{aNode("n")}, r, requestFor(p, sick, rebooting)), nil},
+		"check unparsable, not selected":  {[]core.Policy{check("p", nil, classic, unparsable)}, with([]core.Target{sick}, r, requestFor(p, sick, rebooting)), nil},
+		"check unparsable, not seen":      {[]core.Policy{check("p", nil, classic, unparsable)}, with(nil, r, requestFor(p, sick, rebooting)), nil},
+		"check unparsable, repair lost":   {[]core.Policy{check("p", []int{0}, classic, unparsable)}, with([]core.Target{aNode("n")}, nil, requestFor(p, sick, rebooting)), nil},
+		"check unparsable, no request":    {[]core.Policy{check("p", nil, classic, unparsable)}, with(nil, r), nil},
 		"another check's": {
 			[]core.Policy{check("p", []int{0}, classic), other}, with([]core.Target{sick}, []core.Repair{repair(sick, other, started(ago(time.Hour)))}, requestFor(other, sick, rebooting)), nil,
 		},
@@ -484,7 +484,7 @@ func TestHandedOver(t *testing.T) {
 func TestHandsOff(t *testing.T) {
 	acting, dry := check("p", []int{0}, escalating), check("p", []int{0}, escalating, dryRun)
 	sick, well := aNode("n", dead), aNode("n")
-	leftAlone := aNode("n", dead, func(t *core.Target) { t.Skipped = true })
+	skipped := aNode("n", dead, func(t *core.Target) { t.Skipped = true })
 	none := check("p", nil, escalating)
 	begun := repair(sick, acting, started(ago(time.Hour)))
 	q := requestFor(acting, sick, rebooting)
@@ -508,8 +508,8 @@ func TestHandsOff(t *testing.T) {
 		"rehearses, its lease":   {held, lease, nil},
 		"acts, well":             {acting, with([]core.Target{well}, nil, q), []string{"take back nRebootTemplate"}},
 		"acts, deselected":       {none, with([]core.Target{sick}, []core.Repair{begun}, q), []string{"take back nRebootTemplate"}},
-		"taken out":              {none, with([]core.Target{leftAlone}, []core.Repair{begun}, anonymous), []string{"end n: Withdrawn"}},
-		"taken out, no entry":    {none, with([]core.Target{leftAlone}, nil, anonymous), nil},
+		"taken out":              {none, with([]core.Target{skipped}, []core.Repair{begun}, anonymous), []string{"end n: Withdrawn"}},
+		"taken out, no repair":   {none, with([]core.Target{skipped}, nil, anonymous), nil},
 		"let in again":           {acting, with([]core.Target{sick}, nil, anonymous), []string{"start n"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -553,8 +553,8 @@ func TestHandedOverAndFailedSince(t *testing.T) {
 	}
 }
 
-// TestOneBody: a node and its machine are repaired once, and every health check of either counts.
-func TestOneBody(t *testing.T) {
+// TestOneGroup: a node and its machine are repaired once, and every health check of either counts.
+func TestOneGroup(t *testing.T) {
 	both := func(changes ...func(*core.Target)) []core.Target {
 		m := machine("m", append(changes, dead)...)
 		m.Node.Name = "n"
@@ -725,7 +725,7 @@ func TestStepHasItsTime(t *testing.T) {
 	p := check("p", []int{0}, escalating)
 	sick := aNode("n", dead)
 	late := func(template core.Reference) core.Request {
-		return requestFor(p, sick, template, askedAt(ago(time.Minute)))
+		return requestFor(p, sick, template, requestedAt(ago(time.Minute)))
 	}
 	for name, c := range map[string]remediationCase{
 		"the first": {
@@ -737,7 +737,7 @@ func TestStepHasItsTime(t *testing.T) {
 			nil, noon.Add(9 * time.Minute),
 		},
 		"older than the repair": {
-			"a lost entry", with([]core.Target{sick}, []core.Repair{repair(sick, p)}, requestFor(p, sick, rebooting, askedAt(ago(time.Hour)))),
+			"a lost entry", with([]core.Target{sick}, []core.Repair{repair(sick, p)}, requestFor(p, sick, rebooting, requestedAt(ago(time.Hour)))),
 			nil, noon.Add(4 * time.Minute),
 		},
 	} {
@@ -794,7 +794,7 @@ func TestStepThatAnotherLeaderRecorded(t *testing.T) {
 	deleting := func(p *core.Policy) { p.Steps = []core.Step{{Remedy: "Delete", Nature: core.Delete}} }
 	takes := []string{"step 0 for x"}
 	cases := map[string]struct {
-		ladder func(*core.Policy)
+		steps  func(*core.Policy)
 		repair []func(*core.Repair)
 		want   []string
 		next   time.Time
@@ -807,7 +807,7 @@ func TestStepThatAnotherLeaderRecorded(t *testing.T) {
 	}
 	for sentence, c := range cases {
 		t.Run(sentence, func(t *testing.T) {
-			x, p := aNode("x", dead), check("p", []int{0}, c.ladder)
+			x, p := aNode("x", dead), check("p", []int{0}, c.steps)
 			x.Owner = core.ID{Kind: "Set", Name: "s", UID: "s-uid"}
 			f := clusterOf([]core.Target{x}, repair(x, p, c.repair...))
 			d := core.Decide([]core.Policy{p}, f, noon)
@@ -821,9 +821,9 @@ func TestStepThatAnotherLeaderRecorded(t *testing.T) {
 	}
 }
 
-// TestWhatWasAskedHasItsPlace: a user has deleted a repair, and its node is no hindrance to itself. To
+// TestRequestedTargetIsInFlight: a user has deleted a repair, and its node is no hindrance to itself. To
 // another node it is.
-func TestWhatWasAskedHasItsPlace(t *testing.T) {
+func TestRequestedTargetIsInFlight(t *testing.T) {
 	x, y := aNode("x", dead), aNode("y", dead)
 	p := check("p", []int{0, 1}, escalating, func(p *core.Policy) { p.MaxInFlight = core.Count(1) })
 	for _, of := range []core.Target{x, y} {
@@ -840,9 +840,9 @@ func TestWhatWasAskedHasItsPlace(t *testing.T) {
 	}
 }
 
-// TestQuorumIsAskedForAgain: no watch shows what it depends on, so while it holds back a repair it is read again
+// TestQuorumIsCheckedAgain: no watch shows what it depends on, so while it holds back a repair it is read again
 // before long, and not all the time.
-func TestQuorumIsAskedForAgain(t *testing.T) {
+func TestQuorumIsCheckedAgain(t *testing.T) {
 	p := check("p", []int{0}, classic)
 	for _, survives := range []core.Tri{core.No, core.Unknown} {
 		x := aNode("x", dead, controlPlane)

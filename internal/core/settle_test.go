@@ -54,7 +54,7 @@ func TestSettles(t *testing.T) {
 			if c.delay != 0 {
 				r[0].Recovered = ago(20 * time.Second)
 			}
-			q := requestFor(p, n, rebooting, askedAt(long))
+			q := requestFor(p, n, rebooting, requestedAt(long))
 			remediationCase{name, with([]core.Target{n}, r, q), c.wants, c.next}.run(t, p)
 			if c.delay == 0 {
 				remediationCase{name + ", without the entry of the ledger", with([]core.Target{n}, nil, q), c.wants, c.next}.run(t, p)

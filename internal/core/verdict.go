@@ -141,7 +141,7 @@ func (v Verdict) Text() string {
 	case ExternalRemediation:
 		return "an external remediator has been asked to repair it and has not finished"
 	case RemediationRequested:
-		return v.askedText()
+		return v.requestText()
 	case Premature:
 		return "it is not judged yet: " + v.Detail
 	case Recovering:
@@ -150,7 +150,7 @@ func (v Verdict) Text() string {
 	return "not judged"
 }
 
-func (v Verdict) askedText() string {
+func (v Verdict) requestText() string {
 	if v.Since.IsZero() {
 		return "a user has requested its repair"
 	}
