@@ -79,9 +79,9 @@ func TestAnswersOfOwners(t *testing.T) {
 		).Replace(running)
 	}
 	cases := map[string]struct {
-		machine string
-		asked   bool
-		answer  string
+		machine   string
+		requested bool
+		answer    string
 		// spared is set if the request can be withdrawn.
 		spared bool
 	}{
@@ -96,7 +96,7 @@ func TestAnswersOfOwners(t *testing.T) {
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {
 			m := read(t, tc.machine)
-			if (m.OwnerRequest() != nil) != tc.asked || m.Answer() != tc.answer {
+			if (m.OwnerRequest() != nil) != tc.requested || m.Answer() != tc.answer {
 				t.Errorf("asked: %t, answer: %q", m.OwnerRequest() != nil, m.Answer())
 			}
 			if spares := WithdrawOwnerRequest(m); (spares != nil) != tc.spared {
@@ -132,8 +132,8 @@ func TestRemediatorHandsBack(t *testing.T) {
 	}
 }
 
-// TestMarksAreToldApart: a later call for the same machine is another.
-func TestMarksAreToldApart(t *testing.T) {
+// TestMarksAreDistinguished: a later call for the same machine is another.
+func TestMarksAreDistinguished(t *testing.T) {
 	first := read(t, running)
 	later := read(t, strings.Replace(running, "00:00:01Z", "00:00:09Z", 1))
 	if a, b := first.OwnerRequest().ID(first), later.OwnerRequest().ID(later); a != "m-uid@2026-08-03T00:00:01Z" || b != "m-uid@2026-08-03T00:00:09Z" {

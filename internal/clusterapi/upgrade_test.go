@@ -80,7 +80,7 @@ func TestUpgrade(t *testing.T) {
 	}
 }
 
-// TestUpgradesMatter: the fleet is looked at again when an upgrade begins, and not for what no decision reads.
+// TestUpgradesMatter: the cluster is looked at again when an upgrade begins, and not for what no decision reads.
 func TestUpgradesMatter(t *testing.T) {
 	at := func(status, message string) *Cluster {
 		return decodeCluster(t, `status: {conditions: [{type: RollingOut, status: "`+status+`", message: "`+message+`"}]}`)
