@@ -440,8 +440,8 @@ func (l *ledger) has(repairs ...core.Repair) {
 	l.fixture.syncCaches()
 }
 
-// told returns the events since the last call, sorted.
-func (s *fixture) told() string {
+// reported returns the events since the last call, sorted.
+func (s *fixture) reported() string {
 	var lines []string
 	for _, line := range s.calls {
 		if strings.HasPrefix(line, "tell ") {
