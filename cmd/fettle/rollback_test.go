@@ -123,7 +123,7 @@ func TestClusterThatWasSetBackIsNoticed(t *testing.T) {
 			}
 			for _, r := range lists {
 				if c.watches[0] == nodes+"9" && (r.URL.RawQuery != "limit=1" || r.URL.Path != "/api/v1/nodes" || r.Header.Get("Authorization") != "Bearer mine") {
-					t.Errorf("the list was asked for by %s with %v", r.URL, r.Header)
+					t.Errorf("the list was requested by %s with %v", r.URL, r.Header)
 				}
 			}
 		})

@@ -91,7 +91,7 @@ func TestAnswersOfOwners(t *testing.T) {
 		"it does it":                     {answered("False", "MachineDeleting", "Machine deletionTimestamp set"), true, "MachineSet workers says MachineDeleting: Machine deletionTimestamp set", false},
 		"it has done it":                 {answered("True", "Remediated", ""), false, "", false},
 		"it does not know":               {answered("Unknown", "InternalError", ""), false, "", false},
-		"no owner was asked":             {plainMeta, false, "", false},
+		"no owner has a request":         {plainMeta, false, "", false},
 	}
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {

@@ -186,7 +186,7 @@ func TestI3MarksHaveTheirPlace(t *testing.T) {
 		"its repair was taken out of the ledger":              {one, []core.Target{marked, other}, []core.Repair{done}, []int{0}, 0},
 		"it goes before a recorded repair without a mark":     {one, []core.Target{marked, other}, []core.Repair{repair(other, one)}, nil, 0},
 		"it takes the place of one, and once":                 {two, []core.Target{marked, other}, nil, []int{1, 0}, 0},
-		"a mark that is taken back, since its target is well": {one, []core.Target{well, other}, nil, []int{1}, 0},
+		"a mark that is withdrawn, since its target is well":  {one, []core.Target{well, other}, nil, []int{1}, 0},
 		"a mark of a target that is leaving, and not healthy": {one, []core.Target{machine("a", dead, deleting), other}, nil, nil, 0},
 	} {
 		f := clusterOf(c.targets, c.repairs...)

@@ -123,14 +123,14 @@ func TestEscalations(t *testing.T) {
 		request []func(*core.Request)
 		want    []core.Escalation
 	}{
-		"its time is over":                     {check("p", []int{0}, step(patience, patience)), n, started(ago(time.Hour)), []func(*core.Request){long}, []core.Escalation{{Request: 0, Outcome: core.TimedOut, Reason: core.StepTimedOut}}},
-		"a foreign request":                    {check("p", []int{0}, step(patience, patience)), n, started(ago(time.Hour)), []func(*core.Request){long, foreign}, []core.Escalation{{Request: -1, Outcome: core.TimedOut, Reason: core.StepTimedOut}}},
-		"it failed, without a limit":           {check("p", []int{0}, step(0, patience)), n, started(noon), []func(*core.Request){says(core.No)}, []core.Escalation{{Request: 0, Outcome: core.Failed, Reason: core.RemediatorFailed}}},
-		"the last failed, with a limit":        {check("p", []int{0}, step(patience)), n, started(noon), []func(*core.Request){says(core.No)}, []core.Escalation{{Request: 0, Outcome: core.Failed, Reason: core.RemediatorFailed}}},
-		"the last failed, without a limit":     {check("p", []int{0}, step(0)), n, started(noon), []func(*core.Request){says(core.No)}, []core.Escalation{{Request: -1, Outcome: core.Failed, Reason: core.RemediatorFailed}}},
-		"a foreign last failed":                {check("p", []int{0}, step(0)), n, started(noon), []func(*core.Request){says(core.No), foreign}, nil},
-		"it gave the target up":                {check("p", []int{0}, outside), back, started(ago(time.Minute)), nil, []core.Escalation{{Request: -1, Outcome: core.Failed, Reason: core.RemediatorGaveUp}}},
-		"it gave up, and was asked at no time": {check("p", []int{0}, outside), back, started(ago(time.Minute)), []func(*core.Request){requestedAt(time.Time{})}, nil},
+		"its time is over":                        {check("p", []int{0}, step(patience, patience)), n, started(ago(time.Hour)), []func(*core.Request){long}, []core.Escalation{{Request: 0, Outcome: core.TimedOut, Reason: core.StepTimedOut}}},
+		"a foreign request":                       {check("p", []int{0}, step(patience, patience)), n, started(ago(time.Hour)), []func(*core.Request){long, foreign}, []core.Escalation{{Request: -1, Outcome: core.TimedOut, Reason: core.StepTimedOut}}},
+		"it failed, without a limit":              {check("p", []int{0}, step(0, patience)), n, started(noon), []func(*core.Request){says(core.No)}, []core.Escalation{{Request: 0, Outcome: core.Failed, Reason: core.RemediatorFailed}}},
+		"the last failed, with a limit":           {check("p", []int{0}, step(patience)), n, started(noon), []func(*core.Request){says(core.No)}, []core.Escalation{{Request: 0, Outcome: core.Failed, Reason: core.RemediatorFailed}}},
+		"the last failed, without a limit":        {check("p", []int{0}, step(0)), n, started(noon), []func(*core.Request){says(core.No)}, []core.Escalation{{Request: -1, Outcome: core.Failed, Reason: core.RemediatorFailed}}},
+		"a foreign last failed":                   {check("p", []int{0}, step(0)), n, started(noon), []func(*core.Request){says(core.No), foreign}, nil},
+		"it gave the target up":                   {check("p", []int{0}, outside), back, started(ago(time.Minute)), nil, []core.Escalation{{Request: -1, Outcome: core.Failed, Reason: core.RemediatorGaveUp}}},
+		"it gave up, and its request has no time": {check("p", []int{0}, outside), back, started(ago(time.Minute)), []func(*core.Request){requestedAt(time.Time{})}, nil},
 	} {
 		f := clusterOf([]core.Target{c.target}, repair(c.target, c.policy, c.change))
 		f.Requests = []core.Request{requestFor(c.policy, c.target, rebooting, c.request...)}

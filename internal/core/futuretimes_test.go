@@ -154,7 +154,7 @@ func TestHealthyDelayOfAClockAhead(t *testing.T) {
 	}
 	got := []int{withdrawn(noon), withdrawn(noon.Add(59 * time.Second)), withdrawn(noon.Add(time.Minute))}
 	if want := []int{0, 0, 1}; !slices.Equal(got, want) {
-		t.Errorf("taken back: %v, want %v", got, want)
+		t.Errorf("withdrawn: %v, want %v", got, want)
 	}
 }
 

@@ -128,10 +128,10 @@ func TestHandedBackTargetRecovers(t *testing.T) {
 	gaveUpAs(core.Failed)(&r)
 	owner := requestOfOwner(a)
 	remediationCase{"it is healthy", with([]core.Target{a}, []core.Repair{r}, requestFor(p, a, rebooting), owner),
-		[]string{"take back aRebootTemplate", "take back mark"}, time.Time{}}.run(t, p)
+		[]string{"withdraw aRebootTemplate", "withdraw mark"}, time.Time{}}.run(t, p)
 }
 
-// TestHandedBackMachineIsReplaced: once the owner was asked, a machine that is gone has been
+// TestHandedBackMachineIsReplaced: once the owner has a request, a machine that is gone has been
 // replaced, whatever its remediator did before. Until then no replacement is known.
 func TestHandedBackMachineIsReplaced(t *testing.T) {
 	p := policy("p", []int{0}, outside)

@@ -76,7 +76,7 @@ func TestForeignRequests(t *testing.T) {
 		"sick, its time over":     {"the same", with([]core.Target{sick}, r, requestFor(p, sick, rebooting, foreign, late)), []string{"give up on n: TimedOut"}, time.Time{}},
 		"in between, handed over": {"it has finished, whatever others ask", with([]core.Target{suspect}, handedOver, requestFor(p, sick, rebooting, foreign)), []string{"end n: Succeeded"}, noon.Add(4 * time.Minute)},
 		"well, a repair":          {"the repair ends without it", with([]core.Target{well}, r, requestFor(p, sick, rebooting, foreign)), []string{"end n: Recovered"}, time.Time{}},
-		"well, and one of ours":   {"only ours is taken back", with([]core.Target{well}, r, requestFor(p, sick, rebooting, foreign), requestFor(p, sick, reprovisioning)), []string{"take back nImageTemplate"}, time.Time{}},
+		"well, and one of ours":   {"only ours is withdrawn", with([]core.Target{well}, r, requestFor(p, sick, rebooting, foreign), requestFor(p, sick, reprovisioning)), []string{"withdraw nImageTemplate"}, time.Time{}},
 		"well, no repair":         {"it stays", with([]core.Target{well}, nil, requestFor(p, sick, rebooting, foreign)), nil, time.Time{}},
 		"gone":                    {"the repair ends without it", with(nil, r, requestFor(p, sick, rebooting, foreign)), []string{"end n: Withdrawn"}, time.Time{}},
 		"gone, no repair":         {"it stays", with(nil, nil, requestFor(p, sick, rebooting, foreign)), nil, time.Time{}},
@@ -122,7 +122,7 @@ func TestForeignRequestsAreCountedAndReported(t *testing.T) {
 func TestForeignRequestsSpareNoGate(t *testing.T) {
 	p := check("p", []int{0, 1}, escalating, maxUnhealthy(core.Count(0)))
 	sick := aNode("n", dead)
-	// It is by the template of the second step, so the first one is still to be asked for.
+	// It is by the template of the second step, so the first one is still to be requested.
 	f := with([]core.Target{sick, aNode("m")}, []core.Repair{repair(sick, p, started(ago(time.Minute)))}, requestFor(p, sick, reprovisioning, foreign))
 	f.Observed, f.ClockAgrees, f.Upgrading = core.Yes, core.Yes, core.No
 	if d := core.Decide([]core.Policy{p}, f, noon); len(d.StepStarts) > 0 {

@@ -270,7 +270,7 @@ func TestI09RequestsHaveReasons(t *testing.T) {
 		}
 		for _, x := range d.Withdrawals {
 			if x.Text == "" {
-				r.Fatal("something is taken back without a word")
+				r.Fatal("something is withdrawn without a text")
 			}
 		}
 		for _, report := range d.Reports(w.policies, &w.cluster) {
@@ -283,7 +283,7 @@ func TestI09RequestsHaveReasons(t *testing.T) {
 	})
 }
 
-// TestI10WhatIsNeededStands: nothing is taken back from a target that the asking health check finds unhealthy,
+// TestI10WhatIsNeededStands: nothing is withdrawn from a target that the asking health check finds unhealthy,
 // or can't judge, or for which it only rehearses, and nothing twice.
 func TestI10WhatIsNeededStands(t *testing.T) {
 	alwaysWithRequests(t, func(w world, d core.Decision) string {
@@ -291,17 +291,17 @@ func TestI10WhatIsNeededStands(t *testing.T) {
 		for _, x := range d.Withdrawals {
 			q := &w.cluster.Requests[x.Request]
 			if taken[x.Request] || q.Leaving {
-				return q.ID.UID + " is taken back twice"
+				return q.ID.UID + " is withdrawn twice"
 			}
 			taken[x.Request] = true
 			if slices.ContainsFunc(w.policies, func(p core.Policy) bool { return p.DryRun && p.ID == q.Policy }) {
-				return q.ID.UID + " is taken back, though its policy only rehearses"
+				return q.ID.UID + " is withdrawn, though its policy only rehearses"
 			}
 			for _, v := range d.Verdicts {
 				p, target := &w.policies[v.Policy], w.cluster.Targets[v.Target].ID
 				needed := v.Health == core.Unhealthy || v.Health == core.Undetermined
 				if needed && p.ID == q.Policy && target == q.Target && leads(w, q) {
-					return q.ID.UID + " is taken back, and its target is not well"
+					return q.ID.UID + " is withdrawn, and its target is not well"
 				}
 			}
 		}

@@ -95,7 +95,7 @@ func actionTexts(f core.Cluster, d core.Decision) []string {
 		say("give up on %s: %s", f.Repairs[a.Repair].Target.Name, a.Outcome)
 	}
 	for _, w := range d.Withdrawals {
-		say("take back %s", f.Requests[w.Request].ID.UID)
+		say("withdraw %s", f.Requests[w.Request].ID.UID)
 	}
 	for _, n := range d.Notes {
 		say("note %s: %t", f.Repairs[n.Repair].Target.Name, !n.Recovered.IsZero())
@@ -157,17 +157,17 @@ func TestRequestOfOneStep(t *testing.T) {
 		"failed, of others":      {"its author may ask again", with([]core.Target{sick}, r(), requestFor(p, sick, rebooting, says(core.No), theirs)), []string{"LadderExhausted holds back n"}, time.Time{}},
 		"failed, and given up":   {"there is no other", with([]core.Target{sick}, r(failedLast), requestFor(p, sick, rebooting, says(core.No))), []string{"LadderExhausted holds back n"}, time.Time{}},
 		"failed, taken away":     {"a person wants it to be tried again", with([]core.Target{sick}, r(failedLast)), []string{"end n: Withdrawn"}, time.Time{}},
-		"failed, and well":       {"it is taken back", with([]core.Target{well}, r(failedLast), requestFor(p, sick, rebooting, says(core.No))), []string{"take back nRebootTemplate"}, time.Time{}},
+		"failed, and well":       {"it is withdrawn", with([]core.Target{well}, r(failedLast), requestFor(p, sick, rebooting, says(core.No))), []string{"withdraw nRebootTemplate"}, time.Time{}},
 		"failed, well, and over": {"the step has not helped", with([]core.Target{well}, r(failedLast, recovered(noon))), []string{"end n: Withdrawn"}, time.Time{}},
 		"being taken away":       {"its name is not free", with([]core.Target{sick}, r(), requestFor(p, sick, rebooting, leaving)), nil, time.Time{}},
 		"step without template":  {"the ladder in the ledger counts too", with([]core.Target{sick}, r(func(r *core.Repair) { r.Steps = slices.Clone(r.Steps); r.Steps[0].Problem = "gone" })), []string{"TemplateUnusable holds back n"}, time.Time{}},
 		"suspect":                {"it may be on its way", with([]core.Target{suspect}, r(), requestFor(p, sick, rebooting)), nil, noon.Add(4 * time.Minute)},
-		"well":                   {"it is taken back", with([]core.Target{well}, r(), requestFor(p, sick, rebooting)), []string{"take back nRebootTemplate"}, time.Time{}},
-		"well, being taken back": {"once", with([]core.Target{well}, r(recovered(noon)), requestFor(p, sick, rebooting, leaving)), nil, time.Time{}},
-		"well, taken back":       {"it has come to its end", with([]core.Target{well}, r(recovered(noon))), []string{"end n: Succeeded"}, time.Time{}},
+		"well":                   {"it is withdrawn", with([]core.Target{well}, r(), requestFor(p, sick, rebooting)), []string{"withdraw nRebootTemplate"}, time.Time{}},
+		"well, being withdrawn":  {"once", with([]core.Target{well}, r(recovered(noon)), requestFor(p, sick, rebooting, leaving)), nil, time.Time{}},
+		"well, withdrawn":        {"it has come to its end", with([]core.Target{well}, r(recovered(noon))), []string{"end n: Succeeded"}, time.Time{}},
 		"well before asked":      {"nothing was done", with([]core.Target{well}, r()), []string{"end n: Recovered"}, time.Time{}},
 		"the entry was lost":     {"a new one adopts it", with([]core.Target{sick}, nil, requestFor(p, sick, rebooting)), []string{"start n"}, time.Time{}},
-		"well, the entry lost":   {"it is taken back all the same", with([]core.Target{well}, nil, requestFor(p, sick, rebooting)), []string{"take back nRebootTemplate"}, time.Time{}},
+		"well, the entry lost":   {"it is withdrawn all the same", with([]core.Target{well}, nil, requestFor(p, sick, rebooting)), []string{"withdraw nRebootTemplate"}, time.Time{}},
 	} {
 		t.Run(name, func(t *testing.T) { c.run(t, p) })
 	}
@@ -198,8 +198,8 @@ func TestEscalation(t *testing.T) {
 			[]string{"LadderExhausted holds back n"}, time.Time{},
 		},
 		"well after all": {
-			"both are taken back", with([]core.Target{aNode("n")}, r(ago(time.Hour), gaveUp(ago(time.Minute))), requestFor(p, sick, rebooting), second),
-			[]string{"take back nImageTemplate", "take back nRebootTemplate"}, time.Time{},
+			"both are withdrawn", with([]core.Target{aNode("n")}, r(ago(time.Hour), gaveUp(ago(time.Minute))), requestFor(p, sick, rebooting), second),
+			[]string{"withdraw nImageTemplate", "withdraw nRebootTemplate"}, time.Time{},
 		},
 	} {
 		t.Run(name, func(t *testing.T) { c.run(t, p) })
@@ -209,7 +209,7 @@ func TestEscalation(t *testing.T) {
 // TestI12WithdrawalsAreNotHeldBack: neither a pause, a problem, an upgrade nor a short circuit keeps what
 // was asked for a target that is well; and none of the limits stops a repair that has begun.
 func TestI12WithdrawalsAreNotHeldBack(t *testing.T) {
-	back := []string{"take back nRebootTemplate"}
+	back := []string{"withdraw nRebootTemplate"}
 	onward := []string{"step 1 for n"}
 	for name, c := range map[string]struct {
 		change func(*core.Policy)
@@ -280,7 +280,7 @@ func TestStepIsNotGivenUpWhileTheNextIsHeldBack(t *testing.T) {
 	}
 }
 
-// TestHealthyDelay: what was asked stands for a while after the target is well, and the while begins anew
+// TestHealthyDelay: the request stays for a while after the target is well, and the while begins anew
 // when it falls ill again.
 func TestHealthyDelay(t *testing.T) {
 	sick, confirmed := aNode("n", dead), aNode("n", ready("True", ago(time.Minute)), func(t *core.Target) { t.ConfirmedHealthy = true })
@@ -296,11 +296,11 @@ func TestHealthyDelay(t *testing.T) {
 		"for a minute":        {patience, well(ago(time.Minute)), recovered(ago(time.Minute)), nil, noon.Add(4 * time.Minute)},
 		"seen late":           {patience, well(ago(time.Hour)), recovered(ago(time.Minute)), nil, noon.Add(4 * time.Minute)},
 		"flapped unseen":      {patience, well(ago(time.Minute)), recovered(ago(time.Hour)), nil, noon.Add(4 * time.Minute)},
-		"over":                {patience, well(ago(patience)), recovered(ago(patience)), []string{"take back nRebootTemplate"}, time.Time{}},
+		"over":                {patience, well(ago(patience)), recovered(ago(patience)), []string{"withdraw nRebootTemplate"}, time.Time{}},
 		"ill again":           {patience, sick, recovered(ago(time.Minute)), []string{"note n: false"}, time.Time{}},
 		"until confirmed":     {-1, well(ago(time.Hour)), recovered(ago(time.Hour)), nil, time.Time{}},
-		"confirmed":           {-1, confirmed, recovered(ago(time.Minute)), []string{"take back nRebootTemplate"}, time.Time{}},
-		"confirmed too early": {patience, confirmed, recovered(ago(time.Minute)), []string{"take back nRebootTemplate"}, time.Time{}},
+		"confirmed":           {-1, confirmed, recovered(ago(time.Minute)), []string{"withdraw nRebootTemplate"}, time.Time{}},
+		"confirmed too early": {patience, confirmed, recovered(ago(time.Minute)), []string{"withdraw nRebootTemplate"}, time.Time{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := check("p", []int{0}, classic, func(p *core.Policy) { p.HealthyDelay = c.delay })
@@ -316,7 +316,7 @@ func TestNothingIsLeftBehind(t *testing.T) {
 	sick := aNode("n", dead)
 	r := []core.Repair{repair(sick, p, started(ago(time.Hour)))}
 	none := check("p", nil, classic)
-	back := []string{"take back nRebootTemplate"}
+	back := []string{"withdraw nRebootTemplate"}
 	other := check("other", []int{0}, classic)
 	for name, c := range map[string]struct {
 		policies []core.Policy
@@ -324,14 +324,14 @@ func TestNothingIsLeftBehind(t *testing.T) {
 		wants    []string
 	}{
 		"node deleted":                    {[]core.Policy{none}, with(nil, r, requestFor(p, sick, rebooting)), append([]string{"end n: Withdrawn"}, back...)},
-		"node deleted, taken back":        {[]core.Policy{none}, with(nil, r), []string{"end n: Withdrawn"}},
+		"node deleted, withdrawn":         {[]core.Policy{none}, with(nil, r), []string{"end n: Withdrawn"}},
 		"node to be replaced":             {[]core.Policy{none}, with(nil, r, requestFor(p, sick, rebooting, replaces)), nil},
 		"node replaced":                   {[]core.Policy{none}, with(nil, r, requestFor(p, sick, rebooting, replaces, says(core.Yes))), append([]string{"end n: Succeeded"}, back...)},
 		"node deleted, entry lost":        {[]core.Policy{none}, with(nil, nil, requestFor(p, sick, rebooting)), back},
 		"a namesake":                      {[]core.Policy{p}, with([]core.Target{aNode("n", func(t *core.Target) { t.ID.UID = "later" })}, r, requestFor(p, sick, rebooting)), append([]string{"end n: Withdrawn"}, back...)},
 		"not selected":                    {[]core.Policy{none}, with([]core.Target{sick}, r, requestFor(p, sick, rebooting)), back},
 		"not selected, entry lost":        {[]core.Policy{none}, with([]core.Target{sick}, nil, requestFor(p, sick, rebooting)), back},
-		"not selected, taken back":        {[]core.Policy{none}, with([]core.Target{sick}, r), []string{"end n: Withdrawn"}},
+		"not selected, withdrawn":         {[]core.Policy{none}, with([]core.Target{sick}, r), []string{"end n: Withdrawn"}},
 		"check gone":                      {nil, with([]core.Target{sick}, r, requestFor(p, sick, rebooting)), back},
 		"check gone, entry lost":          {nil, with([]core.Target{sick}, nil, requestFor(p, sick, rebooting)), back},
 		"check made anew, entry lost":     {[]core.Policy{check("p", []int{0}, classic, func(p *core.Policy) { p.ID.UID = "later" })}, with([]core.Target{aNode("n")}, nil, requestFor(p, sick, rebooting)), back},
@@ -354,7 +354,7 @@ func TestNothingIsLeftBehind(t *testing.T) {
 	}
 }
 
-// TestEndsSayWhatIsKnown: another leader may have asked and taken back, and could not record it.
+// TestEndsSayWhatIsKnown: another leader may have requested the repair and withdrawn it, and could not record it.
 func TestEndsSayWhatIsKnown(t *testing.T) {
 	well := aNode("n")
 	asks, destroys := check("p", []int{0}, classic), check("p", []int{0})
@@ -506,8 +506,8 @@ func TestHandsOff(t *testing.T) {
 		"rehearses, target gone": {dry, with(nil, []core.Repair{begun}, q), []string{"end n: Withdrawn"}},
 		"rehearses, deselected":  {check("p", nil, escalating, dryRun), with([]core.Target{sick}, nil, q), nil},
 		"rehearses, its lease":   {held, lease, nil},
-		"acts, well":             {acting, with([]core.Target{well}, nil, q), []string{"take back nRebootTemplate"}},
-		"acts, deselected":       {none, with([]core.Target{sick}, []core.Repair{begun}, q), []string{"take back nRebootTemplate"}},
+		"acts, well":             {acting, with([]core.Target{well}, nil, q), []string{"withdraw nRebootTemplate"}},
+		"acts, deselected":       {none, with([]core.Target{sick}, []core.Repair{begun}, q), []string{"withdraw nRebootTemplate"}},
 		"taken out":              {none, with([]core.Target{skipped}, []core.Repair{begun}, anonymous), []string{"end n: Withdrawn"}},
 		"taken out, no repair":   {none, with([]core.Target{skipped}, nil, anonymous), nil},
 		"let in again":           {acting, with([]core.Target{sick}, nil, anonymous), []string{"start n"}},
@@ -626,7 +626,7 @@ func TestI4OneOfTheControlPlaneOverAllHealthChecks(t *testing.T) {
 		"labels alone are of two namespaces":   {with([]core.Target{byLabel(cp("x", core.Yes)), byLabel(cp("y", core.Yes, func(t *core.Target) { t.ID.Namespace = "tenant" }))}, nil), []string{"start x", "start y"}, time.Time{}},
 		"two fail":                             {with([]core.Target{cp("x", core.Yes), cp("y", core.Yes)}, nil), []string{"ControlPlaneBusy holds back y", "start x"}, time.Time{}},
 		"one is under repair":                  {with([]core.Target{cp("x", core.Yes), cp("y", core.Yes)}, []core.Repair{repair(cp("x", core.Yes), a)}, requestFor(a, cp("x", core.Yes), rebooting)), []string{"ControlPlaneBusy holds back y"}, time.Time{}},
-		"one has a request":                    {with([]core.Target{aNode("x", controlPlane), cp("y", core.Yes)}, nil, requestFor(a, cp("x", core.Yes), rebooting)), []string{"ControlPlaneBusy holds back y", "take back xRebootTemplate"}, time.Time{}},
+		"one has a request":                    {with([]core.Target{aNode("x", controlPlane), cp("y", core.Yes)}, nil, requestFor(a, cp("x", core.Yes), rebooting)), []string{"ControlPlaneBusy holds back y", "withdraw xRebootTemplate"}, time.Time{}},
 		"it has one itself":                    {with([]core.Target{cp("x", core.Yes), cp("y", core.Yes)}, nil, requestFor(a, cp("x", core.Yes), rebooting)), []string{"ControlPlaneBusy holds back y", "start x"}, time.Time{}},
 		"one is marked":                        {with([]core.Target{aNode("x", controlPlane, externallyRemediated), cp("y", core.Yes)}, nil), []string{"ControlPlaneBusy holds back y"}, time.Time{}},
 		"it is marked itself":                  {with([]core.Target{cp("x", core.Yes), cp("y", core.Yes, externallyRemediated)}, nil), []string{"ControlPlaneBusy holds back x", "start y"}, time.Time{}},
@@ -745,7 +745,7 @@ func TestStepHasItsTime(t *testing.T) {
 	}
 }
 
-// TestRequestsNotSeenYet: what was asked and no cache shows yet can't be told anything. It is looked for again when it
+// TestRequestsNotSeenYet: a request that no cache shows yet can't be changed. It is looked for again when it
 // isn't believed in any more, since nothing else may tell that a user has deleted it at once.
 func TestRequestsNotSeenYet(t *testing.T) {
 	p := check("p", []int{0}, escalating)
@@ -758,7 +758,7 @@ func TestRequestsNotSeenYet(t *testing.T) {
 	for name, c := range map[string]remediationCase{
 		"waited for": {"it is not believed in for ever", with([]core.Target{sick}, r(), requestFor(p, sick, rebooting, unseen)), nil, noon.Add(50 * time.Second)},
 		"given up":   {"no remediator could be told to stop", with([]core.Target{sick}, r(), failed), nil, noon.Add(50 * time.Second)},
-		"taken back": {"it can't be named", with([]core.Target{well}, r(recovered(noon)), requestFor(p, sick, rebooting, unseen)), nil, noon.Add(50 * time.Second)},
+		"withdrawn":  {"it can't be named", with([]core.Target{well}, r(recovered(noon)), requestFor(p, sick, rebooting, unseen)), nil, noon.Add(50 * time.Second)},
 		"no repair":  {"its repair was deleted", with([]core.Target{well}, nil, requestFor(p, sick, rebooting, unseen)), nil, noon.Add(50 * time.Second)},
 		"no target":  {"it is gone too", with(nil, nil, requestFor(p, sick, rebooting, unseen)), nil, noon.Add(50 * time.Second)},
 	} {
@@ -832,10 +832,10 @@ func TestRequestedTargetIsInFlight(t *testing.T) {
 		d := core.Decide([]core.Policy{p}, f, noon)
 		other := map[string]string{"x": "y", "y": "x"}[of.ID.Name]
 		if got, want := actionTexts(f, d), []string{"InFlightLimit holds back " + other, "start " + of.ID.Name}; !slices.Equal(got, want) {
-			t.Errorf("%s was asked for: it does %q, want %q", of.ID.Name, got, want)
+			t.Errorf("%s is requested: it does %q, want %q", of.ID.Name, got, want)
 		}
 		if got := d.Tallies[0].InFlight; got != 1 {
-			t.Errorf("%s was asked for: %d are in flight", of.ID.Name, got)
+			t.Errorf("%s is requested: %d are in flight", of.ID.Name, got)
 		}
 	}
 }

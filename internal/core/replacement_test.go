@@ -45,7 +45,7 @@ func TestGoneTargetEndsItsRepair(t *testing.T) {
 		"it is stuck alone":                     {[]core.Request{stuck}, core.Withdrawn},
 		"nothing stands":                        {nil, core.Withdrawn},
 		"the replacement has yet to come":       {[]core.Request{stuck, requestFor(p, a, reprovisioning, replaces)}, 0},
-		"what was asked has not been seen":      {[]core.Request{requestFor(p, a, reprovisioning, unseen)}, 0},
+		"the request has not been seen":         {[]core.Request{requestFor(p, a, reprovisioning, unseen)}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := behindWorld(p, c.requests...)
@@ -141,7 +141,7 @@ func TestGoneTargetWhoseRequestLeavesHasNoPlace(t *testing.T) {
 func TestI05WrongClockEndsNoReplacement(t *testing.T) {
 	p := check("p", []int{0, 1, 2, 3}, escalating, func(p *core.Policy) { p.MaxInFlight = core.Count(1) })
 	for agrees, wants := range map[core.Tri][]string{
-		core.Yes:     {"end a: Withdrawn", "start b", "take back aImageTemplate"},
+		core.Yes:     {"end a: Withdrawn", "start b", "withdraw aImageTemplate"},
 		core.No:      {"ClockSkewed holds back b", "InFlightLimit holds back b"},
 		core.Unknown: {"ClockUnknown holds back b", "InFlightLimit holds back b"},
 	} {
@@ -221,7 +221,7 @@ func TestI9FenceAgreesAboutTheUnseen(t *testing.T) {
 	}
 }
 
-// TestFailsAgainAsItIsRelieved: the failure of a target whose request was taken back since it was healthy is another one. It
+// TestFailsAgainAsItIsRelieved: the failure of a target whose request was withdrawn since it was healthy is another one. It
 // is not asked for again in the same repair, without a pause (I12).
 func TestFailsAgainAsItIsRelieved(t *testing.T) {
 	p := check("p", []int{0}, classic)
@@ -231,11 +231,11 @@ func TestFailsAgainAsItIsRelieved(t *testing.T) {
 		world core.Cluster
 		wants []string
 	}{
-		"it has let go":                    {with([]core.Target{sick}, healed), []string{"end n: Succeeded"}},
-		"it lets go":                       {with([]core.Target{sick}, healed, requestFor(p, sick, rebooting, leaving)), nil},
-		"it lets go, suspected":            {with([]core.Target{suspect}, healed, requestFor(p, sick, rebooting, leaving)), nil},
-		"it was not taken back yet":        {with([]core.Target{sick}, healed, requestFor(p, sick, rebooting)), []string{"note n: false"}},
-		"taken back while it is unhealthy": {with([]core.Target{sick}, []core.Repair{repair(sick, p)}), []string{"step 0 for n"}},
+		"it has let go":                   {with([]core.Target{sick}, healed), []string{"end n: Succeeded"}},
+		"it lets go":                      {with([]core.Target{sick}, healed, requestFor(p, sick, rebooting, leaving)), nil},
+		"it lets go, suspected":           {with([]core.Target{suspect}, healed, requestFor(p, sick, rebooting, leaving)), nil},
+		"it was not withdrawn yet":        {with([]core.Target{sick}, healed, requestFor(p, sick, rebooting)), []string{"note n: false"}},
+		"withdrawn while it is unhealthy": {with([]core.Target{sick}, []core.Repair{repair(sick, p)}), []string{"step 0 for n"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := c.world
