@@ -8,7 +8,7 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// TestWhyAHealthCheckHasFailed: reasons and messages are those that Cluster API's users look for
+// TestWhyAHealthCheckHasFailed: reasons and messages are the texts that Cluster API's users look for
 // (docs/reference/cluster-api.md#conditions), and the first finding gives the reason.
 func TestWhyAHealthCheckHasFailed(t *testing.T) {
 	ready := core.ConditionCriterion{Type: "Ready", Status: "False", For: 5 * time.Minute}

@@ -170,7 +170,7 @@ func TestI06WithoutAnyExpectations(t *testing.T) {
 	})
 }
 
-// retries gives how many failures were counted before each target that starts or backs off.
+// retries returns how many failures were counted before each target that starts or backs off.
 func retries(d core.Decision) map[int]int {
 	of := map[int]int{}
 	for _, s := range d.Starts {

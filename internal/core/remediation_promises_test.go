@@ -322,7 +322,7 @@ func TestI10RequestsAreReported(t *testing.T) {
 	})
 }
 
-// leads tells whether no other repair of the same node is older than that for which a request was made.
+// leads reports whether no other repair of the same node is older than that for which a request was made.
 func leads(w world, q *core.Request) bool {
 	running := 0
 	for i := range w.cluster.Repairs {

@@ -239,7 +239,7 @@ func ageRepair(d dice, f *core.Cluster, i int) {
 	r.Outcome = oneOf(d, core.Succeeded, core.Succeeded, core.Recovered, core.Withdrawn)
 }
 
-// pausesOf tells of all that back-off says, by target and policy.
+// pausesOf returns all that back-off says, by target and policy.
 func pausesOf(w world) []string {
 	var pauses []string
 	s, d := spoken(w, w.decide()), w.decide()

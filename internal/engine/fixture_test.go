@@ -382,7 +382,7 @@ func node(target, ready string, since time.Duration) core.Node {
 // dead makes the node of a target not Ready for longer than any policy here allows.
 func dead(t *core.Target) { t.Node = node(t.ID.Name, "False", time.Hour) }
 
-// unseen gives a target a node that the cache doesn't have.
+// unseen sets a node that the cache doesn't have.
 func unseen(t *core.Target) { t.Node = core.Node{State: core.NodeUnseen, Name: t.Node.Name} }
 
 // policy returns a policy that selects these targets of its dialect, and repairs all of them at a

@@ -385,7 +385,7 @@ func TestOwnersThatCantBeRead(t *testing.T) {
 	}
 }
 
-// TestReplacedRemediationIsSkipped, as is one that is gone for the API server.
+// TestReplacedRemediationIsSkipped, as is a remediation that the API server no longer has.
 func TestReplacedRemediationIsSkipped(t *testing.T) {
 	for _, uid := range []string{"another", ""} {
 		s, c := world()

@@ -81,7 +81,7 @@ func (f *fakeAPI) with(change func()) {
 	change()
 }
 
-// change tells of a change of definitions.
+// change reports a change of definitions.
 func (f *fakeAPI) change() {
 	f.with(func() {
 		close(f.changed)
