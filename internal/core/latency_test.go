@@ -17,7 +17,7 @@ type lap struct {
 	want     []core.LatencySample
 }
 
-func TestStopwatch(t *testing.T) {
+func TestLatencyRecorder(t *testing.T) {
 	watching := []core.Policy{policy("p", all(1))}
 	impatient := []core.Policy{policy("p", all(1), criteria(core.ConditionCriterion{Type: "Ready", Status: "False", For: time.Second}))}
 	patient := []core.Policy{policy("p", all(1), criteria())}
@@ -133,8 +133,8 @@ func TestStopwatch(t *testing.T) {
 	}
 }
 
-// TestStopwatchOfQueues: from the pass that judged a target unhealthy until its repair was started.
-func TestStopwatchOfQueues(t *testing.T) {
+// TestLatencyRecorderMeasuresQueues: from the pass that judged a target unhealthy until its repair was started.
+func TestLatencyRecorderMeasuresQueues(t *testing.T) {
 	policies := []core.Policy{policy("p", all(1))}
 	well, broken := machine("m"), machine("m", ready("False", noon))
 	reads := func(s *core.LatencyRecorder, m core.Target, at time.Duration) {
@@ -174,7 +174,7 @@ func TestStopwatchOfQueues(t *testing.T) {
 	}
 }
 
-func TestStopwatchOfAnUnobservedFleet(t *testing.T) {
+func TestLatencyRecorderOfAnUnobservedCluster(t *testing.T) {
 	policies := []core.Policy{policy("p", all(1))}
 	var s core.LatencyRecorder
 	for at, observed := range []core.Tri{core.Yes, core.Unknown, core.Yes} {
@@ -187,12 +187,12 @@ func TestStopwatchOfAnUnobservedFleet(t *testing.T) {
 	f := clusterOf([]core.Target{machine("m", ready("False", noon))})
 	now := noon.Add(3 * time.Second)
 	if got := s.Observe(policies, &f, core.Decide(policies, f, now), now); len(got) != 1 {
-		t.Errorf("the policy was forgotten while the fleet was not observed: %v", got)
+		t.Errorf("the policy was forgotten while the cluster was not observed: %v", got)
 	}
 }
 
-// TestStopwatchKeepsPoliciesWhileNothingIsObserved: the sources of policies may be out of reach as well.
-func TestStopwatchKeepsPoliciesWhileNothingIsObserved(t *testing.T) {
+// TestLatencyRecorderKeepsPoliciesOfUnobservedPasses: the sources of policies may be out of reach as well.
+func TestLatencyRecorderKeepsPoliciesOfUnobservedPasses(t *testing.T) {
 	policies := []core.Policy{policy("p", all(1))}
 	var s core.LatencyRecorder
 	f := clusterOf([]core.Target{machine("m")})
@@ -214,8 +214,8 @@ func TestLatencyStages(t *testing.T) {
 	}
 }
 
-// TestStopwatchIsCheapWhileAllIsWell: what it costs must not grow with the fleet.
-func TestStopwatchIsCheapWhileAllIsWell(t *testing.T) {
+// TestLatencyRecorderIsCheapForHealthyTargets: what it costs must not grow with the cluster.
+func TestLatencyRecorderIsCheapForHealthyTargets(t *testing.T) {
 	allocations := func(n int) float64 {
 		policies, f := []core.Policy{policy("p", all(n))}, clusterOf(machines(n, 0))
 		d := core.Decide(policies, f, noon)

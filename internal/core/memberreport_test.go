@@ -53,7 +53,7 @@ func TestMemberReport(t *testing.T) {
 	first, second := requestFor(p, n, rebooting), requestFor(p, n, reprovisioning)
 	suspect := aNode("n", ready("False", ago(time.Second)))
 	backwards := repair(n, p, func(r *core.Repair) { r.Steps = []core.Step{r.Steps[1], r.Steps[0]} })
-	gone := requestFor(p, n, rebooting, leaving, askedAt(noon))
+	gone := requestFor(p, n, rebooting, leaving, requestedAt(noon))
 	for name, c := range map[string]struct {
 		policy  core.Policy
 		targets []core.Target
@@ -70,7 +70,7 @@ func TestMemberReport(t *testing.T) {
 		"suspect":                          {p, []core.Target{suspect}, nil, nil, core.MemberReport{}},
 		"suspect, under repair":            {p, []core.Target{suspect}, []core.Repair{ofNode}, nil, core.MemberReport{Health: core.Suspect, Repair: &ofNode, Lead: p.ID}},
 		"recovering, one request stands":   {delayed, []core.Target{well}, nil, []core.Request{second, gone}, core.MemberReport{Health: core.Suspect, Requests: []core.Request{second, gone}, HealthySince: ago(2 * time.Minute), Delayed: true}},
-		"by age first":                     {p, []core.Target{n}, nil, []core.Request{requestFor(p, n, rebooting, askedAt(noon)), second}, core.MemberReport{Health: core.Unhealthy, Requests: []core.Request{second, requestFor(p, n, rebooting, askedAt(noon))}}},
+		"by age first":                     {p, []core.Target{n}, nil, []core.Request{requestFor(p, n, rebooting, requestedAt(noon)), second}, core.MemberReport{Health: core.Unhealthy, Requests: []core.Request{second, requestFor(p, n, rebooting, requestedAt(noon))}}},
 		"a request of none":                {p, []core.Target{n}, nil, []core.Request{requestFor(p, n, rebooting, anonymous)}, core.MemberReport{Health: core.Unhealthy, Requests: []core.Request{requestFor(p, n, rebooting, anonymous)}}},
 		"a request of another":             {p, []core.Target{n}, nil, []core.Request{requestFor(other, n, rebooting)}, core.MemberReport{Health: core.Unhealthy}},
 		"recovering":                       {p, []core.Target{well}, nil, []core.Request{first}, core.MemberReport{Health: core.Suspect, Requests: []core.Request{first}, HealthySince: ago(2 * time.Minute)}},

@@ -21,7 +21,7 @@ type Policy struct {
 	// Unparsable is set when the policy's selector or criteria can't be read. A target that seems healthy or not
 	// selected may be neither, so its requests stay as they are (I1).
 	Unparsable bool
-	// Unjudged is set by [LimitVerdicts] when the policy is not judged, for want of room. It selects Selected targets, and has
+	// Unjudged is set by [LimitVerdicts] when the policy is not judged, since the limit of verdicts is reached. It selects Selected targets, and has
 	// no members.
 	Unjudged bool
 	Selected int

@@ -7,8 +7,8 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// TestLadderFor: only who can't recover is repaired in another way, and only where there is one.
-func TestLadderFor(t *testing.T) {
+// TestStepsFor: the failed steps apply only to a target that can't recover, and only if the policy has them.
+func TestStepsFor(t *testing.T) {
 	wake, replace := []core.Step{{Remedy: "Wake"}}, []core.Step{{Remedy: "Replace"}}
 	cases := map[string]struct {
 		policy core.Policy

@@ -132,7 +132,7 @@ func TestWhoWorksOnATarget(t *testing.T) {
 		if got := d.awaitsRequest(0, 0); got != c.awaited {
 			t.Errorf("%s: a remediator is awaited: %t", name, got)
 		}
-		if got := d.ownerAsked(&c.verdict); got != c.asked {
+		if got := d.markedForOwner(&c.verdict); got != c.asked {
 			t.Errorf("%s: the owner has a request: %t", name, got)
 		}
 	}

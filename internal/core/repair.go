@@ -149,10 +149,10 @@ func (r *Repair) failed() bool { return len(r.Steps) > 0 && len(r.Tried) >= len(
 
 // StepEnds returns when a step with a limit is given up. Its remediator has the time from the creation of its request,
 // which may be long after the step was due. A gate was closed then, or a user had deleted an earlier request.
-func (r *Repair) StepEnds(step *Step, asked *Request) time.Time {
+func (r *Repair) StepEnds(step *Step, request *Request) time.Time {
 	began := r.StepBegan()
-	if asked.Created.After(began) {
-		began = asked.Created
+	if request.Created.After(began) {
+		began = request.Created
 	}
 	return began.Add(step.Limit)
 }
@@ -160,9 +160,9 @@ func (r *Repair) StepEnds(step *Step, asked *Request) time.Time {
 // EndAt returns when a repair ended that is said to have ended at another instant. It is not before its start, its last
 // step or the recovery of its target. Those are known, and the clock that dated the end may have been behind. An end is
 // in whole seconds.
-func (r *Repair) EndAt(told time.Time) time.Time {
+func (r *Repair) EndAt(recorded time.Time) time.Time {
 	known := latest(latest(r.Started, r.StepBegan()), r.Recovered)
-	return latest(told, known.Truncate(time.Second))
+	return latest(recorded, known.Truncate(time.Second))
 }
 
 // UnansweredUntil returns until when the remedy may have done something that no cache shows: its last call has failed, and the API

@@ -7,7 +7,7 @@ import (
 )
 
 // The judgements that one pass makes are bounded, since anyone who may write health checks adds to them: minVerdicts
-// for a small fleet, and verdictsPerTarget for each target of a large one.
+// for a small cluster, and verdictsPerTarget for each target of a large one.
 const (
 	minVerdicts       = 100_000
 	verdictsPerTarget = 8

@@ -32,8 +32,8 @@ func TestNames(t *testing.T) {
 
 func TestSubject(t *testing.T) {
 	for want, c := range map[string]struct {
-		happening core.Event
-		noun      string
+		event core.Event
+		noun  string
 	}{
 		"machine m is":             {core.Event{Target: core.ID{Name: "m"}}, "machine"},
 		"machine m (node m) is":    {core.Event{Target: core.ID{Name: "m"}, Node: "m"}, "machine"},
@@ -42,7 +42,7 @@ func TestSubject(t *testing.T) {
 		"2 machines (t0, t1) are":  {core.Event{Targets: targets(2), Node: "n"}, "machine"},
 		"3 nodes (t0, t1, t2) are": {core.Event{Targets: targets(3)}, "node"},
 	} {
-		if got := Subject(c.happening, c.noun); got != want {
+		if got := Subject(c.event, c.noun); got != want {
 			t.Errorf("told as %q, want %q", got, want)
 		}
 	}
@@ -63,7 +63,7 @@ func TestBecause(t *testing.T) {
 // event otherwise.
 func TestRelated(t *testing.T) {
 	if got := Related(core.Event{Step: 1}); got != nil {
-		t.Errorf("a happening without a repair relates to %v", got)
+		t.Errorf("an event without a repair relates to %v", got)
 	}
 	for want, h := range map[string]core.Event{
 		"Repair home/n-1 ":               {Repair: core.RepairKey{Namespace: "home", Name: "n-1"}},

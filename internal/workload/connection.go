@@ -119,9 +119,9 @@ func (c *Connection) recordLoss(err error, problem string) {
 	if bound, is := errors.AsType[*boundError](err); is {
 		c.exceeded[bound.name]++
 	}
-	told := c.state.problem == problem // which is empty while the cluster is known
+	logged := c.state.problem == problem // which is empty while the cluster is known
 	c.mu.Unlock()
-	if !told {
+	if !logged {
 		c.Log.Info("no connection to a workload cluster; nothing is done there until there is one, and it is tried again",
 			"cluster", c.cluster.String(), "why", problem)
 	}
