@@ -37,7 +37,7 @@ type Connection struct {
 	state state
 	// api is nil while there is no session.
 	api *apiClient
-	// connected counts the attempts that listed all nodes. failed counts those that failed, then or later.
+	// connected counts the attempts that listed all nodes. failed counts the attempts that failed, then or later.
 	connected, failed uint64
 	// exceeded counts the attempts that ended at a bound, by the bound's name.
 	exceeded map[string]uint64

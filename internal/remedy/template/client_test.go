@@ -236,7 +236,7 @@ func TestRequestsAreStoppedAndWithdrawn(t *testing.T) {
 	}
 }
 
-// TestRequestsThatNeedNoCall, and those that must get none.
+// TestRequestsThatNeedNoCall: some requests need no call, and others must get none.
 func TestRequestsThatNeedNoCall(t *testing.T) {
 	for sentence, tc := range map[string]struct {
 		change          func(*core.Request)
