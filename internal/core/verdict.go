@@ -141,7 +141,7 @@ func (v Verdict) Text() string {
 	case ExternalRemediation:
 		return "an external remediator has been asked to repair it and has not finished"
 	case RemediationRequested:
-		return v.askedText()
+		return v.requestText()
 	case Premature:
 		return "it is not judged yet: " + v.Detail
 	case Recovering:
@@ -167,7 +167,7 @@ func (v Verdict) PremiseText() string {
 	return "nothing has changed by then"
 }
 
-func (v Verdict) askedText() string {
+func (v Verdict) requestText() string {
 	if v.Since.IsZero() {
 		return "a user has requested its repair"
 	}

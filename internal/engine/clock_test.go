@@ -198,15 +198,15 @@ func TestI06EndByAWrongClock(t *testing.T) {
 // recorded. The end of the step before stays as recorded.
 func TestI05ClockBehindRewritesNoStep(t *testing.T) {
 	c := newStepFixture(t, sick("a"))
-	told := noon.Add(2 * time.Hour)
-	c.ledger.has(runningSteps(sick("a"), func(r *core.Repair) { r.Tried = []core.StepRecord{{Ended: told, Outcome: core.Failed}} }))
+	written := noon.Add(2 * time.Hour)
+	c.ledger.has(runningSteps(sick("a"), func(r *core.Repair) { r.Tried = []core.StepRecord{{Ended: written, Outcome: core.Failed}} }))
 	c.refuse["begin a slow"] = errDown
 	did, _, _ := c.runs(acts(1))
 	r := c.ledger.of("a")[0]
 	if r.Attempts != 1 {
 		t.Fatalf("it did %v, and the repair says %+v", did, r)
 	}
-	if !r.Tried[0].Ended.Equal(told) {
-		t.Errorf("the step is recorded to have ended at %s, want %s", r.Tried[0].Ended, told)
+	if !r.Tried[0].Ended.Equal(written) {
+		t.Errorf("the step is recorded to have ended at %s, want %s", r.Tried[0].Ended, written)
 	}
 }

@@ -48,7 +48,7 @@ func TestCallsUnderWayHaveAGrace(t *testing.T) {
 		if a, b := s.ledger.of("a")[0], s.ledger.of("b")[0]; a.Attempts != 0 || b.Attempts != 1 {
 			t.Errorf("attempts: %d of the accepted call, %d of the refused call", a.Attempts, b.Attempts)
 		}
-		if got := s.told(); got != "tell begun a, tell refused b" {
+		if got := s.reported(); got != "tell begun a, tell refused b" {
 			t.Errorf("told: %s", got)
 		}
 	})
@@ -68,7 +68,7 @@ func TestCutOffCallIsNotRefused(t *testing.T) {
 		if r := s.ledger.of("a")[0]; r.Attempts != 0 || !r.Running() {
 			t.Errorf("the repair says %+v", r)
 		}
-		if got := s.told(); got != "" {
+		if got := s.reported(); got != "" {
 			t.Errorf("told: %s", got)
 		}
 		delete(s.wait, "begin a")
@@ -93,8 +93,8 @@ func TestCallThatHangsIsRefused(t *testing.T) {
 	})
 }
 
-// TestNothingBeginsOnceAskedToEnd, whichever stage is open when the pass is cancelled.
-func TestNothingBeginsOnceAskedToEnd(t *testing.T) {
+// TestNothingBeginsAfterCancellation, whichever stage is open when the pass is cancelled.
+func TestNothingBeginsAfterCancellation(t *testing.T) {
 	cases := map[string]struct {
 		hangs string
 		want  []string

@@ -219,7 +219,7 @@ func (l *Loop) pauseAfterPanic(key string, err error, k *scheduled) bool {
 		return false
 	}
 	pause := l.panics.When(key)
-	l.log.Error(err, "a pass panicked, which is a bug in Fettle; it is repeated after a pause, and other clusters go on; report this line", "fleet", key, "pause", pause)
+	l.log.Error(err, "a pass panicked, which is a bug in Fettle; it is repeated after a pause, and other clusters go on; report this line", "cluster", key, "pause", pause)
 	k.restsUntil, k.restsFor = k.restsUntil.Add(pause-minRest), pause
 	l.queue.AddAfter(key, pause)
 	return true
@@ -245,7 +245,7 @@ func (l *Loop) requeue(ctx context.Context, key string, err error) {
 	case err == nil:
 		l.queue.Forget(key)
 	case ctx.Err() == nil:
-		l.log.Error(err, "pass was not completed; it is repeated", "fleet", key)
+		l.log.Error(err, "pass was not completed; it is repeated", "cluster", key)
 		l.queue.AddRateLimited(key)
 	default:
 		l.queue.AddRateLimited(key)

@@ -206,7 +206,7 @@ func TestCountersBeginAtZero(t *testing.T) {
 	givenUp := func(remedy string) []string {
 		return []string{"steps_given_up_total " + core.Failed.String() + " " + remedy + " 0", "steps_given_up_total " + core.TimedOut.String() + " " + remedy + " 0"}
 	}
-	asked := []string{"requests_total Asked R 0", "requests_total Withdrawn R 0"}
+	created := []string{"requests_total Asked R 0", "requests_total Withdrawn R 0"}
 	for sentence, tc := range map[string]struct {
 		steps []core.Step
 		want  []string
@@ -214,8 +214,8 @@ func TestCountersBeginAtZero(t *testing.T) {
 		"no steps":             {nil, nil},
 		"one step":             {[]core.Step{deletes}, slices.Concat(of("D"), ends("D"))},
 		"one step with a time": {[]core.Step{limited}, slices.Concat(of("D"), ends("D"), givenUp("D"))},
-		"one request":          {[]core.Step{requests}, slices.Concat(of("R"), ends("R"), asked)},
-		"two steps":            {[]core.Step{requests, deletes}, slices.Concat(of("R"), of("D"), ends("R"), asked, givenUp("R"), givenUp("D"))},
+		"one request":          {[]core.Step{requests}, slices.Concat(of("R"), ends("R"), created)},
+		"two steps":            {[]core.Step{requests, deletes}, slices.Concat(of("R"), of("D"), ends("R"), created, givenUp("R"), givenUp("D"))},
 	} {
 		m := NewMetrics()
 		m.initCounters(&core.Policy{ID: core.ID{Name: "a"}}, tc.steps)

@@ -23,11 +23,11 @@ func unanswered(ctx context.Context, _ int) (time.Time, error) {
 // are served as if alone.
 func TestI15HangingClustersDelayNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		fleets := map[string]pass{}
+		clusters := map[string]pass{}
 		for i := range 100 {
-			fleets[fmt.Sprintf("hanging-%d", i)] = unanswered
+			clusters[fmt.Sprintf("hanging-%d", i)] = unanswered
 		}
-		k := runs(t, logr.Discard(), fleets)
+		k := runs(t, logr.Discard(), clusters)
 		defer k.stop()
 		k.after(time.Second)
 		start := clock()
@@ -42,27 +42,27 @@ func TestI15HangingClustersDelayNoOther(t *testing.T) {
 			}
 		}
 		for range 600 {
-			for fleet := range fleets {
-				k.Wake(fleet)
+			for key := range clusters {
+				k.Wake(key)
 			}
 			woken := clock().Sub(k.start)
 			k.Wake("honest-0")
 			k.after(500 * time.Millisecond)
 			if at := k.taken("honest-0"); len(at) != 1 || at[0] != woken+coalesced {
-				t.Fatalf("woken at %s, the honest fleet is passed over at %v", woken, at)
+				t.Fatalf("woken at %s, the honest cluster is passed over at %v", woken, at)
 			}
 		}
-		for fleet := range fleets {
-			if n := len(k.taken(fleet)); n < 4 {
-				t.Errorf("in six minutes %s is passed over %d times", fleet, n)
+		for key := range clusters {
+			if n := len(k.taken(key)); n < 4 {
+				t.Errorf("in six minutes %s is passed over %d times", key, n)
 			}
 		}
 	})
 }
 
-// TestSlowFleetsTakeTurns: slow clusters share the slow slots. A cluster that is no longer slow
+// TestSlowClustersTakeTurns: slow clusters share the slow slots. A cluster that is no longer slow
 // gets fast slots again after a minute.
-func TestSlowFleetsTakeTurns(t *testing.T) {
+func TestSlowClustersTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
 		now, most, hung := 0, 0, 10*time.Second
@@ -78,21 +78,21 @@ func TestSlowFleetsTakeTurns(t *testing.T) {
 			defer mu.Unlock()
 			most, hung = 0, d
 		}
-		fleets := map[string]pass{}
+		clusters := map[string]pass{}
 		for i := range 100 {
-			fleets[strconv.Itoa(i)] = func(ctx context.Context, _ int) (time.Time, error) {
+			clusters[strconv.Itoa(i)] = func(ctx context.Context, _ int) (time.Time, error) {
 				defer count(-1)
 				return time.Time{}, withGrace(ctx, count(1))
 			}
 		}
-		k := runs(t, logr.Discard(), fleets)
+		k := runs(t, logr.Discard(), clusters)
 		defer k.stop()
 		k.after(time.Minute)
 		hangs(10 * time.Second)
 		k.WakeAll()
 		k.after(time.Minute)
 		if most != 32 {
-			t.Errorf("%d slow fleets were passed over at a time, want 32", most)
+			t.Errorf("%d slow clusters were passed over at a time, want 32", most)
 		}
 		hangs(0)
 		k.WakeAll()
@@ -101,27 +101,27 @@ func TestSlowFleetsTakeTurns(t *testing.T) {
 		k.WakeAll()
 		k.after(time.Minute)
 		if most != 32 {
-			t.Errorf("%d fleets that are prompt again were passed over at a time, want 32", most)
+			t.Errorf("%d clusters that are prompt again were passed over at a time, want 32", most)
 		}
-		for fleet := range fleets {
-			if n := len(k.taken(fleet)); n != 4 {
-				t.Errorf("%s was passed over %d times, want 4", fleet, n)
+		for key := range clusters {
+			if n := len(k.taken(key)); n != 4 {
+				t.Errorf("%s was passed over %d times, want 4", key, n)
 			}
 		}
 	})
 }
 
-// TestFleetIsAmongTheSlowForAMinute after a slow pass, and waits behind the clusters that hang.
-func TestFleetIsAmongTheSlowForAMinute(t *testing.T) {
+// TestClusterIsAmongTheSlowForAMinute after a slow pass, and waits behind the clusters that hang.
+func TestClusterIsAmongTheSlowForAMinute(t *testing.T) {
 	for after, waits := range map[time.Duration]bool{50 * time.Second: true, 70 * time.Second: false} {
 		synctest.Test(t, func(t *testing.T) {
-			fleets := map[string]pass{"once": func(ctx context.Context, n int) (time.Time, error) {
+			clusters := map[string]pass{"once": func(ctx context.Context, n int) (time.Time, error) {
 				if n == 0 {
 					return time.Time{}, withGrace(ctx, 2*time.Second)
 				}
 				return time.Time{}, nil
 			}}
-			k := runs(t, logr.Discard(), fleets)
+			k := runs(t, logr.Discard(), clusters)
 			defer k.stop()
 			k.after(3 * time.Second)
 			for i := range 96 { // three times as many as there are slow places
@@ -229,9 +229,9 @@ func TestSlowSlotIsHeldForAWhile(t *testing.T) {
 	})
 }
 
-// TestI12PromptFleetIsNeverAmongTheSlow: even after long passes, the home cluster doesn't wait
+// TestI12PromptClusterIsNeverAmongTheSlow: even after long passes, the home cluster doesn't wait
 // behind clusters that hang.
-func TestI12PromptFleetIsNeverAmongTheSlow(t *testing.T) {
+func TestI12PromptClusterIsNeverAmongTheSlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := runs(t, logr.Discard(), nil)
 		defer k.stop()
@@ -258,27 +258,27 @@ func TestI12PromptFleetIsNeverAmongTheSlow(t *testing.T) {
 	})
 }
 
-// TestDroppedFleetWaitsForNoPlace, and neither does the end of the loop.
-func TestDroppedFleetWaitsForNoPlace(t *testing.T) {
+// TestDroppedClusterWaitsForNoSlot, and neither does the end of the loop.
+func TestDroppedClusterWaitsForNoSlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		fleets := map[string]pass{}
+		clusters := map[string]pass{}
 		for i := range 40 {
-			fleets[strconv.Itoa(i)] = unanswered
+			clusters[strconv.Itoa(i)] = unanswered
 		}
-		k := runs(t, logr.Discard(), fleets)
+		k := runs(t, logr.Discard(), clusters)
 		k.after(time.Minute)
 		k.WakeAll()
 		k.after(time.Second)
 		var waiting string
-		for fleet := range fleets {
-			if len(k.taken(fleet)) == 1 {
-				waiting = fleet
+		for key := range clusters {
+			if len(k.taken(key)) == 1 {
+				waiting = key
 			}
 		}
 		k.keep(waiting, idle)
 		k.after(time.Second)
 		if n := len(k.taken(waiting)); n != 1 {
-			t.Errorf("the fleet that was kept anew has been passed over %d times", n)
+			t.Errorf("the cluster that was kept anew has been passed over %d times", n)
 		}
 		ends := clock()
 		k.stop()
@@ -300,7 +300,7 @@ func TestLoopThatHasNotStartedKeepsNothing(t *testing.T) {
 		}
 		k.after(time.Second)
 		if n := k.Queued(); n != 0 {
-			t.Errorf("%d fleets are queued", n)
+			t.Errorf("%d clusters are queued", n)
 		}
 		k.keep("a", idle)
 		k.starts()

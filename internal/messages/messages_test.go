@@ -32,8 +32,8 @@ func TestNames(t *testing.T) {
 
 func TestSubject(t *testing.T) {
 	for want, c := range map[string]struct {
-		happening core.Event
-		noun      string
+		event core.Event
+		noun  string
 	}{
 		"machine m is":             {core.Event{Target: core.ID{Name: "m"}}, "machine"},
 		"machine m (node m) is":    {core.Event{Target: core.ID{Name: "m"}, Node: "m"}, "machine"},
@@ -42,7 +42,7 @@ func TestSubject(t *testing.T) {
 		"2 machines (t0, t1) are":  {core.Event{Targets: targets(2), Node: "n"}, "machine"},
 		"3 nodes (t0, t1, t2) are": {core.Event{Targets: targets(3)}, "node"},
 	} {
-		if got := Subject(c.happening, c.noun); got != want {
+		if got := Subject(c.event, c.noun); got != want {
 			t.Errorf("told as %q, want %q", got, want)
 		}
 	}
@@ -63,7 +63,7 @@ func TestBecause(t *testing.T) {
 // event otherwise.
 func TestRelated(t *testing.T) {
 	if got := Related(core.Event{Step: 1}); got != nil {
-		t.Errorf("a happening without a repair relates to %v", got)
+		t.Errorf("an event without a repair relates to %v", got)
 	}
 	for want, h := range map[string]core.Event{
 		"Repair home/n-1 ":               {Repair: core.RepairKey{Namespace: "home", Name: "n-1"}},
@@ -103,11 +103,11 @@ func TestUnhealthyTargets(t *testing.T) {
 	}
 	r.Tally.Waits = "one awaits its replacement"
 	if got, want := UnhealthyTargets(r, "node"), "2 of 9 nodes are not healthy: a is being repaired; b is being deleted; one awaits its replacement"; got != want {
-		t.Errorf("with one that is gone told as %q, want %q", got, want)
+		t.Errorf("if one object is gone the message is %q, want %q", got, want)
 	}
 	r.Concerns = nil
 	if got, want := UnhealthyTargets(r, "node"), "one awaits its replacement"; got != want {
-		t.Errorf("with one that is gone, and no other, told as %q, want %q", got, want)
+		t.Errorf("if the only object is gone the message is %q, want %q", got, want)
 	}
 }
 

@@ -54,8 +54,8 @@ func TestGroupsAreRead(t *testing.T) {
 	}
 }
 
-// TestFaultsOfGroupsAreTold: each names its place and what to give, and nothing is judged by any of the groups then.
-func TestFaultsOfGroupsAreTold(t *testing.T) {
+// TestFaultsOfGroupsAreReported: each names its place and what to give, and nothing is judged by any of the groups then.
+func TestFaultsOfGroupsAreReported(t *testing.T) {
 	one := func(test string) string { return `[{all: [` + test + `], for: 5m}]` }
 	long := strings.Repeat("x", 200)
 	for text, says := range map[string][]string{

@@ -21,7 +21,7 @@ type reading struct {
 
 func read[T any](got T, err error) reading { return reading{got, err} }
 
-func TestWhatIsWrittenIsReadOrTold(t *testing.T) {
+func TestFieldsAreReadOrReported(t *testing.T) {
 	key := "fettle.io/setting"
 	set := func(v string) map[string]string { return map[string]string{key: v} }
 	one := core.Count(1)

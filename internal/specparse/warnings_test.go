@@ -44,7 +44,7 @@ func TestAnnotationWarnings(t *testing.T) {
 	}
 }
 
-// TestConditionWarnings: each condition is reviewed once, and then those that go badly together.
+// TestConditionWarnings: each condition is reviewed once, and then the pairs that go badly together.
 func TestConditionWarnings(t *testing.T) {
 	type conditions = []WrittenCondition
 	warning := func(field, text string) Remark { return Remark{Field: field, Text: text} }

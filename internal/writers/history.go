@@ -100,7 +100,7 @@ type Finding struct {
 
 // find returns the finding of a pass, and after which time another pass is due, or zero. While telling is false,
 // nothing is announced.
-func (w *history) find(telling bool, now time.Time) (f Finding, again time.Duration) {
+func (w *history) find(reporting bool, now time.Time) (f Finding, again time.Duration) {
 	w.paced = false
 	if w.other != "" {
 		if over := w.lastSeen().Add(QuietPeriod); now.Before(over) {
@@ -110,9 +110,9 @@ func (w *history) find(telling bool, now time.Time) (f Finding, again time.Durat
 			w.other = ""
 		}
 	}
-	f = Finding{Manager: w.other, News: telling && w.other != "" && w.announced != w.other}
+	f = Finding{Manager: w.other, News: reporting && w.other != "" && w.announced != w.other}
 	w.announced = ""
-	if telling {
+	if reporting {
 		w.announced = w.other
 	}
 	return f, again

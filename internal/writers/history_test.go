@@ -171,8 +171,8 @@ func TestAnotherControllerIsGone(t *testing.T) {
 	s.finds("it is back", Finding{Manager: "manager", News: true})
 }
 
-// TestFirstOfTwoControllersIsTold: a further controller does not replace it, which would be news each time.
-func TestFirstOfTwoControllersIsTold(t *testing.T) {
+// TestFirstOfTwoControllersIsReported: a further controller does not replace it, which would be news each time.
+func TestFirstOfTwoControllersIsReported(t *testing.T) {
 	s := newFixture(t)
 	for range minWrites {
 		s.write("first")
@@ -230,9 +230,9 @@ func TestWritesWithinAnHour(t *testing.T) {
 	}
 }
 
-// TestRehearsalsTellNobody: both controllers are meant to write during a dry run. When it ends, the other
+// TestDryRunsReportNoForeignWriter: both controllers are meant to write during a dry run. When it ends, the other
 // controller is news.
-func TestRehearsalsTellNobody(t *testing.T) {
+func TestDryRunsReportNoForeignWriter(t *testing.T) {
 	s := newFixture(t)
 	for range minWrites {
 		s.write("manager")

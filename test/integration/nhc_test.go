@@ -42,23 +42,23 @@ func TestNodeHealthCheck(t *testing.T) {
 		"node-gone":       nodeIsDeleted,
 		"held-gone":       nodeIsDeletedWhileHeld,
 		"permanent":       nodeIsDeletedByItsRemediator,
-		"refused":         refusedObjectBlocksNobody,
+		"refused":         refusedObjectBlocksNoOtherNode,
 		"escalation":      escalationOnFailure,
 		"same-kind":       sameKindTwice,
 		"timeout":         escalationOnTimeout,
 		"no-template":     templateThatComesLate,
-		"no-remedy":       remedyThatNobodyNamed,
+		"no-remedy":       remedyWithoutTemplate,
 		"wrong-namespace": templateOfAnotherNamespace,
 		"excluded":        excludedNode,
 		"maintenance":     nodeUnderMaintenance,
-		"lost-lease":      lostLeaseDelaysNobody,
+		"lost-lease":      lostLeaseDelaysNoOtherNode,
 		"pause":           pauseHoldsOnlyWhatIsNew,
 		"edited":          editDuringRemediation,
 		"check-gone":      deletionDuringRemediation,
 		"backoff":         backoffOfANode,
 		"overlap":         twoChecksOfOneNode,
 		"control-plane":   controlPlaneOneAtATime,
-		"object-gone":     objectThatSomebodyDeletes,
+		"object-gone":     objectThatAUserDeletes,
 		"two-steps-told":  eventsOfEachStep,
 		"told-twice":      eventsOfEachRepair,
 		"future-lease":    leaseRenewedInTheFuture,
@@ -76,9 +76,9 @@ func TestNodeHealthCheck(t *testing.T) {
 	}
 }
 
-// remedyThatNobodyNamed: the status names the remediators of the cluster, and the line to add. With it the node is
+// remedyWithoutTemplate: the status names the remediators of the cluster, and the line to add. With it the node is
 // remediated.
-func remedyThatNobodyNamed(p *pool) {
+func remedyWithoutTemplate(p *pool) {
 	p.nodes("a", "b", "c")
 	p.template(rebooting, "reboot", false)
 	p.healthCheck()
@@ -417,9 +417,9 @@ func nodeIsDeletedByItsRemediator(p *pool) {
 	p.wantNodeRepairs("a Succeeded")
 }
 
-// refusedObjectBlocksNobody: the object of one node can't be created, and other nodes get theirs
+// refusedObjectBlocksNoOtherNode: the object of one node can't be created, and other nodes get theirs
 // (docs/reference/medik8s.md#the-pass, docs/reference/medik8s.md#remediating-a-node).
-func refusedObjectBlocksNobody(p *pool) {
+func refusedObjectBlocksNoOtherNode(p *pool) {
 	p.nodes("a", "b", "c", "d", "e")
 	p.template(rebooting, "reboot", false)
 	p.Apply(p.t, noRebootOf(p.nodeName("a")))
@@ -468,9 +468,9 @@ spec:
 `, "NODE", node)
 }
 
-// objectThatSomebodyDeletes: a remediation object is deleted while its node is still unhealthy. That locks nothing: the
+// objectThatAUserDeletes: a remediation object is deleted while its node is still unhealthy. That locks nothing: the
 // repair ends once the node is healthy (issue #266).
-func objectThatSomebodyDeletes(p *pool) {
+func objectThatAUserDeletes(p *pool) {
 	p.nodes("a", "b", "c")
 	p.template(rebooting, "reboot", false)
 	p.healthCheck(p.single(rebooting, "reboot"))

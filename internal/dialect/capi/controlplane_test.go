@@ -240,12 +240,12 @@ func TestMostBroken(t *testing.T) {
 	if got := mostBroken([]*clusterapi.Machine{bare, well2}); got != bare {
 		t.Error("a machine without any of the conditions does not go before one with all")
 	}
-	onlyAsked := member("c", time.Hour, func(m *clusterapi.Machine) {
+	onlyRequested := member("c", time.Hour, func(m *clusterapi.Machine) {
 		marked(m, clusterv1.MachineOwnerRemediatedCondition, "WaitingForRemediation")
 	})
 	recovered := member("d", time.Hour, asking)
 	recovered.Marks[0].Status = "True"
-	if got := mostBroken([]*clusterapi.Machine{onlyAsked, recovered}); got != nil {
+	if got := mostBroken([]*clusterapi.Machine{onlyRequested, recovered}); got != nil {
 		t.Errorf("%s has not failed, and is picked", got.Name)
 	}
 	if got := mostBroken([]*clusterapi.Machine{member("a", time.Hour), member("b", time.Hour, sick)}); got != nil {

@@ -124,8 +124,8 @@ func TestI10WhatFettleDidNotSignIsNotItsRequest(t *testing.T) {
 	}
 }
 
-// TestNobodyIsAskedTwice for the same of one node, whatever the name and the namespace of the first request are.
-func TestNobodyIsAskedTwice(t *testing.T) {
+// TestNoRepairIsRequestedTwice for the same of one node, whatever the name and the namespace of the first request are.
+func TestNoRepairIsRequestedTwice(t *testing.T) {
 	const about = "annotations: {remediation.medik8s.io/node-name: w, remediation.medik8s.io/template-name: t}"
 	persons := func(metadata string) string {
 		return "{apiVersion: x.example/v1, kind: X, metadata: {" + metadata + "}}"
@@ -210,8 +210,8 @@ func TestI11MachineIsAsItWasJudged(t *testing.T) {
 	}
 }
 
-// TestNobodyIsAskedBlindly: where requests can't be seen, there may be one already.
-func TestNobodyIsAskedBlindly(t *testing.T) {
+// TestNoRepairIsRequestedBeforeAReading: where requests can't be seen, there may be one already.
+func TestNoRepairIsRequestedBeforeAReading(t *testing.T) {
 	d := knows(t, namespaced(synced), namespaced(failing), manyTemplate)
 	s := conform.NewServer()
 	d.API = s

@@ -71,7 +71,7 @@ func TestProblemsOfSteps(t *testing.T) {
 	}
 	cases := map[string]struct {
 		client *ClusterClient
-		ladder []core.Step
+		steps  []core.Step
 		want   []said
 	}{
 		"nothing is known yet": {knows(t, watchStatus{}, watchStatus{}), node("t"),
@@ -121,9 +121,9 @@ func TestProblemsOfSteps(t *testing.T) {
 	}
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {
-			policies := []core.Policy{{ID: nodeCall().Policy, Steps: tc.ladder}}
-			before := append([]core.Step(nil), tc.ladder...)
-			cluster := core.Cluster{Repairs: []core.Repair{{Steps: tc.ladder}, {Steps: tc.ladder, Ended: noon}}}
+			policies := []core.Policy{{ID: nodeCall().Policy, Steps: tc.steps}}
+			before := append([]core.Step(nil), tc.steps...)
+			cluster := core.Cluster{Repairs: []core.Repair{{Steps: tc.steps}, {Steps: tc.steps, Ended: noon}}}
 			tc.client.AddFacts(policies, &cluster)
 			for name, steps := range map[string][]core.Step{"policy": policies[0].Steps, "repair under way": cluster.Repairs[0].Steps} {
 				var got []said
@@ -137,7 +137,7 @@ func TestProblemsOfSteps(t *testing.T) {
 					t.Errorf("the steps of the %s (-want +got):\n%s", name, diff)
 				}
 			}
-			if diff := cmp.Diff(before, tc.ladder); diff != "" {
+			if diff := cmp.Diff(before, tc.steps); diff != "" {
 				t.Errorf("a ladder that others share has changed (-want +got):\n%s", diff)
 			}
 		})
@@ -187,7 +187,7 @@ func TestRequestsThatCantBeSeen(t *testing.T) {
 		steps := []core.Step{nodeStep("t"), {Remedy: "DeleteMachine"}, nodeStep("u")}
 		for whose, world := range map[string]struct {
 			policies []core.Policy
-			fleet    core.Cluster
+			cluster  core.Cluster
 			want     []core.Reference
 		}{
 			"a policy":         {[]core.Policy{{Steps: steps}}, core.Cluster{}, tc.want},
@@ -196,8 +196,8 @@ func TestRequestsThatCantBeSeen(t *testing.T) {
 			"a running repair": {nil, core.Cluster{Repairs: []core.Repair{{Steps: steps}}}, tc.want},
 			"an ended repair":  {nil, core.Cluster{Repairs: []core.Repair{{Steps: steps, Ended: noon}}}, nil},
 		} {
-			knows(t, namespaced(synced), tc.requests, plainTemplate).AddFacts(world.policies, &world.fleet)
-			if diff := cmp.Diff(world.want, world.fleet.UnlistedTemplates); diff != "" {
+			knows(t, namespaced(synced), tc.requests, plainTemplate).AddFacts(world.policies, &world.cluster)
+			if diff := cmp.Diff(world.want, world.cluster.UnlistedTemplates); diff != "" {
 				t.Errorf("%s, by %s (-want +got):\n%s", sentence, whose, diff)
 			}
 		}
@@ -335,8 +335,8 @@ func TestEventsThatMatter(t *testing.T) {
 		"a template's status":        {plainTemplate, set("well", "status", "condition"), false},
 	} {
 		woken := false
-		shelf := newStore(func(*unstructured.Unstructured) { woken = true })
-		h := shelf.handler()
+		objects := newStore(func(*unstructured.Unstructured) { woken = true })
+		h := objects.handler()
 		wakes := func(what string, want bool, happen func()) {
 			t.Helper()
 			woken = false

@@ -52,7 +52,7 @@ type record struct {
 	stops            int
 	handler          toolscache.ResourceEventHandler
 	options          []client.ListOptions
-	asked            [][]string
+	requested        [][]string
 }
 
 // seen returns the calls until now.
@@ -81,7 +81,7 @@ func (f *fakeAPI) with(change func()) {
 	change()
 }
 
-// change tells of a change of definitions.
+// change reports a change of definitions.
 func (f *fakeAPI) change() {
 	f.with(func() {
 		close(f.changed)
@@ -95,7 +95,7 @@ func (f *fakeAPI) config() Config {
 		Served: func(names []string) core.Tri {
 			f.mu.Lock()
 			defer f.mu.Unlock()
-			f.asked = append(f.asked, names)
+			f.requested = append(f.requested, names)
 			return f.defined
 		},
 		Changed: func() <-chan struct{} {
@@ -326,8 +326,8 @@ func TestKindIsWatchedWhileItIsServed(t *testing.T) {
 		if w.woken() != 2 || w.store().find("remediators", "t") == nil {
 			t.Errorf("the cluster is woken %d times, and the template is found: %t", w.woken(), w.store().find("remediators", "t") != nil)
 		}
-		if want := [][]string{{"xtemplates.x.example"}}; !slices.EqualFunc(w.api.seen().asked, want, slices.Equal) {
-			t.Errorf("it looks for the definitions %v, want %v", w.api.seen().asked, want)
+		if want := [][]string{{"xtemplates.x.example"}}; !slices.EqualFunc(w.api.seen().requested, want, slices.Equal) {
+			t.Errorf("it looks for the definitions %v, want %v", w.api.seen().requested, want)
 		}
 		<-time.After(20 * time.Second) // nothing happens
 		w.wantStatus(t, watchStatus{state: synced, namespaced: core.Yes})
