@@ -85,7 +85,7 @@ type NewRepair struct {
 	Steps   []Step
 	Retry   int
 	Started time.Time
-	// Requested is when a person asked for the repair; zero when none did.
+	// Requested is when a user requested the repair; zero when none did.
 	Requested time.Time
 }
 

@@ -57,7 +57,7 @@ type Policy struct {
 	// FailedSteps are the steps for targets that say of themselves that they can't recover; nil stands
 	// for Steps. It is for remedies that wake a target up, which is no use where that is gone for good.
 	FailedSteps []Step
-	// HealthyDelay is how long a target must be healthy again before what was asked of a remediator is
+	// HealthyDelay is how long a target must be healthy again before the request to a remediator is
 	// withdrawn; negative means until a person confirms it (docs/reference/medik8s.md#healthy-delay).
 	HealthyDelay time.Duration
 	// FixedCooldown starts the cooldown at the opening of the short circuit. Later recoveries don't prolong it.

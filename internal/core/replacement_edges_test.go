@@ -164,7 +164,7 @@ func TestTextOfAwaitedReplacements(t *testing.T) {
 			t.Errorf("of %d: %q, want %q", n, got, want)
 		}
 	}
-	unseen := "what was asked of its remediator can't be seen"
+	unseen := "the request to its remediator can't be seen"
 	for name, c := range map[string]struct {
 		requests []Request
 		want     string
@@ -173,7 +173,7 @@ func TestTextOfAwaitedReplacements(t *testing.T) {
 		"another author's":    {[]Request{requestOf(&p, goneID, reboots, ofReplacing, notOwn)}, unseen},
 		"a leaving one":       {[]Request{requestOf(&p, goneID, reboots, ofReplacing, onItsWay)}, unseen},
 		"its own stands":      {[]Request{requestOf(&p, goneID, reboots, ofReplacing)}, "Request gone has not said yet that it is replaced"},
-		"its own is not seen": {[]Request{requestOf(&p, goneID, reboots, ofReplacing, unseenYet)}, "what was asked of its remediator has not been seen yet"},
+		"its own is not seen": {[]Request{requestOf(&p, goneID, reboots, ofReplacing, unseenYet)}, "the request to its remediator has not been seen yet"},
 	} {
 		d := plannerOf([]Policy{p}, observed(nil, []Repair{repairOf(&p, goneID)}, c.requests...))
 		if got := d.waitsOn(0); got != c.want {

@@ -20,7 +20,7 @@ func judgesAgents(p *core.Policy) {
 	p.Criteria.Groups = []core.ConditionGroup{{Tests: []core.ConditionTest{{Type: "GPUHealthy", Status: "False", Reason: "Xid*"}, unready}, For: patience}}
 }
 
-// TestSettles: an agent that starts resets its conditions, which by itself ends no repair. What was asked of a remediator stands
+// TestSettles: an agent that starts resets its conditions, which by itself ends no repair. The request to a remediator stands
 // until such a condition has been well for a minute.
 func TestSettles(t *testing.T) {
 	long := ago(time.Hour)

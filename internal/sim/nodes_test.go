@@ -86,7 +86,7 @@ func TestSmallWorldsOfNodes(t *testing.T) {
 			t.Logf("%d states, %d steps, %d settled, up to %d requests and %d deletions, to a depth of %d",
 				result.States, result.Steps, result.Settled, result.Requests, result.Deletions, w.reach())
 			if result.Requests == 0 && !testing.Short() {
-				t.Error("nothing was asked of a remediator: this world shows nothing")
+				t.Error("no request to a remediator was made: this world shows nothing")
 			}
 		})
 	}
