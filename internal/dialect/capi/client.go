@@ -287,8 +287,12 @@ func (c *Client) Machine(id core.ID) *clusterapi.Machine {
 
 // Wrote stores a machine as the API server returned it after a write, before the watch shows it.
 func (c *Client) Wrote(m *clusterapi.Machine) {
-	cluster, _ := clusterOfMachine(m)
-	c.storeOf(cluster).storeWrittenMachine(m)
+	if cluster, has := clusterOfMachine(m); has {
+		c.change(cluster, func(s *store) bool {
+			s.storeWrittenMachine(m)
+			return false
+		})
+	}
 }
 
 // IsHealthCheck reports whether an object is a health check of this dialect.

@@ -204,10 +204,14 @@ func openingOf(conditions []metav1.Condition, cooldown time.Duration, at time.Ti
 // Unmet returns the requirements of a health check's selector that a machine of the same cluster does not meet. It
 // returns false if there is no such pair.
 func (r *Reading) Unmet(check, machine core.ID) ([]string, bool) {
-	store := r.client.storeOf(r.client.clusterOfCheck[types.NamespacedName{Namespace: check.Namespace, Name: check.Name}])
-	c, known := store.checkOf(check)
+	cluster, known := r.client.clusterOfCheck[types.NamespacedName{Namespace: check.Namespace, Name: check.Name}]
+	if !known || check.Namespace != machine.Namespace {
+		return nil, false
+	}
+	store := r.client.storeOf(cluster)
+	c, isCheck := store.checkOf(check)
 	m := store.machineOf(machine.Name)
-	if !known || check.Namespace != machine.Namespace || m == nil || string(m.UID) != machine.UID {
+	if !isCheck || m == nil || string(m.UID) != machine.UID {
 		return nil, false
 	}
 	return selector.Unmet(c.selector, m.Labels)
@@ -235,10 +239,13 @@ type Written struct {
 	Reason, Message string
 }
 
-// Written returns the state that the status of a health check records. It is zero for an unknown health check.
+// Written returns the state that the status of a health check records.
 func (r *Reading) Written(check core.ID) Written {
 	cluster := r.client.clusterOfCheck[types.NamespacedName{Namespace: check.Namespace, Name: check.Name}]
-	c, _ := r.client.storeOf(cluster).checkOf(check)
+	c, known := r.client.storeOf(cluster).checkOf(check)
+	if !known {
+		return Written{}
+	}
 	w := Written{Total: c.status.ExpectedMachines, Healthy: c.status.CurrentHealthy}
 	for i := range c.status.Conditions {
 		said := &c.status.Conditions[i]

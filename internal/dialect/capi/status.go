@@ -84,17 +84,18 @@ func statusOf(check *healthCheck, f statusInput) (clusterv1.MachineHealthCheckSt
 	}
 	fresh.ObservedGeneration = check.generation
 	fresh.Targets = listed(f.targets)
-	own := []conditionValue{allowed}
+	own, types := []conditionValue{allowed}, []string{clusterv1.MachineHealthCheckRemediationAllowedCondition, writers.Condition}
 	if !check.takesOver {
 		own = append(own, paused(check.policy.Paused, pausedByAnnotation))
+		types = append(types, clusterv1.PausedCondition)
 	}
 	if f.manager != "" {
 		own = append(own, foreignWriterCondition(f.manager))
 	}
 	s := conditionBuilder{check: check, now: f.now}
-	fresh.Conditions = s.conditions(own, writers.Condition)
+	fresh.Conditions = s.conditions(own, types...)
 	fresh.Deprecated = s.deprecated(append(machineConditions().External(r), allowed),
-		clusterv1.ExternalRemediationTemplateAvailableV1Beta1Condition, clusterv1.ExternalRemediationRequestAvailableV1Beta1Condition)
+		clusterv1.RemediationAllowedV1Beta1Condition, clusterv1.ExternalRemediationTemplateAvailableV1Beta1Condition, clusterv1.ExternalRemediationRequestAvailableV1Beta1Condition)
 	return fresh, !equality.Semantic.DeepEqual(check.status, fresh)
 }
 
@@ -150,15 +151,15 @@ type conditionBuilder struct {
 
 func (s *conditionBuilder) at() metav1.Time { return metav1.NewTime(s.now.UTC().Truncate(time.Second)) }
 
-// conditions replaces the conditions of the same types by own. It drops those of the former types that own lacks, and
-// keeps all others in their places. The transition time changes with the status.
-func (s *conditionBuilder) conditions(own []conditionValue, former ...string) []metav1.Condition {
+// conditions replaces the conditions of these types by own, and keeps all others in their places. The transition time
+// changes with the status.
+func (s *conditionBuilder) conditions(own []conditionValue, types ...string) []metav1.Condition {
 	var fresh []metav1.Condition
 	placed := make([]bool, len(own))
 	for _, c := range s.check.status.Conditions {
 		i := slices.IndexFunc(own, func(t conditionValue) bool { return t.Type == c.Type })
 		switch {
-		case i < 0 && slices.Contains(former, c.Type):
+		case i < 0 && slices.Contains(types, c.Type):
 			continue
 		case i >= 0:
 			placed[i] = true
@@ -185,13 +186,13 @@ func (s *conditionBuilder) condition(t *conditionValue, was *metav1.Condition) m
 }
 
 // deprecated does the same for the deprecated list. There the transition time changes with any field.
-func (s *conditionBuilder) deprecated(own []conditionValue, former ...clusterv1.ConditionType) *clusterv1.MachineHealthCheckDeprecatedStatus {
+func (s *conditionBuilder) deprecated(own []conditionValue, types ...clusterv1.ConditionType) *clusterv1.MachineHealthCheckDeprecatedStatus {
 	var fresh clusterv1.Conditions
 	placed := make([]bool, len(own))
 	for _, c := range deprecatedOf(&s.check.status) {
 		i := slices.IndexFunc(own, func(t conditionValue) bool { return t.Type == string(c.Type) })
 		switch {
-		case i < 0 && slices.Contains(former, c.Type):
+		case i < 0 && slices.Contains(types, c.Type):
 			continue
 		case i >= 0:
 			placed[i] = true
