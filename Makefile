@@ -112,7 +112,7 @@ test-unit: ## Run the unit tests without the race detector, and the simulation t
 
 TESTS ?=
 .PHONY: test-versions
-test-versions: build bin/karpenter bin/kube-apiserver-older $(HELM) ## Run tests on the oldest version of Kubernetes that is claimed (TESTS=regexp)
+test-versions: build bin/karpenter bin/kube-apiserver-older $(HELM) ## Run tests on the oldest supported version of Kubernetes (TESTS=regexp)
 	@hack/test-versions "$(TESTS)"
 
 # The packages, the part of their mutants and the time for them; hack/mutate/doc.go says more.

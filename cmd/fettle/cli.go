@@ -26,9 +26,13 @@ func calledAs(path string) string {
 // addUserCommands adds the commands for users.
 func addUserCommands(root *cobra.Command, path string, args []string) {
 	name := calledAs(path)
+	var known []cli.Dialect
+	for _, d := range dialects() {
+		known = append(known, d.commands)
+	}
 	root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: name}
 	root.AddCommand(cli.Commands(cli.Options{
-		Name: name, UserAgent: "fettle/" + version, Dialects: []cli.Dialect{cli.OpenShift{}, cli.NHC{}, cli.ClusterAPI{}}, Now: time.Now,
+		Name: name, UserAgent: "fettle/" + version, Dialects: known, Now: time.Now,
 	})...)
 	if strings.TrimSuffix(filepath.Base(path), ".exe") == completer {
 		root.SetArgs(append([]string{cobra.ShellCompRequestCmd}, args...))

@@ -12,7 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"github.com/fettle-io/fettle/api/openshift/v1beta1"
 	"github.com/fettle-io/fettle/internal/core"
 	"github.com/fettle-io/fettle/internal/dialect/nhc"
 	"github.com/fettle-io/fettle/internal/dialect/openshift"
@@ -24,8 +23,6 @@ import (
 	"github.com/fettle-io/fettle/internal/informer"
 	"github.com/fettle-io/fettle/internal/ledger"
 	"github.com/fettle-io/fettle/internal/remediator/machinedeletion"
-	"github.com/fettle-io/fettle/internal/remedy/annotate"
-	"github.com/fettle-io/fettle/internal/remedy/machinedelete"
 	"github.com/fettle-io/fettle/internal/remedy/template"
 	"github.com/fettle-io/fettle/internal/servedapi"
 )
@@ -66,10 +63,13 @@ func wireComponents(manager ctrl.Manager, w transports, m controllerMetrics, o c
 	}
 	r.clock.Wake(r.loop.WakeAll)
 	r.waker = &servedapi.Starter{Informers: manager.GetCache(), API: manager.GetAPIReader(), Log: log.WithName("served"), OnChange: r.loop.WakeAll, Mapper: manager.GetRESTMapper()}
-	if err := r.addDialects(m, o); err != nil {
+	if err := errors.Join(r.wireDialects(m, o), r.addLedger(o)); err != nil {
 		return nil, err
 	}
-	r.home = &homeCluster{dialects: r.homeClients(o)}
+	r.home = &homeCluster{}
+	for _, client := range r.homeClients(o) {
+		r.home.dialects = append(r.home.dialects, client)
+	}
 	r.deletion = deletionRemediator(manager, log)
 	if err := errors.Join(r.addRemedies(), r.addGuards(w.watched)); err != nil {
 		return nil, err
@@ -85,11 +85,11 @@ func wireComponents(manager ctrl.Manager, w transports, m controllerMetrics, o c
 
 // addHomeCluster adds the cluster that Fettle runs in to the loop.
 func (r *components) addHomeCluster(m controllerMetrics, o controllerOptions) {
-	machineKind := v1beta1.GroupVersion.WithKind("Machine")
-	repairs, requests, writer := r.repairs.Store(ledger.ClusterKey{}), r.templates.ForCluster(template.ClusterKey{}, r.wake), r.manager.GetClient()
-	home := engine.New(engine.Config{
+	repairs, requests := r.repairs.Store(ledger.ClusterKey{}), r.templates.ForCluster(template.ClusterKey{}, r.wake)
+	remedies := r.remediesOfDialects()
+	remedies[template.NodeRemedy], remedies[template.MachineRemedy] = requests, requests
+	config := engine.Config{
 		ClusterKey:    homeKey,
-		Dialects:      r.engineDialects(o),
 		Ledger:        repairs,
 		LiveRepairs:   repairs,
 		RepairDeleter: repairs,
@@ -97,19 +97,17 @@ func (r *components) addHomeCluster(m controllerMetrics, o controllerOptions) {
 		Quorum:        r.quorum,
 		NodeLeases:    r.leases,
 		Siblings:      r.machines.MachineOf,
-		Remedies: map[string]engine.Remedy{
-			openshift.DeleteMachine:   machinedelete.NewClient(machineKind, writer),
-			template.NodeRemedy:       requests,
-			template.MachineRemedy:    requests,
-			openshift.AnnotateMachine: annotate.NewClient(machineKind, openshift.ExternalRemediationMarks(), writer),
-		},
-		Retention: o.retention,
-		Now:       time.Now,
-		Clock:     r.clock,
-		Log:       r.log.WithName("engine"),
-		Metrics:   m.engine,
-	})
-	r.loop.AddHome(homeKey, r.watchdog.Watch(homeKey, home.Pass))
+		Remedies:      remedies,
+		Retention:     o.retention,
+		Now:           time.Now,
+		Clock:         r.clock,
+		Log:           r.log.WithName("engine"),
+		Metrics:       m.engine,
+	}
+	for _, client := range r.homeClients(o) {
+		config.Dialects = append(config.Dialects, client)
+	}
+	r.loop.AddHome(homeKey, r.watchdog.Watch(homeKey, engine.New(config).Pass))
 }
 
 // wake queues a pass over the home cluster. It queues all clusters when the first health check of
@@ -135,20 +133,10 @@ func (r *components) serves(kinds []string) func() core.Tri {
 	return func() core.Tri { return r.waker.Served(kinds) }
 }
 
-func (r *components) addDialects(m controllerMetrics, o controllerOptions) error {
-	events := r.manager.GetEventRecorder("fettle")
-	r.machines = openshift.NewClient(openshift.Config{
-		Informers: r.manager.GetCache(), Live: r.manager.GetAPIReader(), Writer: r.manager.GetClient(),
-		Events: events, Now: time.Now, Wake: r.wake, Served: r.serves(openshift.Kinds), MachinesServed: r.machinesServed, Metrics: m.openshift, Writers: m.writersOf(openshift.Kinds),
-	})
-	r.nodes = nhc.NewClient(nhc.Config{
-		Informers: r.manager.GetCache(), Live: r.manager.GetAPIReader(), Writer: r.manager.GetClient(),
-		Events: events, Now: time.Now, Wake: r.wake, Served: r.serves(nhc.Kinds), Metrics: m.nhc, Remediators: r.remediatorKinds,
-		Writers: m.writersOf(nhc.Kinds),
-	})
+func (r *components) addLedger(o controllerOptions) error {
 	r.repairs = ledger.NewClient(ledger.Config{
 		Namespace: o.repairNamespace, Informers: r.manager.GetCache(), Live: r.manager.GetAPIReader(), Writer: r.manager.GetClient(),
-		Events: events, Log: r.log.WithName("ledger"), Wake: r.wakeCluster, ClusterChanged: func() { r.clusters.sync() },
+		Events: r.manager.GetEventRecorder("fettle"), Log: r.log.WithName("ledger"), Wake: r.wakeCluster, ClusterChanged: func() { r.clusters.sync() },
 	})
 	if o.metricsAddress == off {
 		return nil
@@ -179,7 +167,7 @@ func (r *components) addGuards(watched *watchLogger) error {
 	var err error
 	r.leaseCache, err = cache.New(r.manager.GetConfig(), cache.Options{
 		HTTPClient: r.manager.GetHTTPClient(), Scheme: r.manager.GetScheme(), Mapper: r.manager.GetRESTMapper(),
-		DefaultTransform: trim, DefaultWatchErrorHandler: watched.handleError,
+		DefaultTransform: trim(), DefaultWatchErrorHandler: watched.handleError,
 		DefaultNamespaces: map[string]cache.Config{nodelease.Namespace: {}},
 	})
 	if err != nil {

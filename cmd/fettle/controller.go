@@ -71,7 +71,7 @@ func controllerCommand() *cobra.Command {
 	f.StringVar(&o.healthAddress, "health-probe-bind-address", off, "address that /healthz and /readyz are served on, such as :8081; 0 serves none")
 	f.StringVar(&o.metricsAddress, "metrics-bind-address", off, "address that /metrics is served on over TLS, such as :8443, to clients that the cluster allows to read it; 0 serves none")
 	f.StringVar(&o.metricsCertDir, "metrics-cert-dir", "", "directory of tls.crt and tls.key for /metrics, which are read again when they change (default: a certificate made at the start)")
-	f.StringSliceVar(&o.dialects, "dialects", allDialects(), "the kinds of health checks to follow; Fettle neither watches nor writes other kinds")
+	f.StringSliceVar(&o.dialects, "dialects", dialectNames(), "the kinds of health checks to follow; Fettle neither watches nor writes other kinds")
 	f.StringSliceVar(&o.remediators, "remediators", allRemediators(), "which of Fettle's own remediators run; empty runs none")
 	f.StringVar(&o.repairNamespace, "repair-namespace", "fettle-system", "namespace of Repairs whose targets have no namespace, such as nodes; it must exist")
 	f.StringVar(&o.watchFilter, "watch-filter", "", "follow only Cluster API health checks whose label cluster.x-k8s.io/watch-filter has this value (default: all)")

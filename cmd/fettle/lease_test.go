@@ -139,7 +139,7 @@ func TestLeaderThatLosesItsLeaseEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		leads := func(ctx context.Context, held *leaderLease) error {
 			loop := engine.NewLoop(logr.Discard(), time.Now)
-			loop.Add("fleet", func(context.Context) (time.Time, error) { return time.Time{}, nil })
+			loop.Add("cluster", func(context.Context) (time.Time, error) { return time.Time{}, nil })
 			return (&leader{loop: loop, log: logr.Discard(), lease: held}).Start(ctx)
 		}
 		held := &leaderLease{Interface: &lock{}, now: time.Now, deadline: 10 * time.Second, renewed: time.Now()}

@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
-	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -16,13 +16,8 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
-	"github.com/fettle-io/fettle/internal/clusterapi"
-	"github.com/fettle-io/fettle/internal/dialect/capi"
-	"github.com/fettle-io/fettle/internal/dialect/nhc"
-	"github.com/fettle-io/fettle/internal/dialect/openshift"
 	"github.com/fettle-io/fettle/internal/engine"
 	"github.com/fettle-io/fettle/internal/guard/clock"
 	nodelease "github.com/fettle-io/fettle/internal/guard/lease"
@@ -95,10 +90,8 @@ func addChecks(manager ctrl.Manager, watchdog *engine.Watchdog, waker *servedapi
 
 // controllerMetrics has the metrics of the components. They are nil if metrics aren't served.
 type controllerMetrics struct {
-	engine    *engine.Metrics
-	openshift *openshift.Metrics
-	nhc       *nhc.Metrics
-	writers   *writers.Metrics
+	engine  *engine.Metrics
+	writers *writers.Metrics
 }
 
 // writersOf returns the registry of foreign writers for the health checks of a dialect. Their kind
@@ -111,16 +104,9 @@ func (m controllerMetrics) writersOf(kinds []string) *writers.Registry {
 func afterFunc(d time.Duration, do func()) { time.AfterFunc(d, do) }
 
 func newControllerMetrics(o controllerOptions) (controllerMetrics, error) {
-	if o.metricsAddress == off {
-		return controllerMetrics{}, nil
-	}
-	m := controllerMetrics{engine: engine.NewMetrics(), openshift: openshift.NewMetrics(), nhc: nhc.NewMetrics(), writers: writers.NewMetrics()}
-	for _, c := range []prometheus.Collector{m.engine, m.openshift, m.nhc, m.writers} {
-		if err := metrics.Registry.Register(c); err != nil {
-			return controllerMetrics{}, fmt.Errorf("preparing metrics: %w", err)
-		}
-	}
-	return m, nil
+	ofEngine, err := registered(o, engine.NewMetrics)
+	ofWriters, wrong := registered(o, writers.NewMetrics)
+	return controllerMetrics{engine: ofEngine, writers: ofWriters}, errors.Join(err, wrong)
 }
 
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,namespace=fettle-system,verbs=create
@@ -163,37 +149,43 @@ func managerOptions(config *rest.Config, o controllerOptions, log logr.Logger) (
 // trimmer returns a transform that removes the fields of watched objects that Fettle doesn't read.
 // The slim types have no others. Fields of unknown size are cut.
 func trimmer(repairNamespace string) toolscache.TransformFunc {
+	others := trim()
 	return func(obj any) (any, error) {
 		if page, isRepair := ledger.Trim(obj, repairNamespace); isRepair {
 			return page, nil
 		}
-		return trim(obj)
+		return others(obj)
 	}
 }
 
-// trim transforms all objects but Repairs.
-func trim(obj any) (any, error) {
-	switch o := obj.(type) {
-	case *slim.Node, *openshift.Machine, *clusterapi.Machine, *clusterapi.Cluster:
-		return obj, nil
-	case *metav1.PartialObjectMetadata: // a definition, of which the name is read
-		return &metav1.PartialObjectMetadata{TypeMeta: o.TypeMeta, ObjectMeta: metav1.ObjectMeta{
-			Namespace: o.Namespace, Name: o.Name, UID: o.UID, ResourceVersion: o.ResourceVersion,
-		}}, nil
-	case *v1alpha1.MachineDeletionRemediation:
-		lenient.BoundAnnotations(o.Annotations)
-	case *unstructured.Unstructured:
-		upgrade.Trim(o)
-		lenient.Bound(o)
-	}
-	if u, is := obj.(*unstructured.Unstructured); is {
-		if capi.IsHealthCheck(u) || nhc.IsHealthCheck(u) || openshift.IsHealthCheck(u) {
-			writers.Trim(u)
-			return u, nil
+// trim returns the transform of all objects but Repairs.
+func trim() toolscache.TransformFunc {
+	known := dialects()
+	return func(obj any) (any, error) {
+		switch o := obj.(type) {
+		case *slim.Node:
+			return obj, nil
+		case *metav1.PartialObjectMetadata: // a definition, of which the name is read
+			return &metav1.PartialObjectMetadata{TypeMeta: o.TypeMeta, ObjectMeta: metav1.ObjectMeta{
+				Namespace: o.Namespace, Name: o.Name, UID: o.UID, ResourceVersion: o.ResourceVersion,
+			}}, nil
+		case *v1alpha1.MachineDeletionRemediation:
+			lenient.BoundAnnotations(o.Annotations)
+		case *unstructured.Unstructured:
+			upgrade.Trim(o)
+			lenient.Bound(o)
+			if slices.ContainsFunc(known, func(d dialect) bool { return d.isHealthCheck(o) }) {
+				writers.Trim(o)
+				return o, nil
+			}
+			nodelease.Trim(o)
+		default:
+			if slices.ContainsFunc(known, func(d dialect) bool { return d.isSlim != nil && d.isSlim(obj) }) {
+				return obj, nil
+			}
 		}
-		nodelease.Trim(u)
+		return cache.TransformStripManagedFields()(obj)
 	}
-	return cache.TransformStripManagedFields()(obj)
 }
 
 // newScheme returns the kinds that Fettle reads and writes as Go types. Of core/v1 it has only the
@@ -204,7 +196,10 @@ func newScheme() *runtime.Scheme {
 	utilruntime.Must(metav1.AddMetaToScheme(s))
 	utilruntime.Must(slim.AddToScheme(s))
 	utilruntime.Must(v1alpha1.AddToScheme(s))
-	utilruntime.Must(openshift.AddToScheme(s))
-	utilruntime.Must(clusterapi.AddToScheme(s))
+	for _, d := range dialects() {
+		if d.addToScheme != nil {
+			utilruntime.Must(d.addToScheme(s))
+		}
+	}
 	return s
 }

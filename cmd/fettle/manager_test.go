@@ -57,8 +57,8 @@ func TestEverythingWatchedIsTrimmed(t *testing.T) {
 	}
 }
 
-// TestSchemeDecodesLean: the scheme has the slim types under the kinds of the full ones.
-func TestSchemeDecodesLean(t *testing.T) {
+// TestSchemeDecodesSlim: the scheme has the slim types under the kinds of the full ones.
+func TestSchemeDecodesSlim(t *testing.T) {
 	s := newScheme()
 	for want, gvk := range map[client.Object]schema.GroupVersionKind{
 		&slim.Node{}:         corev1.SchemeGroupVersion.WithKind("Node"),

@@ -14,7 +14,7 @@ import (
 // manifests that grant the rights.
 func TestPartsAskForWhatTheyWatch(t *testing.T) {
 	r := &components{clusters: &workloadClusters{}}
-	parts := r.parts(controllerOptions{dialects: allDialects(), remediators: allRemediators()})
+	parts := r.parts(controllerOptions{dialects: dialectNames(), remediators: allRemediators()})
 	for _, p := range parts {
 		for _, kind := range p.Kinds {
 			reads := slices.ContainsFunc(p.Reads, func(r servedapi.Read) bool {
@@ -39,12 +39,12 @@ func TestPartsAskForWhatTheyWatch(t *testing.T) {
 func TestPartsOfDialects(t *testing.T) {
 	r := &components{clusters: &workloadClusters{}, machines: &openshift.Client{}, nodes: &nhc.Client{}}
 	of := map[string]string{
-		"MachineDeletionRemediation": machineDeletionRemediator, "Cluster API MachineHealthCheck": clusterAPIDialect,
-		"OpenShift MachineHealthCheck": openshiftDialect, "medik8s NodeHealthCheck": nhcDialect, machinesPart: nhcDialect, "leases of nodes": nhcDialect,
+		"MachineDeletionRemediation": machineDeletionRemediator, "Cluster API MachineHealthCheck": clusterAPIName,
+		"OpenShift MachineHealthCheck": openshiftName, "medik8s NodeHealthCheck": nhcName, machinesPart: nhcName, "leases of nodes": nhcName,
 	}
 	for _, o := range []controllerOptions{
-		{dialects: []string{openshiftDialect}}, {dialects: []string{clusterAPIDialect}}, {dialects: []string{nhcDialect}},
-		{remediators: allRemediators()}, {dialects: allDialects(), remediators: allRemediators()},
+		{dialects: []string{openshiftName}}, {dialects: []string{clusterAPIName}}, {dialects: []string{nhcName}},
+		{remediators: allRemediators()}, {dialects: dialectNames(), remediators: allRemediators()},
 	} {
 		runs := slices.Concat(o.dialects, o.remediators)
 		for _, p := range r.parts(o) {
@@ -56,13 +56,13 @@ func TestPartsOfDialects(t *testing.T) {
 			}
 		}
 		home := 0
-		for _, d := range []string{openshiftDialect, nhcDialect} {
+		for _, d := range []string{openshiftName, nhcName} {
 			if slices.Contains(runs, d) {
 				home++
 			}
 		}
-		if dialects, neighbors := len(r.engineDialects(o)), len(r.homeClients(o)); dialects != home || neighbors != home {
-			t.Errorf("%v has %d dialects and %d neighbors, want %d", runs, dialects, neighbors, home)
+		if clients := len(r.homeClients(o)); clients != home {
+			t.Errorf("%v has %d clients of the home cluster, want %d", runs, clients, home)
 		}
 	}
 }

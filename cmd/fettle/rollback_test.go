@@ -43,7 +43,7 @@ func (a *revisions) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(bytes.NewBufferString(body)), Request: r}, nil
 }
 
-func (a *revisions) asked() []*http.Request {
+func (a *revisions) requests() []*http.Request {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.lists
@@ -114,16 +114,16 @@ func TestClusterThatWasSetBackIsNoticed(t *testing.T) {
 				_ = response.Body.Close()
 			}
 			noticed := func(context.Context) (bool, error) {
-				return len(api.asked()) >= c.lists && (!c.back || ctx.Err() != nil), nil
+				return len(api.requests()) >= c.lists && (!c.back || ctx.Err() != nil), nil
 			}
 			_ = wait.PollUntilContextTimeout(t.Context(), time.Millisecond, 10*time.Second, true, noticed)
-			lists := api.asked()
+			lists := api.requests()
 			if back := errors.Is(context.Cause(ctx), errRolledBack); back != c.back || len(lists) != c.lists {
 				t.Fatalf("it was noticed: %t (%v), after %d lists; want %t after %d", back, context.Cause(ctx), len(lists), c.back, c.lists)
 			}
 			for _, r := range lists {
 				if c.watches[0] == nodes+"9" && (r.URL.RawQuery != "limit=1" || r.URL.Path != "/api/v1/nodes" || r.Header.Get("Authorization") != "Bearer mine") {
-					t.Errorf("the list was asked for by %s with %v", r.URL, r.Header)
+					t.Errorf("the list was requested by %s with %v", r.URL, r.Header)
 				}
 			}
 		})

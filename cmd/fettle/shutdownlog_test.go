@@ -13,10 +13,10 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// TestEndThatWasAskedForIsNoError: during a shutdown, the end of leadership and cancelled calls are
+// TestRequestedEndIsNoError: during a shutdown, the end of leadership and cancelled calls are
 // no errors. Otherwise the replica has lost its lease, or a call failed. All other records are
 // logged.
-func TestEndThatWasAskedForIsNoError(t *testing.T) {
+func TestRequestedEndIsNoError(t *testing.T) {
 	var out bytes.Buffer
 	ctx, ask := context.WithCancel(t.Context())
 	log := logr.FromSlogHandler(shutdownHandler{slog.NewTextHandler(&out, nil), ctx.Done()}).WithName("manager").WithValues("part", "election")

@@ -38,7 +38,7 @@ func TestI15WhatIsKeptIsBounded(t *testing.T) {
 		"a remediation of our own":   &v1alpha1.MachineDeletionRemediation{ObjectMeta: meta},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			kept, err := trim(obj)
+			kept, err := trim()(obj)
 			if err != nil {
 				t.Fatalf("trimming: %v", err)
 			}

@@ -13,8 +13,8 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 )
 
-// TestBrokenWatchIsToldOnce for each kind, and once that it works again.
-func TestBrokenWatchIsToldOnce(t *testing.T) {
+// TestBrokenWatchIsLoggedOnce for each kind, and once that it works again.
+func TestBrokenWatchIsLoggedOnce(t *testing.T) {
 	var lines []string
 	w := newWatchLogger(funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{}))
 	var status int

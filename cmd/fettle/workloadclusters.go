@@ -44,7 +44,7 @@ type workloadClusters struct {
 
 // newWorkloadClusters makes the components for workload clusters, and runs passes over none yet.
 func newWorkloadClusters(r *components, m controllerMetrics, o controllerOptions) (*workloadClusters, error) {
-	w := &workloadClusters{components: r, metrics: m, retention: o.retention, serving: o.serves(clusterAPIDialect), running: map[types.NamespacedName]*runningCluster{}}
+	w := &workloadClusters{components: r, metrics: m, retention: o.retention, serving: o.serves(clusterAPIName), running: map[types.NamespacedName]*runningCluster{}}
 	live, writer := r.manager.GetAPIReader(), r.manager.GetClient()
 	w.machines = capi.NewClient(capi.Config{
 		Informers: r.manager.GetCache(), Live: live, Writer: writer, Events: r.manager.GetEventRecorder("fettle"), Now: time.Now,

@@ -11,9 +11,9 @@ import (
 	"github.com/fettle-io/fettle/internal/workload"
 )
 
-// TestNothingIsToldBeforeAConnectionWasTried: each leader begins without connections, and health
+// TestNothingIsReportedBeforeAConnectionWasTried: each leader begins without connections, and health
 // checks don't report that.
-func TestNothingIsToldBeforeAConnectionWasTried(t *testing.T) {
+func TestNothingIsReportedBeforeAConnectionWasTried(t *testing.T) {
 	connections := workload.New(workload.Config{Now: time.Now, Wake: func(types.NamespacedName) {}, Log: logr.Discard()})
 	nodes := connections.Keep(types.NamespacedName{Namespace: "fleet", Name: "east"})
 	passes := 0
@@ -26,13 +26,13 @@ func TestNothingIsToldBeforeAConnectionWasTried(t *testing.T) {
 	}
 }
 
-// TestFleetsOfClustersAreNamedApart: keys of workload clusters differ from each other and from the
+// TestKeysOfClustersDiffer: keys of workload clusters differ from each other and from the
 // home cluster's.
-func TestFleetsOfClustersAreNamedApart(t *testing.T) {
+func TestKeysOfClustersDiffer(t *testing.T) {
 	names := map[string]bool{homeKey: true}
 	for _, of := range []types.NamespacedName{{Namespace: "a", Name: homeKey}, {Namespace: "b", Name: homeKey}, {Namespace: "a", Name: "b"}} {
 		if name := clusterName(of); names[name] {
-			t.Errorf("two fleets are called %s", name)
+			t.Errorf("two clusters are called %s", name)
 		} else {
 			names[name] = true
 		}

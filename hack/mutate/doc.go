@@ -6,6 +6,7 @@
 //	go run ./hack/mutate                          # all packages of the table
 //	go run ./hack/mutate -package internal/core   # some of them
 //	go run ./hack/mutate -part 3/40 -budget 150s  # a part, for some time
+//	go run ./hack/mutate -explained               # the explained mutants, to find what a test notices by now
 //	go run ./hack/mutate -list                    # the mutants, without a test
 //
 // All mutants of a package are compiled into one test binary, where an environment variable switches one of them on. So a

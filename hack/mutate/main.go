@@ -21,6 +21,7 @@ type options struct {
 	budget    time.Duration
 	procs     int
 	list      bool
+	again     bool
 	report    string
 	survivors string
 }
@@ -32,6 +33,7 @@ func main() {
 	flag.DurationVar(&o.budget, "budget", 0, "how long to try mutants; without limit if 0")
 	flag.IntVar(&o.procs, "procs", runtime.GOMAXPROCS(0), "how many tests run at a time")
 	flag.BoolVar(&o.list, "list", false, "list the mutants and try none")
+	flag.BoolVar(&o.again, "explained", false, "try only the mutants that are explained, to find stale explanations")
 	flag.StringVar(&o.report, "o", "", "a file that takes a line for each mutant")
 	flag.StringVar(&o.survivors, "survivors", "hack/mutate/survivors.txt", "the survivors that are explained")
 	flag.Parse()
@@ -139,7 +141,7 @@ func (s *session) tryAll(ctx context.Context) (bool, error) {
 		}
 		var chosen []*mutant
 		for _, m := range mutants {
-			if s.part.has(place, s.total) {
+			if _, meant := s.explained[m.key()]; s.part.has(place, s.total) && (meant || !s.again) {
 				chosen = append(chosen, m)
 			}
 			place++

@@ -18,7 +18,7 @@ import (
 const (
 	accepted = "Accepted"
 	refused  = "Refused"
-	notAsked = "NotAsked"
+	notTried = "NotAsked"
 )
 
 // fieldOwner is the field manager of a dry run.
@@ -82,15 +82,15 @@ func admission(err error, namespace string) (verdict, message string) {
 	case err == nil:
 		return accepted, ""
 	case apierrors.IsForbidden(err) && lacksPermission(err):
-		return notAsked, fmt.Sprintf("you may not patch it (%s), and a dry run needs the permission to write", failureText(err))
+		return notTried, fmt.Sprintf("you may not patch it (%s), and a dry run needs the permission to write", failureText(err))
 	case apierrors.IsNotFound(err) && namespace == "":
-		return notAsked, fmt.Sprintf("the cluster does not serve this kind (%s)", failureText(err))
+		return notTried, fmt.Sprintf("the cluster does not serve this kind (%s)", failureText(err))
 	case apierrors.IsNotFound(err):
-		return notAsked, fmt.Sprintf("namespace %s does not exist yet, or the cluster does not serve this kind (%s)", namespace, failureText(err))
+		return notTried, fmt.Sprintf("namespace %s does not exist yet, or the cluster does not serve this kind (%s)", namespace, failureText(err))
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsForbidden(err):
 		return refused, sanitize.Failure(sanitize.MaxMessage, err)
 	}
-	return notAsked, failureText(err)
+	return notTried, failureText(err)
 }
 
 // lacksPermission reports whether an error is about RBAC. An admission plugin answers with the same status.

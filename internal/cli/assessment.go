@@ -145,8 +145,8 @@ func (w *assessment) index() {
 	d := &w.decision
 	w.reports = d.Reports(w.policies, &w.cluster)
 	w.groups, w.groupTargets = core.Groups(w.cluster.Targets), map[int][]int{}
-	for i, body := range w.groups {
-		w.groupTargets[body] = append(w.groupTargets[body], i)
+	for i, group := range w.groups {
+		w.groupTargets[group] = append(w.groupTargets[group], i)
 	}
 	w.verdictsOf, w.groupVerdicts = map[int][]core.Verdict{}, map[int][]core.Verdict{}
 	for _, v := range d.Verdicts {
@@ -201,9 +201,9 @@ func (w *assessment) indexRepairs() {
 		if !exists || !r.Running() {
 			continue
 		}
-		body := w.groups[t]
-		if before, taken := w.running[body]; !taken || older(r, &w.cluster.Repairs[before]) {
-			w.running[body] = i
+		group := w.groups[t]
+		if before, taken := w.running[group]; !taken || older(r, &w.cluster.Repairs[before]) {
+			w.running[group] = i
 		}
 	}
 }
@@ -271,7 +271,7 @@ func (w *assessment) hidden(r core.Refusal) (why string, is bool) {
 		why, is = w.unread.quorum[w.cluster.Targets[r.Target].ID.UID]
 		return "it is not known whether the cluster's quorum survives while it is out: " + why, is
 	case core.TemplateUnusable, core.RequestsUnseen:
-		for _, step := range w.ladderOf(r.Policy, r.Target) {
+		for _, step := range w.policySteps(r.Policy, r.Target) {
 			if why, is := w.unread.requests(step); is && (r.Gate == core.RequestsUnseen || step.Problem == r.Detail) {
 				return "the state of its remediation objects is not known: " + why, true
 			}
@@ -285,8 +285,8 @@ func (w *assessment) isHidden(r core.Refusal) bool {
 	return is
 }
 
-// ladderOf returns the steps by which a policy repairs a target: those of the running repair, if the policy leads it.
-func (w *assessment) ladderOf(policy, target int) []core.Step {
+// policySteps returns the steps by which a policy repairs a target: those of the running repair, if the policy leads it.
+func (w *assessment) policySteps(policy, target int) []core.Step {
 	for i := range w.cluster.Repairs {
 		r := &w.cluster.Repairs[i]
 		if r.Running() && r.Target == w.cluster.Targets[target].ID && r.Policy == w.policies[policy].ID {

@@ -203,7 +203,7 @@ func (s *session) judge(cmd *cobra.Command, drafts []draft) ([]Grant, error) {
 	return grants, nil
 }
 
-// setNamespaces gives drafts of namespaced kinds the namespace that they would be applied to. It returns their
+// setNamespaces sets for drafts of namespaced kinds the namespace that they would be applied to. It returns their
 // common namespace, or an empty one.
 func (s *session) setNamespaces(drafts []draft) string {
 	namespaces := map[string]bool{}

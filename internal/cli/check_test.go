@@ -257,9 +257,9 @@ func TestAdmission(t *testing.T) {
 		"invalid":            {apierrors.NewInvalid(schema.GroupKind{Kind: "MachineHealthCheck"}, "a", nil), refused},
 		"an unknown field":   {apierrors.NewBadRequest("strict decoding error: unknown field"), refused},
 		"denied by a plugin": {apierrors.NewForbidden(resource, "a", errors.New("exceeded quota")), refused},
-		"no permission":      {apierrors.NewForbidden(resource, "a", errors.New(`User "u" cannot patch resource "machinehealthchecks"`)), notAsked},
-		"no such namespace":  {apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "n"), notAsked},
-		"no answer":          {errors.New("connection refused"), notAsked},
+		"no permission":      {apierrors.NewForbidden(resource, "a", errors.New(`User "u" cannot patch resource "machinehealthchecks"`)), notTried},
+		"no such namespace":  {apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "n"), notTried},
+		"no answer":          {errors.New("connection refused"), notTried},
 	}
 	for sentence, tc := range cases {
 		if verdict, message := admission(tc.err, "n"); verdict != tc.want || (tc.err != nil && message == "") {

@@ -39,7 +39,7 @@ func (p *page) document(d *Document) {
 		p.item("The API server would accept it.")
 	case refused:
 		p.item("%s: the API server would refuse it: %s", p.in(red, "problem"), d.AdmissionMessage)
-	case notAsked:
+	case notTried:
 		p.item("Whether the API server would accept it is not known: %s.", d.AdmissionMessage)
 	}
 	if d.Effect != nil {

@@ -77,7 +77,7 @@ func clusterName(f ledger.ClusterKey) types.NamespacedName {
 
 // Observe returns an observation of each workload cluster.
 func (r *clusterAPIReading) Observe(at time.Time) []ClusterObservation {
-	var fleets []ClusterObservation
+	var clusters []ClusterObservation
 	for _, cluster := range r.reading.Clusters() {
 		f := ClusterObservation{Observation: r.reading.Observe(cluster, at), Cluster: ledger.ClusterKey{Namespace: cluster.Namespace, Name: cluster.Name}}
 		if halted, is := r.reading.Blocked(cluster); is {
@@ -85,9 +85,9 @@ func (r *clusterAPIReading) Observe(at time.Time) []ClusterObservation {
 		} else if f.Observed != core.Yes {
 			f.Blocked = &Blocked{Reason: "NodesUnseen", Message: "the nodes of cluster " + cluster.Name + " can't be seen from here: " + r.unseen[f.Cluster]}
 		}
-		fleets = append(fleets, f)
+		clusters = append(clusters, f)
 	}
-	return fleets
+	return clusters
 }
 
 // HasNodes reports whether verdicts about a cluster need its nodes.

@@ -225,7 +225,7 @@ var clusterScenes = map[string]func(*clusterScene){
 	"skipped": func(s *clusterScene) {
 		s.edit("Machine/east-a", "  labels:", "  annotations: {cluster.x-k8s.io/paused: ''}\n  labels:")
 	},
-	"illegible": func(s *clusterScene) {
+	"unparsable": func(s *clusterScene) {
 		s.node("east", "a", "Unknown", time.Hour)
 		s.asks("east-a", "WaitingForRemediation", "")
 		s.repair("east", "east-a", v1alpha1.RepairStatus{Phase: v1alpha1.RepairRunning})
@@ -286,7 +286,7 @@ func (s *clusterScene) explain(v *view, w *assessment, target int) ExplainedTarg
 		}
 		e.OwnerAnswer = &a
 	}
-	e.Next = nextOfAsked(e.Next, e.OwnerAnswer)
+	e.Next = nextOfRequested(e.Next, e.OwnerAnswer)
 	return e
 }
 
@@ -362,8 +362,8 @@ func (v *view) decided() []*assessment {
 	return assessments
 }
 
-// TestFleetsApart: a repair, and the limits of a cluster, are of that cluster alone, whatever has the same name elsewhere.
-func TestFleetsApart(t *testing.T) {
+// TestClustersAreReportedApart: a repair, and the limits of a cluster, are of that cluster alone, whatever has the same name elsewhere.
+func TestClustersAreReportedApart(t *testing.T) {
 	s := newClusterScene(t)
 	for _, name := range []string{"a", "b", "c"} {
 		s.node("west", name, "Unknown", time.Hour)

@@ -169,7 +169,7 @@ func (s *session) explainedTarget(ctx context.Context, v *view, w *assessment, t
 		e.Unselected = "It is excluded from all health checking, by " + by + " on it. It counts for no limit."
 	}
 	e.OwnerAnswer = s.ownerAnswer(ctx, v, w, target, meta)
-	e.Next = nextOfAsked(e.Next, e.OwnerAnswer)
+	e.Next = nextOfRequested(e.Next, e.OwnerAnswer)
 	return e
 }
 

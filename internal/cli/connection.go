@@ -109,11 +109,11 @@ func newScheme() *runtime.Scheme {
 // newMapper maps the kinds that every command reads without discovery, and uses discovery for others, such as
 // remediators'. If the cluster lacks one of the former, listing it returns NotFound.
 func newMapper(config *rest.Config, transport *http.Client) (meta.RESTMapper, error) {
-	asked, err := apiutil.NewDynamicRESTMapper(config, transport)
+	lazy, err := apiutil.NewDynamicRESTMapper(config, transport)
 	if err != nil {
 		return nil, err //nolint:wrapcheck // connect says what was being done
 	}
-	return meta.FirstHitRESTMapper{MultiRESTMapper: meta.MultiRESTMapper{knownKinds(), asked}}, nil
+	return meta.FirstHitRESTMapper{MultiRESTMapper: meta.MultiRESTMapper{knownKinds(), lazy}}, nil
 }
 
 // knownKinds lacks Cluster API's kinds, which need discovery. Without it, a user without rights would see Forbidden for

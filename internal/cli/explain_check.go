@@ -139,8 +139,8 @@ func (w *assessment) listKept(policy int, e *HealthCheckExplanation) {
 func (w *assessment) sharedWith(policy int) []Sharing {
 	var shared []Sharing
 	at := map[int]int{}
-	for _, body := range w.groupsOf(policy) {
-		verdicts := w.groupVerdicts[body]
+	for _, group := range w.groupsOf(policy) {
+		verdicts := w.groupVerdicts[group]
 		here := slices.IndexFunc(verdicts, func(v core.Verdict) bool { return v.Policy == policy })
 		lead, leads := w.lead(verdicts[here].Target)
 		counted := map[int]bool{policy: true}
@@ -175,15 +175,15 @@ func (s *Sharing) add(name string, ledByIt, ledHere bool) {
 
 // groupsOf returns the groups of a policy's targets, each once, in the order of its verdicts.
 func (w *assessment) groupsOf(policy int) []int {
-	var bodies []int
+	var groups []int
 	seen := map[int]bool{}
 	for _, v := range w.decision.Verdicts {
-		if body := w.groups[v.Target]; v.Policy == policy && !seen[body] {
-			seen[body] = true
-			bodies = append(bodies, body)
+		if group := w.groups[v.Target]; v.Policy == policy && !seen[group] {
+			seen[group] = true
+			groups = append(groups, group)
 		}
 	}
-	return bodies
+	return groups
 }
 
 // nextOfCheck says what happens next for a health check.

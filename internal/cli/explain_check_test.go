@@ -53,7 +53,7 @@ func TestScenesOfHealthChecks(t *testing.T) {
 			golden(t, "check-node-"+name+".txt", text)
 		})
 	}
-	for _, name := range []string{"one-each", "unseen", "unseen-stopped", "paused", "no-cluster", "illegible", "upgrading", "upgrade-unknown"} {
+	for _, name := range []string{"one-each", "unseen", "unseen-stopped", "paused", "no-cluster", "unparsable", "upgrading", "upgrade-unknown"} {
 		t.Run("clusters-"+name, func(t *testing.T) {
 			s := newClusterScene(t)
 			clusterScenes[name](s)

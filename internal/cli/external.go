@@ -222,13 +222,13 @@ func (v *view) readQuorum(ctx context.Context, c client.Reader, w *assessment) b
 		c, openshift = v.reached[w.key], core.No
 	}
 	guard := quorum.NewClient(quorum.Config{Live: c, OpenShift: func() core.Tri { return openshift }, Now: func() time.Time { return v.at }})
-	asked := false
+	requested := false
 	for i := range w.cluster.Targets {
 		t := &w.cluster.Targets[i]
 		if !t.MaybeControlPlane() || !w.isDoubted(i) || w.isLeftToOwner(i) {
 			continue
 		}
-		asked = true
+		requested = true
 		survives, err := guard.Survives(ctx, *t)
 		if err != nil {
 			survives = core.Unknown
@@ -236,13 +236,13 @@ func (v *view) readQuorum(ctx context.Context, c client.Reader, w *assessment) b
 		}
 		t.QuorumSurvives, t.QuorumReadAt = survives, v.at
 	}
-	return asked
+	return requested
 }
 
 // isLeftToOwner reports whether the owner of a target decides in every step. Owners mind quorum themselves.
 func (w *assessment) isLeftToOwner(target int) bool {
 	return !slices.ContainsFunc(w.verdictsOf[target], func(v core.Verdict) bool {
-		return slices.ContainsFunc(w.ladderOf(v.Policy, target), func(s core.Step) bool { return !s.Nature.Effect().OwnerDecides })
+		return slices.ContainsFunc(w.policySteps(v.Policy, target), func(s core.Step) bool { return !s.Nature.Effect().OwnerDecides })
 	})
 }
 

@@ -26,7 +26,7 @@ func (w *assessment) wouldAsk(q *core.Request, target int) bool {
 	return slices.ContainsFunc(w.verdictsOf[target], func(v core.Verdict) bool {
 		p := &w.policies[v.Policy]
 		named := q.Policy == (core.ID{}) || (q.Policy.Kind == p.ID.Kind && q.Policy.Namespace == p.ID.Namespace && q.Policy.Name == p.ID.Name)
-		return named && !p.DryRun && slices.ContainsFunc(w.ladderOf(v.Policy, target), func(s core.Step) bool {
+		return named && !p.DryRun && slices.ContainsFunc(w.policySteps(v.Policy, target), func(s core.Step) bool {
 			return s.Remedy == q.Remedy && s.Template == q.Template
 		})
 	})

@@ -12,16 +12,16 @@ import (
 	"github.com/fettle-io/fettle/internal/ledger"
 )
 
-// TestAnotherControllerIsTold: status and explain say of a health check what the controller has written of another one.
-func TestAnotherControllerIsTold(t *testing.T) {
+// TestAnotherControllerIsReported: status and explain say of a health check what the controller has written of another one.
+func TestAnotherControllerIsReported(t *testing.T) {
 	s := newScene()
 	s.ready(0, "Unknown", time.Hour)
 	message := "The status of this health check is written by manager too"
 	for status, want := range map[string]bool{"False": true, "True": false} {
 		found := foreignWriters{}
 		sources := found.watch([]Source{{Put: func(client.Object) bool { return false }}})
-		told := checkWith(s.Policies[0].ID, map[string]any{"type": "SoleController", "status": status, "reason": "AnotherController", "message": message})
-		if changed := sources[0].Put(told); changed != want {
+		check := checkWith(s.Policies[0].ID, map[string]any{"type": "SoleController", "status": status, "reason": "AnotherController", "message": message})
+		if changed := sources[0].Put(check); changed != want {
 			t.Errorf("SoleController=%s changes the answer: %t, want %t", status, changed, want)
 		}
 		around := newExternalFacts()

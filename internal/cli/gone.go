@@ -162,7 +162,7 @@ func (s *session) repairExplained(ctx context.Context, v *view, of foundRepair) 
 	e := of.explainRepair(of.repair, s.metadata(ctx, v, reference(r.Target)))
 	if target := of.targetOf(of.repair); target >= 0 && r.Running() {
 		t := s.explainedTarget(ctx, v, of.assessment, target)
-		e.Target.OwnerAnswer, e.Next = t.OwnerAnswer, nextOfAsked(e.Next, t.OwnerAnswer)
+		e.Target.OwnerAnswer, e.Next = t.OwnerAnswer, nextOfRequested(e.Next, t.OwnerAnswer)
 	}
 	return &e
 }

@@ -137,7 +137,7 @@ func TestAdviceAfter(t *testing.T) {
 	record := core.StepRecord{Outcome: core.Failed}
 	for name, c := range map[string]struct {
 		outcome core.Outcome
-		rungs   []core.StepRecord
+		records []core.StepRecord
 		exists  bool
 		want    string
 	}{
@@ -149,7 +149,7 @@ func TestAdviceAfter(t *testing.T) {
 		"it is well, and then gone": {core.Recovered, nil, false, ""},
 	} {
 		r := &core.Repair{
-			Target: core.ID{Kind: "Node", Name: "n"}, Outcome: c.outcome, Tried: c.rungs, Steps: []core.Step{nodeStep("Reboot", 0), nodeStep("Fence", 0)},
+			Target: core.ID{Kind: "Node", Name: "n"}, Outcome: c.outcome, Tried: c.records, Steps: []core.Step{nodeStep("Reboot", 0), nodeStep("Fence", 0)},
 		}
 		if got := adviceAfter(r, c.exists); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)

@@ -39,7 +39,7 @@ type remediatorKinds struct {
 // missingGrants returns the rights that the controller lacks for the remediators in the steps of the drafts. The second
 // result says why some are not known.
 func (s *session) missingGrants(ctx context.Context, assessments []*assessment, drafts []*draft) (grants []Grant, unknown []string) {
-	asked := map[schema.GroupResource]bool{}
+	checked := map[schema.GroupResource]bool{}
 	for _, d := range drafts {
 		w, i, found := policyOf(assessments, d)
 		if !found {
@@ -47,10 +47,10 @@ func (s *session) missingGrants(ctx context.Context, assessments []*assessment, 
 		}
 		for _, step := range w.policies[i].Steps {
 			kinds, served := kindsOfRemediator(s.cluster, step.Template)
-			if !served || asked[kinds.templates] || w.refuses(step) {
+			if !served || checked[kinds.templates] || w.refuses(step) {
 				continue
 			}
-			asked[kinds.templates] = true
+			checked[kinds.templates] = true
 			grant, why := s.missingGrant(ctx, kinds)
 			switch {
 			case why != "":

@@ -37,10 +37,10 @@ func (j *accessReviewer) RESTMapper() meta.RESTMapper {
 
 func (j *accessReviewer) Create(_ context.Context, o client.Object, _ ...client.CreateOption) error {
 	u := o.(*unstructured.Unstructured)
-	asked, _, _ := unstructured.NestedStringMap(u.Object, "spec", "resourceAttributes")
+	reviewed, _, _ := unstructured.NestedStringMap(u.Object, "spec", "resourceAttributes")
 	user, _, _ := unstructured.NestedString(u.Object, "spec", "user")
 	j.users = append(j.users, user)
-	may := slices.Contains(j.allowed, asked["verb"]+" "+asked["resource"]+"."+asked["group"])
+	may := slices.Contains(j.allowed, reviewed["verb"]+" "+reviewed["resource"]+"."+reviewed["group"])
 	_ = unstructured.SetNestedField(u.Object, may, "status", "allowed")
 	return j.refuse
 }

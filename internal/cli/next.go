@@ -293,7 +293,7 @@ func (w *assessment) nextOfRecovering(target int) Next {
 // nextOfSuspect looks ahead to the deadline, as if nothing changed until then.
 func (w *assessment) nextOfSuspect(target int, v core.Verdict) Next {
 	n := Next{At: instant(v.Until)}
-	still := "if " + stillSo(v)
+	still := "if " + v.PremiseText()
 	if v.Since.IsZero() {
 		still += " (it may be earlier: the controller alone knows since when that is so)"
 	}
@@ -317,21 +317,4 @@ func (w *assessment) nextOfSuspect(target int, v core.Verdict) Next {
 	}
 	n.Text = fmt.Sprintf("It is unhealthy %s. By the present state it is not repaired then, since %s would hold it back: %s.", still, strings.Join(gates, ", "), then.held(target)[0].Text())
 	return n
-}
-
-func stillSo(v core.Verdict) string {
-	switch v.Reason {
-	case core.ConditionMet, core.TargetConditionMet:
-		return v.Criterion.Type + " is still " + v.Criterion.Status
-	case core.ConditionsMet:
-		return "its conditions are still so"
-	case core.NodeNotFound:
-		return "its node has not come back by then"
-	case core.NodeStartupTimeout:
-		return "no node has joined by then"
-	case core.NoCriterionMet, core.ClusterUnobserved, core.TargetUnreadable, core.TargetFailed,
-		core.NodeUnconfirmed, core.ConditionUntimed, core.ExternalRemediation, core.Recovering, core.RemediationRequested, core.Premature,
-		core.TargetConditionUntimed:
-	}
-	return "nothing has changed by then"
 }

@@ -111,7 +111,7 @@ func (s *nodeScene) repair(node int, ago time.Duration, change func(*v1alpha1.Re
 // request is what Fettle asked a remediator by, with lines of its status.
 func (s *nodeScene) request(kind, node string, ago time.Duration, lines ...string) {
 	s.t.Helper()
-	s.asked(signature(kind, node), kind, node, ago, lines...)
+	s.requested(signature(kind, node), kind, node, ago, lines...)
 }
 
 // signature is what Fettle writes on an object that it makes.
@@ -123,28 +123,28 @@ func signature(kind, node string) string {
 // stopped is a request whose remediator was told to stop a minute ago.
 func (s *nodeScene) stopped(kind, node string, ago time.Duration) {
 	s.t.Helper()
-	s.asked(signature(kind, node)+", remediation.medik8s.io/nhc-timed-out: \""+noon.Add(-time.Minute).Format(time.RFC3339)+"\"", kind, node, ago)
+	s.requested(signature(kind, node)+", remediation.medik8s.io/nhc-timed-out: \""+noon.Add(-time.Minute).Format(time.RFC3339)+"\"", kind, node, ago)
 }
 
 // foreign is the same, made by another for the same health check.
 func (s *nodeScene) foreign(kind, node string, ago time.Duration) {
 	s.t.Helper()
-	s.asked("", kind, node, ago)
+	s.requested("", kind, node, ago)
 }
 
 // kept is a request of Fettle's that was withdrawn some time ago and that a finalizer keeps.
 func (s *nodeScene) kept(kind, node, uid string, ago time.Duration) {
 	s.t.Helper()
-	s.put(askedText(", fettle.io/requested-by-uid: uid-workers, fettle.io/requested-as: "+kind+".fix.example/remediators/"+node+"/"+uid, kind, node, ago, hasFailed) +
+	s.put(requestedText(", fettle.io/requested-by-uid: uid-workers, fettle.io/requested-as: "+kind+".fix.example/remediators/"+node+"/"+uid, kind, node, ago, hasFailed) +
 		"  deletionTimestamp: " + noon.Add(-ago).Format(time.RFC3339) + "\n  finalizers: [fix.example/undo]\n")
 }
 
-func (s *nodeScene) asked(signature, kind, node string, ago time.Duration, lines ...string) {
+func (s *nodeScene) requested(signature, kind, node string, ago time.Duration, lines ...string) {
 	s.t.Helper()
-	s.put(askedText(signature, kind, node, ago, lines...))
+	s.put(requestedText(signature, kind, node, ago, lines...))
 }
 
-func askedText(signature, kind, node string, ago time.Duration, lines ...string) string {
+func requestedText(signature, kind, node string, ago time.Duration, lines ...string) string {
 	return "apiVersion: fix.example/v1\nkind: " + kind + "\n" + strings.Join(append(lines, ""), "\n") +
 		"metadata:\n  name: " + node + "\n  namespace: remediators\n  uid: " + strings.ToLower(kind) + "-" + node +
 		"\n  creationTimestamp: " + noon.Add(-ago).Format(time.RFC3339) +

@@ -80,8 +80,8 @@ func whyNoOwner(owner metav1.OwnerReference, err error) string {
 	return failureText(err)
 }
 
-// nextOfAsked says when an owner with a request may go on, if that is known.
-func nextOfAsked(n Next, a *OwnerAnswer) Next {
+// nextOfRequested says when an owner with a request may go on, if that is known.
+func nextOfRequested(n Next, a *OwnerAnswer) Next {
 	if a == nil || !a.Asked || len(a.Waits) == 0 || n.At != nil {
 		return n
 	}

@@ -104,8 +104,8 @@ var scenes = map[string]func(*scene){
 	"unselected": func(s *scene) {
 		s.Policies[0].Members = []int{1, 2, 3, 4}
 	},
-	"claimed": func(s *scene) { s.Targets[0].ExternallyRemediated = true },
-	"asked":   func(s *scene) { s.Targets[0].RepairRequest.At = noon.Add(-time.Minute) },
+	"remediated": func(s *scene) { s.Targets[0].ExternallyRemediated = true },
+	"asked":      func(s *scene) { s.Targets[0].RepairRequest.At = noon.Add(-time.Minute) },
 	"asked-and-held": func(s *scene) {
 		s.Targets[0].RepairRequest.At = noon.Add(-time.Minute)
 		s.Policies[0].Paused = true
@@ -194,7 +194,7 @@ func TestShapesOfPrograms(t *testing.T) {
 	}
 }
 
-func TestNobodyLeads(t *testing.T) {
+func TestNoLeader(t *testing.T) {
 	s := newScene()
 	s.ready(0, "Unknown", time.Hour)
 	w := s.assessment()

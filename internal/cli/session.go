@@ -173,14 +173,14 @@ func inOrder[T any](clusters map[ledger.ClusterKey]T) []ledger.ClusterKey {
 // observations returns what dialects see of the user's own cluster, and of the workload clusters of the question. A
 // cluster that has nothing but repairs is empty.
 func (v *view) observations() []observed {
-	var fleets []observed
+	var clusters []observed
 	known := map[ledger.ClusterKey]bool{{}: true}
 	for _, p := range v.parts {
 		reader, _ := p.Reading.(StatusReader)
 		for _, f := range p.Observe(v.at) {
 			known[f.Cluster] = true
 			if f.Cluster == (ledger.ClusterKey{}) || v.concerns(v, &f) {
-				fleets = append(fleets, observed{f, p.Dialect, reader, p.foreignWriters})
+				clusters = append(clusters, observed{f, p.Dialect, reader, p.foreignWriters})
 			}
 		}
 		if _, several := p.Reading.(Workloads); !several {
@@ -191,11 +191,11 @@ func (v *view) observations() []observed {
 			f := ClusterObservation{Cluster: a.Cluster, Observation: core.Observation{Kind: a.Target.Kind, Observed: core.Yes}}
 			if !a.Ignored && !known[a.Cluster] && v.concerns(v, &f) {
 				known[a.Cluster] = true
-				fleets = append(fleets, observed{f, p.Dialect, reader, p.foreignWriters})
+				clusters = append(clusters, observed{f, p.Dialect, reader, p.foreignWriters})
 			}
 		}
 	}
-	return fleets
+	return clusters
 }
 
 // unmet asks the reading that knows both.

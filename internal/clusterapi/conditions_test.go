@@ -8,7 +8,7 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// TestWhyAHealthCheckHasFailed: reasons and messages are those that Cluster API's users look for
+// TestWhyAHealthCheckHasFailed: reasons and messages are the texts that Cluster API's users look for
 // (docs/reference/cluster-api.md#conditions), and the first finding gives the reason.
 func TestWhyAHealthCheckHasFailed(t *testing.T) {
 	ready := core.ConditionCriterion{Type: "Ready", Status: "False", For: 5 * time.Minute}
@@ -79,9 +79,9 @@ func TestAnswersOfOwners(t *testing.T) {
 		).Replace(running)
 	}
 	cases := map[string]struct {
-		machine string
-		asked   bool
-		answer  string
+		machine   string
+		requested bool
+		answer    string
 		// spared is set if the request can be withdrawn.
 		spared bool
 	}{
@@ -91,12 +91,12 @@ func TestAnswersOfOwners(t *testing.T) {
 		"it does it":                     {answered("False", "MachineDeleting", "Machine deletionTimestamp set"), true, "MachineSet workers says MachineDeleting: Machine deletionTimestamp set", false},
 		"it has done it":                 {answered("True", "Remediated", ""), false, "", false},
 		"it does not know":               {answered("Unknown", "InternalError", ""), false, "", false},
-		"no owner was asked":             {plainMeta, false, "", false},
+		"no owner has a request":         {plainMeta, false, "", false},
 	}
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {
 			m := read(t, tc.machine)
-			if (m.OwnerRequest() != nil) != tc.asked || m.Answer() != tc.answer {
+			if (m.OwnerRequest() != nil) != tc.requested || m.Answer() != tc.answer {
 				t.Errorf("asked: %t, answer: %q", m.OwnerRequest() != nil, m.Answer())
 			}
 			if spares := WithdrawOwnerRequest(m); (spares != nil) != tc.spared {
@@ -132,8 +132,8 @@ func TestRemediatorHandsBack(t *testing.T) {
 	}
 }
 
-// TestMarksAreToldApart: a later call for the same machine is another.
-func TestMarksAreToldApart(t *testing.T) {
+// TestMarksAreDistinguished: a later call for the same machine is another.
+func TestMarksAreDistinguished(t *testing.T) {
 	first := read(t, running)
 	later := read(t, strings.Replace(running, "00:00:01Z", "00:00:09Z", 1))
 	if a, b := first.OwnerRequest().ID(first), later.OwnerRequest().ID(later); a != "m-uid@2026-08-03T00:00:01Z" || b != "m-uid@2026-08-03T00:00:09Z" {

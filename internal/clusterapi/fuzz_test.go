@@ -63,7 +63,7 @@ func FuzzClusterObject(f *testing.F) {
 		want.InfrastructureReady = milestoneOf(&stock, clusterv1.ClusterInfrastructureReadyCondition)
 		want.ControlPlaneInitialized = milestoneOf(&stock, clusterv1.ClusterControlPlaneInitializedCondition)
 		if diff := cmp.Diff(want, c, cmpopts.IgnoreFields(Cluster{}, "Meta", "Upgrade"), cmpopts.EquateComparable()); diff != "" {
-			t.Errorf("cluster (-stock +lean):\n%s", diff)
+			t.Errorf("cluster (-stock +slim):\n%s", diff)
 		}
 	})
 }
@@ -113,7 +113,7 @@ func FuzzMachineObject(f *testing.F) {
 			got = append(got, core.Condition{Type: m.Conditions[i].Full().Type, Status: m.Conditions[i].Full().Status})
 		}
 		if diff := cmp.Diff(want, got); diff != "" || m.Node != stock.Status.NodeRef.Name {
-			t.Errorf("its node is %q, want %q; conditions (-stock +lean):\n%s", m.Node, stock.Status.NodeRef.Name, diff)
+			t.Errorf("its node is %q, want %q; conditions (-stock +slim):\n%s", m.Node, stock.Status.NodeRef.Name, diff)
 		}
 	})
 }

@@ -66,15 +66,15 @@ func TestMachineIsReadAsFarAsItMatters(t *testing.T) {
 		t.Errorf("conditions (-want +got):\n%s", diff)
 	}
 	if len(got.Annotations) != 1 || !got.RemediationRequested() || got.ClusterName() != "blue" || got.Skipped() || got.ControlPlane() {
-		t.Errorf("annotations %v, condemned %t, cluster %q, skipped %t", got.GetAnnotations(), got.RemediationRequested(), got.ClusterName(), got.Skipped())
+		t.Errorf("annotations %v, remediation requested %t, cluster %q, skipped %t", got.GetAnnotations(), got.RemediationRequested(), got.ClusterName(), got.Skipped())
 	}
 	if diff := cmp.Diff(&slim.Owner{APIVersion: "cluster.x-k8s.io/v1beta2", Kind: "MachineSet", Name: "workers", UID: "s-uid"}, got.Owner); diff != "" {
 		t.Errorf("owner (-want +got):\n%s", diff)
 	}
 }
 
-// TestWhatCannotBeReadIsTold: one field that makes no sense hides no other, and never fails the list.
-func TestWhatCannotBeReadIsTold(t *testing.T) {
+// TestUnreadableFieldsAreReported: one field that makes no sense hides no other, and never fails the list.
+func TestUnreadableFieldsAreReported(t *testing.T) {
 	cases := map[string]struct {
 		status string
 		says   []string

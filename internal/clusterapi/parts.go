@@ -66,7 +66,7 @@ func (r *reference) pair() *slim.Pair {
 // empty.
 type PartsCache struct {
 	known map[refs]*core.Parts
-	// last is the answer about lastRefs: of one fleet, most machines in a row have the same.
+	// last is the answer about lastRefs: of one cluster, most machines in a row have the same.
 	lastRefs refs
 	// last is the result for lastRefs. Most machines in a row have the same.
 	last *core.Parts

@@ -86,10 +86,10 @@ func TestPatch(t *testing.T) {
 			only + `{"op":"replace","path":"/status/conditions/0","value":{"type":"HealthCheckSucceeded","status":"True","observedGeneration":4,"lastTransitionTime":"2026-08-03T00:00:00Z","reason":"HealthCheckSucceeded","message":""}}]`,
 		},
 		"a machine about which nothing is new": {"nothing is written", well, func(*Machine) []Change { return HealthCheckSucceeded() }, ""},
-		"an owner that was asked already": {
+		"an owner that has a request already": {
 			"what it has answered is never overwritten", running, AskOwner, "",
 		},
-		"an owner that was asked, and in one list alone": {
+		"an owner that has a request, and in one list alone": {
 			"each list is judged apart",
 			strings.Replace(running, `{type: OwnerRemediated, status: "False", severity: Warning`, `{type: OwnerRemediated, status: "True", severity: ""`, 1),
 			AskOwner,

@@ -59,7 +59,7 @@ func TestUpgrade(t *testing.T) {
 		"a class that can't be followed":    {topology("False", "ReconcileFailed"), core.Unknown, "is False (ReconcileFailed)"},
 		"by an older Cluster API":           {topology("False", "ControlPlaneUpgradePending"), core.Unknown, "is False (ControlPlaneUpgradePending)"},
 		"a class of which nothing known":    {topology("Unknown", "InternalError"), core.Unknown, "is Unknown (InternalError)"},
-		"another version just asked for":    {managed + conditions(steady+strings.Replace(topical, "3", "2", 1)), core.Unknown, "condition TopologyReconciled of Cluster blue is about an earlier specification"},
+		"another version just requested":    {managed + conditions(steady+strings.Replace(topical, "3", "2", 1)), core.Unknown, "condition TopologyReconciled of Cluster blue is about an earlier specification"},
 		"a class that does not say of what": {managed + conditions(steady+strings.Replace(topical, ", observedGeneration: 3", "", 1)), core.No, ""},
 		"a word of a class, without one":    {conditions(steady + `, {type: TopologyReconciled, status: "False", reason: ClusterUpgrading}`), core.No, ""},
 		"one version":                       {versions("{versions: [{version: v1.35.1, replicas: 3}]}"), core.No, ""},
@@ -80,7 +80,7 @@ func TestUpgrade(t *testing.T) {
 	}
 }
 
-// TestUpgradesMatter: the fleet is looked at again when an upgrade begins, and not for what no decision reads.
+// TestUpgradesMatter: the cluster is looked at again when an upgrade begins, and not for what no decision reads.
 func TestUpgradesMatter(t *testing.T) {
 	at := func(status, message string) *Cluster {
 		return decodeCluster(t, `status: {conditions: [{type: RollingOut, status: "`+status+`", message: "`+message+`"}]}`)

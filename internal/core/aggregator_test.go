@@ -99,14 +99,14 @@ func TestAggregator(t *testing.T) {
 // come.
 func TestAggregatorLosesNoEvent(t *testing.T) {
 	var d core.Aggregator
-	told := map[string]int{}
+	reported := map[string]int{}
 	count := func(hs []core.Event) {
 		for _, h := range hs {
 			if len(h.Targets) == 0 {
-				told[h.Target.Name]++
+				reported[h.Target.Name]++
 			}
 			for _, target := range h.Targets {
-				told[target.Name]++
+				reported[target.Name]++
 			}
 		}
 	}
@@ -118,8 +118,8 @@ func TestAggregatorLosesNoEvent(t *testing.T) {
 	count(d.Add(nil, d.NextAt()))
 	for i := range 200 {
 		for _, h := range suspected("p", i*10, i%6) {
-			if told[h.Target.Name] != 1 {
-				t.Errorf("%s was told %d times", h.Target.Name, told[h.Target.Name])
+			if reported[h.Target.Name] != 1 {
+				t.Errorf("%s was told %d times", h.Target.Name, reported[h.Target.Name])
 			}
 		}
 	}

@@ -44,8 +44,8 @@ func (w world) acting(target int) []int {
 // runningOf returns the running repairs of a target.
 func (w world) runningOf(target int) []int {
 	var running []int
-	for i, r := range w.fleet.Repairs {
-		if r.Ended.IsZero() && r.Target.UID == w.fleet.Targets[target].ID.UID {
+	for i, r := range w.cluster.Repairs {
+		if r.Ended.IsZero() && r.Target.UID == w.cluster.Targets[target].ID.UID {
 			running = append(running, i)
 		}
 	}
@@ -53,14 +53,14 @@ func (w world) runningOf(target int) []int {
 }
 
 func unknownNeverActs(w world, d core.Decision) string {
-	if w.fleet.Observed != core.Yes && len(d.Starts)+len(d.StepStarts)+len(d.Finishes)+len(d.DryRunStarts)+len(d.Confirm) > 0 {
-		return "something is done though the fleet was not observed"
+	if w.cluster.Observed != core.Yes && len(d.Starts)+len(d.StepStarts)+len(d.Finishes)+len(d.DryRunStarts)+len(d.Confirm) > 0 {
+		return "something is done though the cluster was not observed"
 	}
-	if w.fleet.ClockAgrees != core.Yes && len(d.Starts)+len(d.StepStarts)+len(d.Escalations)+len(d.DryRunStarts) > 0 {
+	if w.cluster.ClockAgrees != core.Yes && len(d.Starts)+len(d.StepStarts)+len(d.Escalations)+len(d.DryRunStarts) > 0 {
 		return "something begins though it is not known how long anything has lasted"
 	}
 	for _, do := range actions(d) {
-		t := &w.fleet.Targets[do.target]
+		t := &w.cluster.Targets[do.target]
 		switch {
 		case t.Problem != "":
 			return t.ID.Name + " is repaired though it can't be read"
@@ -78,7 +78,7 @@ func unknownNeverActs(w world, d core.Decision) string {
 func oneRepairPerTarget(w world, d core.Decision) string {
 	seen := map[string]bool{}
 	for _, do := range actions(d) {
-		t := w.fleet.Targets[do.target].ID
+		t := w.cluster.Targets[do.target].ID
 		if seen[t.UID] {
 			return t.Name + " is repaired twice"
 		}
@@ -88,8 +88,8 @@ func oneRepairPerTarget(w world, d core.Decision) string {
 		}
 	}
 	for _, s := range d.Starts {
-		for _, r := range w.fleet.Repairs {
-			if r.Name == s.Name && r.Namespace == w.fleet.Targets[s.Target].ID.Namespace {
+		for _, r := range w.cluster.Repairs {
+			if r.Name == s.Name && r.Namespace == w.cluster.Targets[s.Target].ID.Namespace {
 				return s.Name + " is the name of an earlier repair"
 			}
 		}
@@ -108,11 +108,11 @@ func limitsHold(w world, d core.Decision) string {
 		}
 		recorded, begun, unhealthy := 0, 0, 0
 		for _, m := range p.Members {
-			health := naiveHealth(p, &w.fleet.Targets[m], w.now)
+			health := naiveHealth(p, &w.cluster.Targets[m], w.now)
 			if health != "healthy" {
 				unhealthy++
 			}
-			leaving := w.fleet.Targets[m].Deleting && (naiveUnsound(p, &w.fleet.Targets[m], w.now) || len(w.runningOf(m)) > 0)
+			leaving := w.cluster.Targets[m].Deleting && (naiveUnsound(p, &w.cluster.Targets[m], w.now) || len(w.runningOf(m)) > 0)
 			if leaving {
 				begun++
 			}
@@ -152,14 +152,14 @@ func added(w world, d core.Decision, policy int) (starts, acts int) {
 
 func oneOfTheControlPlane(w world, d core.Decision) string {
 	out := 0
-	for _, t := range w.fleet.Targets {
+	for _, t := range w.cluster.Targets {
 		if t.ControlPlane && t.Deleting {
 			out++
 		}
 	}
 	repaired := 0
 	for _, do := range actions(d) {
-		if t := &w.fleet.Targets[do.target]; t.ControlPlane {
+		if t := &w.cluster.Targets[do.target]; t.ControlPlane {
 			repaired++
 			if t.QuorumSurvives != core.Yes {
 				return fmt.Sprintf("%s is repaired though it is not known that quorum survives: %v", t.ID, t.QuorumSurvives)
@@ -175,7 +175,7 @@ func oneOfTheControlPlane(w world, d core.Decision) string {
 func criterionHeld(w world, d core.Decision) string {
 	w = w.heeded()
 	for _, do := range actions(d) {
-		t, p := &w.fleet.Targets[do.target], &w.policies[do.policy]
+		t, p := &w.cluster.Targets[do.target], &w.policies[do.policy]
 		if got := naiveHealth(p, t, w.now); got != "unhealthy" {
 			return fmt.Sprintf("%s is repaired for %s, for which it is %s", t.ID.Name, p.ID.Name, got)
 		}
@@ -214,7 +214,7 @@ func everythingHasAReason(w world, d core.Decision) string {
 		}
 		dry := w.policies[v.Policy].DryRun
 		if !dry && !answered[[2]int{v.Target, none}] || dry && !answered[[2]int{v.Target, v.Policy}] && !rehearsedRefusals[v.Target] {
-			return w.fleet.Targets[v.Target].ID.Name + " is unhealthy, and there is neither a repair nor a refusal"
+			return w.cluster.Targets[v.Target].ID.Name + " is unhealthy, and there is neither a repair nor a refusal"
 		}
 	}
 	return ""
@@ -234,13 +234,13 @@ func membersOf(w world) int {
 func onlyItsOwn(w world, d core.Decision) string {
 	ended := map[int]bool{}
 	for _, f := range d.Finishes {
-		if ended[f.Repair] || !w.fleet.Repairs[f.Repair].Running() || f.Text == "" {
-			return fmt.Sprintf("%s is ended and was not running, or is ended twice", w.fleet.Repairs[f.Repair].Name)
+		if ended[f.Repair] || !w.cluster.Repairs[f.Repair].Running() || f.Text == "" {
+			return fmt.Sprintf("%s is ended and was not running, or is ended twice", w.cluster.Repairs[f.Repair].Name)
 		}
 		ended[f.Repair] = true
 	}
 	for _, a := range d.StepStarts {
-		if r := &w.fleet.Repairs[a.Repair]; ended[a.Repair] || !r.Running() || r.Policy != w.policies[a.Policy].ID {
+		if r := &w.cluster.Repairs[a.Repair]; ended[a.Repair] || !r.Running() || r.Policy != w.policies[a.Policy].ID {
 			return r.Name + " goes on and is not running, or is led by another policy"
 		}
 	}
@@ -250,13 +250,13 @@ func onlyItsOwn(w world, d core.Decision) string {
 // neverANamesake checks that a repaired target is the judged one, by UID, and still exists.
 func neverANamesake(w world, d core.Decision) string {
 	for _, a := range d.StepStarts {
-		if w.fleet.Repairs[a.Repair].Target.UID != w.fleet.Targets[a.Target].ID.UID {
-			return w.fleet.Targets[a.Target].ID.Name + " is destroyed for a repair of a namesake"
+		if w.cluster.Repairs[a.Repair].Target.UID != w.cluster.Targets[a.Target].ID.UID {
+			return w.cluster.Targets[a.Target].ID.Name + " is destroyed for a repair of a namesake"
 		}
 	}
 	for _, do := range actions(d) {
-		if w.fleet.Targets[do.target].Deleting {
-			return w.fleet.Targets[do.target].ID.Name + " is destroyed though it is being deleted"
+		if w.cluster.Targets[do.target].Deleting {
+			return w.cluster.Targets[do.target].ID.Name + " is destroyed though it is being deleted"
 		}
 	}
 	return ""
@@ -270,11 +270,11 @@ func recoveryIsNotHeldBack(w world, d core.Decision) string {
 	for _, f := range d.Finishes {
 		ended[f.Repair] = true
 	}
-	for i := range w.fleet.Repairs {
-		r := &w.fleet.Repairs[i]
-		for j := range w.fleet.Targets {
-			t := &w.fleet.Targets[j]
-			if !r.Running() || r.Target.UID != t.ID.UID || t.Deleting || w.fleet.Observed != core.Yes {
+	for i := range w.cluster.Repairs {
+		r := &w.cluster.Repairs[i]
+		for j := range w.cluster.Targets {
+			t := &w.cluster.Targets[j]
+			if !r.Running() || r.Target.UID != t.ID.UID || t.Deleting || w.cluster.Observed != core.Yes {
 				continue
 			}
 			for _, p := range w.acting(j) {

@@ -11,7 +11,7 @@ func (m *Expectations) Clone() Expectations {
 	clone.deleting, clone.goneNodes, clone.nodeReads = maps.Clone(m.deleting), maps.Clone(m.goneNodes), maps.Clone(m.nodeReads)
 	clone.lookups, clone.cooldowns = clonePointers(m.lookups), maps.Clone(m.cooldowns)
 	clone.tests, clone.futureTimes = cloneSlices(m.tests), cloneSlices(m.futureTimes)
-	clone.coverage = testCoverage{tests: maps.Clone(m.coverage.tests), nodes: maps.Clone(m.coverage.nodes)}
+	clone.coverage = maps.Clone(m.coverage)
 	clone.workers, clone.healthy, clone.removedHealthy = maps.Clone(m.workers), maps.Clone(m.healthy), maps.Clone(m.removedHealthy)
 	clone.repairs, clone.deleted = clonePointers(m.repairs), maps.Clone(m.deleted)
 	clone.requested, clone.withdrawn = maps.Clone(m.requested), maps.Clone(m.withdrawn)

@@ -38,7 +38,7 @@ func TestDatesOfGroups(t *testing.T) {
 		"a reason that was not seen":          {[][]ConditionTest{{reasoned}}, target(), time.Minute, true},
 		"a reason whose beginning was seen":   {[][]ConditionTest{{reasoned}}, target(seen(reasoned, true)), time.Minute, false},
 		"a reason whose beginning was missed": {[][]ConditionTest{{reasoned}}, target(seen(reasoned, false)), time.Minute, true},
-		"a missed one that does not hold":     {[][]ConditionTest{{reasoned, test("Well")}, {test("New")}}, target(), 0, false},
+		"a missed group does not hold":        {[][]ConditionTest{{reasoned, test("Well")}, {test("New")}}, target(), 0, false},
 	} {
 		var criteria Criteria
 		for _, tests := range c.groups {

@@ -26,7 +26,7 @@ func TestReadsOfManyMembers(t *testing.T) {
 			}
 		})
 		if d := core.Decide([]core.Policy{p}, clusterOf(nodes), noon); len(d.Confirm) != want {
-			t.Errorf("with room for %d (0 for any number) %d nodes are to be read, want %d", limit, len(d.Confirm), want)
+			t.Errorf("with places for %d (0 for any number) %d nodes are to be read, want %d", limit, len(d.Confirm), want)
 		}
 	}
 }

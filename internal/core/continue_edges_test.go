@@ -11,7 +11,7 @@ import (
 )
 
 // TestSecondRepairOfANodeHasNoTurn: a second running repair of a node that is under repair does not make
-// room for another target.
+// a place for another target.
 func TestSecondRepairOfANodeHasNoTurn(t *testing.T) {
 	p, q := policy("p", []int{0, 1}, needsNoOwner), policy("q", []int{2}, needsNoOwner)
 	n, b := aNode("n", dead), machine("b", dead)

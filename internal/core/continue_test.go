@@ -25,9 +25,9 @@ func TestRunningRepair(t *testing.T) {
 		repair   core.Repair
 		want     want
 	}{
-		"not begun, and still asked for": {"it begins", []core.Policy{p}, []core.Target{sick}, repair(sick, p), want{Acts: 1}},
+		"not begun, and still requested": {"it begins", []core.Policy{p}, []core.Target{sick}, repair(sick, p), want{Acts: 1}},
 		"begun":                          {"it goes on to its own end", []core.Policy{p}, []core.Target{machine("m", dead, deleting)}, repair(sick, p), want{}},
-		"begun, and healthy since":       {"a deletion can't be taken back", []core.Policy{p}, []core.Target{machine("m", deleting)}, repair(sick, p), want{}},
+		"begun, and healthy since":       {"a deletion can't be undone", []core.Policy{p}, []core.Target{machine("m", deleting)}, repair(sick, p), want{}},
 		"begun, and the policy gone":     {"it goes on to its own end", nil, []core.Target{machine("m", dead, deleting)}, repair(sick, p), want{}},
 		"the target gone":                {"its owner replaces it", []core.Policy{p}, []core.Target{machine("new")}, repair(sick, p), want{Ends: succeeded}},
 		"a namesake":                     {"another UID is another target", []core.Policy{p}, []core.Target{machine("m", func(t *core.Target) { t.ID.UID = "2" })}, repair(sick, p), want{Ends: succeeded}},
@@ -39,8 +39,8 @@ func TestRunningRepair(t *testing.T) {
 		"policy made anew":               {"a namesake asks for itself", []core.Policy{policy("p", []int{0}, func(p *core.Policy) { p.ID.UID = "2" })}, []core.Target{sick}, repair(sick, p), want{Ends: withdrawn}},
 		"policy turned to a dry run":     {"it has no effect any more", []core.Policy{policy("p", []int{0}, dryRun)}, []core.Target{sick}, repair(sick, p), want{Ends: withdrawn}},
 		"an older policy came":           {"who began leads to the end", []core.Policy{other, p}, []core.Target{sick}, repair(sick, p), want{Acts: 1}},
-		"not begun, short-circuited":     {"asked for again from the start", []core.Policy{policy("p", []int{0}, maxUnhealthy(core.Count(0)))}, []core.Target{sick}, repair(sick, p), want{Refused: []core.Gate{core.TooManyUnhealthy}}},
-		"not begun, paused":              {"asked for again from the start", []core.Policy{policy("p", []int{0}, paused)}, []core.Target{sick}, repair(sick, p), want{Refused: []core.Gate{core.PolicyPaused}}},
+		"not begun, short-circuited":     {"requested again from the start", []core.Policy{policy("p", []int{0}, maxUnhealthy(core.Count(0)))}, []core.Target{sick}, repair(sick, p), want{Refused: []core.Gate{core.TooManyUnhealthy}}},
+		"not begun, paused":              {"requested again from the start", []core.Policy{policy("p", []int{0}, paused)}, []core.Target{sick}, repair(sick, p), want{Refused: []core.Gate{core.PolicyPaused}}},
 		"healthy, paused":                {"I12: no gate holds back recovery", []core.Policy{policy("p", []int{0}, paused)}, []core.Target{machine("m")}, repair(sick, p), want{Ends: recovered}},
 		"healthy, pausing":               {"I12: no pause does", []core.Policy{p}, []core.Target{machine("m")}, repair(sick, p, attempts(3, noon)), want{Ends: recovered}},
 		"not begun, node read long ago":  {"nothing on a cached word", []core.Policy{p}, []core.Target{machine("m", dead, readAt(time.Time{}))}, repair(sick, p), want{Refused: []core.Gate{core.Unconfirmed}}},
@@ -48,7 +48,7 @@ func TestRunningRepair(t *testing.T) {
 		"refused a second ago":           {"the pause is over", []core.Policy{p}, []core.Target{sick}, repair(sick, p, attempts(1, ago(time.Second))), want{Acts: 1}},
 		"refused often":                  {"at most five minutes", []core.Policy{p}, []core.Target{sick}, repair(sick, p, attempts(99, ago(patience))), want{Acts: 1}},
 		"refused by a clock ahead":       {"clocks differ a little", []core.Policy{p}, []core.Target{sick}, repair(sick, p, attempts(1, noon.Add(time.Minute))), want{Refused: []core.Gate{core.AttemptPause}}},
-		"no room":                        {"it has its place, and there is none", []core.Policy{policy("p", []int{0}, maxInFlight(core.Count(0)))}, []core.Target{sick}, repair(sick, p), want{Refused: []core.Gate{core.InFlightLimit}}},
+		"no place":                       {"it has its place, and there is none", []core.Policy{policy("p", []int{0}, maxInFlight(core.Count(0)))}, []core.Target{sick}, repair(sick, p), want{Refused: []core.Gate{core.InFlightLimit}}},
 		"ended":                          {"the past", []core.Policy{policy("p", []int{0}, paused)}, []core.Target{sick}, repair(sick, p, ended(noon)), want{Refused: []core.Gate{core.PolicyPaused}}},
 	}
 	for sentence, c := range cases {

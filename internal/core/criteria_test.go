@@ -113,15 +113,15 @@ func machineCases() map[string]verdictCase {
 			target: machine("m", awaited(ago(48*time.Hour))),
 			want:   core.Verdict{Health: core.Suspect, Reason: core.NodeStartupTimeout, Since: ago(48 * time.Hour)},
 		},
-		"a claimed machine is not healthy and not unhealthy": {
+		"a machine with an outside remediator is not healthy and not unhealthy": {
 			reason: "2.4: it counts against the limit, and another remediator has it", target: machine("m", externallyRemediated),
 			want: core.Verdict{Health: core.Suspect, Reason: core.ExternalRemediation},
 		},
-		"a claim does not hide a criterion that is met": {
-			reason: "rows 1 to 4 know no claim", target: machine("m", dead, externallyRemediated),
+		"an outside remediator does not hide a criterion that is met": {
+			reason: "rows 1 to 4 know no outside remediator", target: machine("m", dead, externallyRemediated),
 			want: met(core.Unhealthy, notReady, ago(time.Hour)),
 		},
-		"a claim does not hide when a suspicion ends": {
+		"an outside remediator does not hide when a suspicion ends": {
 			reason: "the suspicion that ends decides", target: machine("m", ready("False", noon), externallyRemediated),
 			want: met(core.Suspect, notReady, noon),
 		},

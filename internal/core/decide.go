@@ -157,7 +157,7 @@ func (d *planner) judgeMember(policy, target int) {
 	}
 	v.Policy, v.Target = policy, target
 	if v.Health == Healthy && v.Reason != Premature && (d.awaitsRequest(policy, target) || d.settles(policy, target)) {
-		v.Health, v.Reason, v.Detail = Suspect, Recovering, d.standingRequestText(policy, target)
+		v.Health, v.Reason, v.Detail = Suspect, Recovering, d.foreignRequestText(policy, target)
 	}
 	d.decision.Verdicts = append(d.decision.Verdicts, v)
 	d.wakeAt(v.Until)
@@ -304,7 +304,7 @@ func (d *planner) tally() {
 
 // inFlight reports whether the target of a verdict is in flight. It is under repair, has a request,
 // or is being deleted while not healthy. All but the first show in the cluster, so a lost ledger
-// makes no room for another repair (I6). A repair without a step left frees the place of its own
+// frees no place for another repair (I6). A repair without a step left frees the place of its own
 // target alone. Another target of the group may have a request to its owner.
 func (d *planner) inFlight(v *Verdict) bool {
 	if at := d.repairOf[d.groupOf(v.Target)]; at != none && d.outOfSteps(at) {

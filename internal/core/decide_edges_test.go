@@ -25,7 +25,7 @@ func TestLiveReadsOfUnseenNodes(t *testing.T) {
 		"a step that deletes":          {unseen, []core.Policy{deletes}, []int{0}, []int{0}, noon.Add(10 * time.Second)},
 		"two of them":                  {unseen, []core.Policy{deletes, deletes}, []int{0}, []int{0}, noon.Add(10 * time.Second)},
 		"a step that asks the owner":   {unseen, []core.Policy{asks}, []int{0}, nil, noon.Add(10 * time.Second)},
-		"one that deletes comes later": {unseen, []core.Policy{asks, deletes}, []int{0}, []int{0}, noon.Add(10 * time.Second)},
+		"a deleting step comes later":  {unseen, []core.Policy{asks, deletes}, []int{0}, []int{0}, noon.Add(10 * time.Second)},
 		"it comes first":               {unseen, []core.Policy{older, asks, deletes}, []int{0}, []int{0}, noon.Add(10 * time.Second)},
 		"no step":                      {unseen, []core.Policy{none}, []int{0}, []int{0}, noon.Add(10 * time.Second)},
 		"the machine is being deleted": {machine("m", nodeIs(core.NodeUnseen), controlPlane, deleting), []core.Policy{deletes}, nil, nil, time.Time{}},

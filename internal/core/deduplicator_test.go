@@ -9,8 +9,8 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// told returns the kinds of the new events of a pass.
-func told(j *core.Deduplicator, policies []core.Policy, f core.Cluster, now time.Time) []core.EventKind {
+// eventsOfPass returns the kinds of the new events of a pass.
+func eventsOfPass(j *core.Deduplicator, policies []core.Policy, f core.Cluster, now time.Time) []core.EventKind {
 	var kinds []core.EventKind
 	for _, h := range j.NewEvents(policies, &f, core.Decide(policies, f, now)) {
 		kinds = append(kinds, h.Kind)
@@ -35,44 +35,44 @@ func TestDeduplicator(t *testing.T) {
 		after    []core.Policy
 		want     []core.EventKind
 	}{
-		"suspected":          {"a grace period begins", plain, with(machine("m", ready("False", noon))), plain, []core.EventKind{core.EventSuspected}},
-		"a first start":      {"a machine that boots has its time", plain, with(machine("m", awaited(noon))), plain, nil},
-		"no startup limit":   {"time won't make it unhealthy", policies(anyStartup), with(machine("m", awaited(noon))), plain, nil},
-		"claimed":            {"its remediator is at work, and its node is well", plain, with(machine("m", externallyRemediated)), plain, nil},
-		"claimed and sick":   {"a grace period begins", plain, with(machine("m", externallyRemediated, ready("False", noon))), plain, []core.EventKind{core.EventSuspected}},
-		"unhealthy":          {"it is repaired, and that is told", plain, with(machine("m", dead)), plain, nil},
-		"unhealthy, aloud":   {"no grace period has told it", policies(emitsUnhealthyEvents), with(machine("m", dead)), plain, []core.EventKind{core.EventSuspected}},
-		"unreadable":         {"a user must act", plain, with(machine("m", dead, unreadable("phase"))), plain, []core.EventKind{core.EventUnreadable}},
-		"restricted":         {"a short circuit begins", policies(maxUnhealthy(core.Count(0))), with(machine("m", dead)), plain, []core.EventKind{core.EventShortCircuited}},
-		"tight":              {"each member that is not healthy counts", policies(maxUnhealthy(core.Count(0))), with(machine("m", awaited(noon))), plain, []core.EventKind{core.EventShortCircuited}},
-		"none failed":        {"a machine is being made", policies(maxUnhealthy(core.Count(0)), quiet), with(machine("m", awaited(noon))), plain, nil},
-		"quiet, and none":    {"a machine is leaving", policies(maxUnhealthy(core.Count(0)), quiet), with(machine("m", dead, deleting)), plain, nil},
-		"one has failed":     {"it would be repaired", policies(maxUnhealthy(core.Count(0)), quiet), with(machine("m", dead)), plain, []core.EventKind{core.EventShortCircuited}},
-		"none to repair":     {"a range without a member holds nothing back", policies(inRange(1, 3)), well, plain, nil},
-		"misconfigured":      {"a policy breaks", policies(problem("broken")), well, plain, []core.EventKind{core.EventMisconfigured}},
-		"no owner":           {"a user must act", plain, orphan, plain, []core.EventKind{core.EventHeldBack}},
-		"no remedy":          {"a user must act", policies(noSteps), with(machine("m", dead)), plain, []core.EventKind{core.EventHeldBack}},
-		"quorum unknown":     {"a user must act", plain, with(machine("m", dead, controlPlane)), plain, []core.EventKind{core.EventHeldBack}},
-		"template gone":      {"a user must act", policies(unusable), with(machine("m", dead)), plain, []core.EventKind{core.EventHeldBack}},
-		"template unread":    {"it may be there", policies(unusable, unread), with(machine("m", dead)), plain, nil},
-		"a dry run":          {"what would be done", policies(dryRun), with(machine("m", dead)), plain, []core.EventKind{core.EventDryRun}},
-		"paused":             {"its user knows", policies(paused), with(machine("m", dead)), plain, nil},
-		"paused and tight":   {"its user knows", policies(paused, maxUnhealthy(core.Count(0))), with(machine("m", dead)), plain, nil},
-		"unread and leaving": {"nothing is judged of it", plain, with(machine("m", unreadable("phase"), deleting)), plain, nil},
-		"without a time":     {"it can be read", plain, with(machine("m", ready("False", time.Time{}))), plain, nil},
-		"pending, no owner":  {"that is known", policies(unread), orphan, plain, []core.EventKind{core.EventHeldBack}},
-		"broken and tight":   {"the problem is the cause", policies(problem("broken"), maxUnhealthy(core.Count(0))), with(machine("m", dead)), plain, []core.EventKind{core.EventMisconfigured}},
-		"waiting its turn":   {"it will come", policies(maxInFlight(core.Count(0))), with(machine("m", dead)), plain, nil},
+		"suspected":           {"a grace period begins", plain, with(machine("m", ready("False", noon))), plain, []core.EventKind{core.EventSuspected}},
+		"a first start":       {"a machine that boots has its time", plain, with(machine("m", awaited(noon))), plain, nil},
+		"no startup limit":    {"time won't make it unhealthy", policies(anyStartup), with(machine("m", awaited(noon))), plain, nil},
+		"remediated":          {"its remediator is at work, and its node is well", plain, with(machine("m", externallyRemediated)), plain, nil},
+		"remediated and sick": {"a grace period begins", plain, with(machine("m", externallyRemediated, ready("False", noon))), plain, []core.EventKind{core.EventSuspected}},
+		"unhealthy":           {"it is repaired, and that is told", plain, with(machine("m", dead)), plain, nil},
+		"unhealthy, aloud":    {"no grace period has told it", policies(emitsUnhealthyEvents), with(machine("m", dead)), plain, []core.EventKind{core.EventSuspected}},
+		"unreadable":          {"a user must act", plain, with(machine("m", dead, unreadable("phase"))), plain, []core.EventKind{core.EventUnreadable}},
+		"restricted":          {"a short circuit begins", policies(maxUnhealthy(core.Count(0))), with(machine("m", dead)), plain, []core.EventKind{core.EventShortCircuited}},
+		"tight":               {"each member that is not healthy counts", policies(maxUnhealthy(core.Count(0))), with(machine("m", awaited(noon))), plain, []core.EventKind{core.EventShortCircuited}},
+		"none failed":         {"a machine is being made", policies(maxUnhealthy(core.Count(0)), quiet), with(machine("m", awaited(noon))), plain, nil},
+		"quiet, and none":     {"a machine is leaving", policies(maxUnhealthy(core.Count(0)), quiet), with(machine("m", dead, deleting)), plain, nil},
+		"one has failed":      {"it would be repaired", policies(maxUnhealthy(core.Count(0)), quiet), with(machine("m", dead)), plain, []core.EventKind{core.EventShortCircuited}},
+		"none to repair":      {"a range without a member holds nothing back", policies(inRange(1, 3)), well, plain, nil},
+		"misconfigured":       {"a policy breaks", policies(problem("broken")), well, plain, []core.EventKind{core.EventMisconfigured}},
+		"no owner":            {"a user must act", plain, orphan, plain, []core.EventKind{core.EventHeldBack}},
+		"no remedy":           {"a user must act", policies(noSteps), with(machine("m", dead)), plain, []core.EventKind{core.EventHeldBack}},
+		"quorum unknown":      {"a user must act", plain, with(machine("m", dead, controlPlane)), plain, []core.EventKind{core.EventHeldBack}},
+		"template gone":       {"a user must act", policies(unusable), with(machine("m", dead)), plain, []core.EventKind{core.EventHeldBack}},
+		"template unread":     {"it may be there", policies(unusable, unread), with(machine("m", dead)), plain, nil},
+		"a dry run":           {"what would be done", policies(dryRun), with(machine("m", dead)), plain, []core.EventKind{core.EventDryRun}},
+		"paused":              {"its user knows", policies(paused), with(machine("m", dead)), plain, nil},
+		"paused and tight":    {"its user knows", policies(paused, maxUnhealthy(core.Count(0))), with(machine("m", dead)), plain, nil},
+		"unread and leaving":  {"nothing is judged of it", plain, with(machine("m", unreadable("phase"), deleting)), plain, nil},
+		"without a time":      {"it can be read", plain, with(machine("m", ready("False", time.Time{}))), plain, nil},
+		"pending, no owner":   {"that is known", policies(unread), orphan, plain, []core.EventKind{core.EventHeldBack}},
+		"broken and tight":    {"the problem is the cause", policies(problem("broken"), maxUnhealthy(core.Count(0))), with(machine("m", dead)), plain, []core.EventKind{core.EventMisconfigured}},
+		"waiting its turn":    {"it will come", policies(maxInFlight(core.Count(0))), with(machine("m", dead)), plain, nil},
 	}
 	for sentence, c := range cases {
 		t.Run(sentence, func(t *testing.T) {
 			var j core.Deduplicator
 			for i, pass := range []struct {
 				policies []core.Policy
-				fleet    core.Cluster
+				cluster  core.Cluster
 				want     []core.EventKind
 			}{{c.policies, c.during, c.want}, {c.policies, c.during, nil}, {c.after, well, nil}, {c.policies, c.during, c.want}} {
-				if diff := cmp.Diff(pass.want, told(&j, pass.policies, pass.fleet, noon)); diff != "" {
+				if diff := cmp.Diff(pass.want, eventsOfPass(&j, pass.policies, pass.cluster, noon)); diff != "" {
 					t.Errorf("%s: pass %d (-want +got):\n%s", c.reason, i, diff)
 				}
 			}
@@ -142,7 +142,7 @@ func TestEventOfTheFirstFailure(t *testing.T) {
 		{noon.Add(patience), []core.EventKind{core.EventShortCircuited}},
 		{noon.Add(2 * patience), nil},
 	} {
-		if diff := cmp.Diff(pass.want, told(&j, p, f, pass.now)); diff != "" {
+		if diff := cmp.Diff(pass.want, eventsOfPass(&j, p, f, pass.now)); diff != "" {
 			t.Errorf("pass %d (-want +got):\n%s", i, diff)
 		}
 	}
@@ -167,7 +167,7 @@ func TestEventOfANewProblem(t *testing.T) {
 	var j core.Deduplicator
 	f := clusterOf(nil)
 	for i, text := range []string{"first", "second"} {
-		if got := told(&j, []core.Policy{policy("p", nil, problem(text))}, f, noon); len(got) != 1 {
+		if got := eventsOfPass(&j, []core.Policy{policy("p", nil, problem(text))}, f, noon); len(got) != 1 {
 			t.Errorf("problem %d: told %v, want one", i, got)
 		}
 	}
@@ -179,8 +179,8 @@ func TestEventPerTarget(t *testing.T) {
 	p := []core.Policy{policy("p", all(2))}
 	one := clusterOf([]core.Target{machine("a", ready("False", noon)), machine("b")})
 	two := clusterOf([]core.Target{machine("b", ready("False", noon)), machine("a", ready("False", noon))})
-	told(&j, p, one, noon)
-	if got := told(&j, p, two, noon); len(got) != 1 {
+	eventsOfPass(&j, p, one, noon)
+	if got := eventsOfPass(&j, p, two, noon); len(got) != 1 {
 		t.Errorf("told %v, want b alone: a was told, and its index means nothing", got)
 	}
 }

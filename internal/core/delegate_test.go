@@ -150,19 +150,19 @@ func TestSilenceOfAnOwnerIsNoted(t *testing.T) {
 		if (got == "") != (tc.want == "") || !strings.Contains(got, tc.want) {
 			t.Errorf("after %s: %q, want it to tell of %q", tc.since, got, tc.want)
 		}
-		if again, told := noted(got, markOn(sick, ago(tc.since))); told {
+		if again, reported := noted(got, markOn(sick, ago(tc.since))); reported {
 			t.Errorf("after %s: told twice: %q", tc.since, again)
 		}
 	}
-	if got, told := noted("", markOn(sick, ago(time.Hour), answer("not now"))); !told || got != "not now" {
+	if got, reported := noted("", markOn(sick, ago(time.Hour), answer("not now"))); !reported || got != "not now" {
 		t.Errorf("an answer is noted as %q", got)
 	}
-	if got, told := noted("not now", markOn(sick, ago(time.Hour), answer("not now"))); told {
+	if got, reported := noted("not now", markOn(sick, ago(time.Hour), answer("not now"))); reported {
 		t.Errorf("an answer is noted twice: %q", got)
 	}
 	quiet := markOn(sick, ago(time.Hour))
 	quiet.Answers = false
-	if got, told := noted("", quiet); told {
+	if got, reported := noted("", quiet); reported {
 		t.Errorf("who never answers is said to be silent: %q", got)
 	}
 }
@@ -186,7 +186,7 @@ func TestI3MarksHaveTheirPlace(t *testing.T) {
 		"its repair was taken out of the ledger":              {one, []core.Target{marked, other}, []core.Repair{done}, []int{0}, 0},
 		"it goes before a recorded repair without a mark":     {one, []core.Target{marked, other}, []core.Repair{repair(other, one)}, nil, 0},
 		"it takes the place of one, and once":                 {two, []core.Target{marked, other}, nil, []int{1, 0}, 0},
-		"a mark that is taken back, since its target is well": {one, []core.Target{well, other}, nil, []int{1}, 0},
+		"a mark that is withdrawn, since its target is well":  {one, []core.Target{well, other}, nil, []int{1}, 0},
 		"a mark of a target that is leaving, and not healthy": {one, []core.Target{machine("a", dead, deleting), other}, nil, nil, 0},
 	} {
 		f := clusterOf(c.targets, c.repairs...)
@@ -247,12 +247,12 @@ func TestSilenceIsLookedFor(t *testing.T) {
 	}
 }
 
-func TestPersonsWordGoesFirst(t *testing.T) {
-	asked := func(t *core.Target) { t.RemediationRequested = true }
+func TestRequestOfAUserGoesFirst(t *testing.T) {
+	byUser := func(t *core.Target) { t.RemediationRequested = true }
 	for name, target := range map[string]core.Target{
-		"healthy":      machine("a", asked),
-		"not its time": machine("a", asked, func(t *core.Target) { t.Premature = "the cluster is not up" }),
-		"failed":       machine("a", asked, failed(ago(time.Hour))),
+		"healthy":      machine("a", byUser),
+		"not its time": machine("a", byUser, func(t *core.Target) { t.Premature = "the cluster is not up" }),
+		"failed":       machine("a", byUser, failed(ago(time.Hour))),
 	} {
 		v := core.Decide([]core.Policy{policy("p", all(1))}, clusterOf([]core.Target{target}), noon).Verdicts[0]
 		if v.Health != core.Unhealthy || v.Reason != core.RemediationRequested {

@@ -32,11 +32,11 @@ func oneOf[T any](d dice, options ...T) T { return options[d(len(options))] }
 // world is an input of Decide.
 type world struct {
 	policies []core.Policy
-	fleet    core.Cluster
+	cluster  core.Cluster
 	now      time.Time
 }
 
-func (w world) decide() core.Decision { return core.Decide(w.policies, w.fleet, w.now) }
+func (w world) decide() core.Decision { return core.Decide(w.policies, w.cluster, w.now) }
 
 // instant returns noon, an instant before or after it, one at or beside a deadline, or an unknown
 // one.
@@ -48,16 +48,16 @@ func instant(d dice) time.Time {
 // drawWorld returns a world as adapters could make it: IDs are unique, and members are targets.
 func drawWorld(d dice) world {
 	w := world{now: noon}
-	w.fleet.Observed = oneOf(d, core.Yes, core.Yes, core.Yes, core.Yes, core.Yes, core.Yes, core.Yes, core.Unknown, core.No)
-	w.fleet.ClockAgrees = oneOf(d, core.Yes, core.Yes, core.Yes, core.Yes, core.Yes, core.Yes, core.Yes, core.Unknown, core.No)
+	w.cluster.Observed = oneOf(d, core.Yes, core.Yes, core.Yes, core.Yes, core.Yes, core.Yes, core.Yes, core.Unknown, core.No)
+	w.cluster.ClockAgrees = oneOf(d, core.Yes, core.Yes, core.Yes, core.Yes, core.Yes, core.Yes, core.Yes, core.Unknown, core.No)
 	for i := range d(7) {
-		w.fleet.Targets = append(w.fleet.Targets, drawTarget(d, i))
+		w.cluster.Targets = append(w.cluster.Targets, drawTarget(d, i))
 	}
 	for i := range d(4) {
-		w.policies = append(w.policies, drawPolicy(d, i, len(w.fleet.Targets)))
+		w.policies = append(w.policies, drawPolicy(d, i, len(w.cluster.Targets)))
 	}
 	for i := range d(6) {
-		w.fleet.Repairs = append(w.fleet.Repairs, drawRepair(d, i, w))
+		w.cluster.Repairs = append(w.cluster.Repairs, drawRepair(d, i, w))
 	}
 	return w
 }
@@ -193,8 +193,8 @@ func drawPolicy(d dice, i, targets int) core.Policy {
 // another target has now.
 func drawRepair(d dice, i int, w world) core.Repair {
 	t := machine(fmt.Sprintf("old-%d", i), ownedBy(drawOwner(d)))
-	if n := len(w.fleet.Targets); n > 0 && d(3) > 0 {
-		t = w.fleet.Targets[d(n)]
+	if n := len(w.cluster.Targets); n > 0 && d(3) > 0 {
+		t = w.cluster.Targets[d(n)]
 		if d(5) == 4 {
 			t.ID.UID = "former-" + t.ID.UID
 		}
@@ -214,8 +214,8 @@ func drawRepair(d dice, i int, w world) core.Repair {
 	if d(4) == 3 {
 		r.Requested = instant(d)
 	}
-	if d(4) == 3 && len(w.fleet.Targets) > 0 {
-		r.CreatedSameSecond = []string{w.fleet.Targets[d(len(w.fleet.Targets))].ID.UID}
+	if d(4) == 3 && len(w.cluster.Targets) > 0 {
+		r.CreatedSameSecond = []string{w.cluster.Targets[d(len(w.cluster.Targets))].ID.UID}
 	}
 	return r
 }
@@ -238,14 +238,14 @@ func drawWildWorld(d dice) world {
 			p.ID = core.ID{}
 		}
 	}
-	for i := range w.fleet.Targets {
+	for i := range w.cluster.Targets {
 		if d(5) == 4 {
-			w.fleet.Targets[i].ID = w.fleet.Targets[d(len(w.fleet.Targets))].ID
+			w.cluster.Targets[i].ID = w.cluster.Targets[d(len(w.cluster.Targets))].ID
 		}
 	}
-	for i := range w.fleet.Repairs {
+	for i := range w.cluster.Repairs {
 		if d(5) == 4 {
-			w.fleet.Repairs[i].Name = oneOf(d, "", "-", "by-hand", "x--7", "x-99999999999999999999")
+			w.cluster.Repairs[i].Name = oneOf(d, "", "-", "by-hand", "x--7", "x-99999999999999999999")
 		}
 	}
 	w.now = oneOf(d, noon, noon, noon, time.Time{}, noon.Add(1000000*time.Hour))

@@ -96,19 +96,19 @@ func TestRetentionOfTwins(t *testing.T) {
 	lost := func(r *core.Repair) { r.Node, r.Outcome = "m-node", core.Withdrawn }
 	r := repair(aNode("m-node"), p, started(ago(90*time.Second)), ended(ago(time.Minute)), lost)
 	for _, c := range []struct {
-		asked []time.Time
-		want  int
+		requested []time.Time
+		want      int
 	}{{[]time.Time{ago(2 * time.Minute)}, 0}, {[]time.Time{ago(2 * time.Minute), ago(9 * time.Hour)}, 0}, {[]time.Time{ago(9 * time.Hour), ago(2 * time.Minute)}, 0}, {[]time.Time{ago(9 * time.Hour)}, 1}} {
 		var targets []core.Target
-		for _, at := range c.asked {
-			m := machine("m", askedFor(at))
+		for _, at := range c.requested {
+			m := machine("m", requestedByUser(at))
 			m.ID.UID = at.String()
 			targets = append(targets, m)
 		}
 		f := clusterOf(targets, r)
 		d := core.Decide([]core.Policy{p}, f, noon)
 		if expired, _ := (core.Retention{}).Expired(&f, d.Verdicts, noon); len(expired) != c.want {
-			t.Errorf("asked at %v: %d repairs expire, want %d", c.asked, len(expired), c.want)
+			t.Errorf("asked at %v: %d repairs expire, want %d", c.requested, len(expired), c.want)
 		}
 	}
 }

@@ -115,7 +115,7 @@ func TestEscalations(t *testing.T) {
 	}
 	n := aNode("n", dead)
 	back := aNode("n", dead, handedBack(ago(30*time.Second)), ownedBy(pool))
-	long := askedAt(ago(time.Hour))
+	long := requestedAt(ago(time.Hour))
 	for name, c := range map[string]struct {
 		policy  core.Policy
 		target  core.Target
@@ -123,14 +123,14 @@ func TestEscalations(t *testing.T) {
 		request []func(*core.Request)
 		want    []core.Escalation
 	}{
-		"its time is over":                     {check("p", []int{0}, step(patience, patience)), n, started(ago(time.Hour)), []func(*core.Request){long}, []core.Escalation{{Request: 0, Outcome: core.TimedOut, Reason: core.StepTimedOut}}},
-		"a foreign request":                    {check("p", []int{0}, step(patience, patience)), n, started(ago(time.Hour)), []func(*core.Request){long, foreign}, []core.Escalation{{Request: -1, Outcome: core.TimedOut, Reason: core.StepTimedOut}}},
-		"it failed, without a limit":           {check("p", []int{0}, step(0, patience)), n, started(noon), []func(*core.Request){says(core.No)}, []core.Escalation{{Request: 0, Outcome: core.Failed, Reason: core.RemediatorFailed}}},
-		"the last failed, with a limit":        {check("p", []int{0}, step(patience)), n, started(noon), []func(*core.Request){says(core.No)}, []core.Escalation{{Request: 0, Outcome: core.Failed, Reason: core.RemediatorFailed}}},
-		"the last failed, without a limit":     {check("p", []int{0}, step(0)), n, started(noon), []func(*core.Request){says(core.No)}, []core.Escalation{{Request: -1, Outcome: core.Failed, Reason: core.RemediatorFailed}}},
-		"a foreign last failed":                {check("p", []int{0}, step(0)), n, started(noon), []func(*core.Request){says(core.No), foreign}, nil},
-		"it gave the target up":                {check("p", []int{0}, outside), back, started(ago(time.Minute)), nil, []core.Escalation{{Request: -1, Outcome: core.Failed, Reason: core.RemediatorGaveUp}}},
-		"it gave up, and was asked at no time": {check("p", []int{0}, outside), back, started(ago(time.Minute)), []func(*core.Request){askedAt(time.Time{})}, nil},
+		"its time is over":                        {check("p", []int{0}, step(patience, patience)), n, started(ago(time.Hour)), []func(*core.Request){long}, []core.Escalation{{Request: 0, Outcome: core.TimedOut, Reason: core.StepTimedOut}}},
+		"a foreign request":                       {check("p", []int{0}, step(patience, patience)), n, started(ago(time.Hour)), []func(*core.Request){long, foreign}, []core.Escalation{{Request: -1, Outcome: core.TimedOut, Reason: core.StepTimedOut}}},
+		"it failed, without a limit":              {check("p", []int{0}, step(0, patience)), n, started(noon), []func(*core.Request){says(core.No)}, []core.Escalation{{Request: 0, Outcome: core.Failed, Reason: core.RemediatorFailed}}},
+		"the last failed, with a limit":           {check("p", []int{0}, step(patience)), n, started(noon), []func(*core.Request){says(core.No)}, []core.Escalation{{Request: 0, Outcome: core.Failed, Reason: core.RemediatorFailed}}},
+		"the last failed, without a limit":        {check("p", []int{0}, step(0)), n, started(noon), []func(*core.Request){says(core.No)}, []core.Escalation{{Request: -1, Outcome: core.Failed, Reason: core.RemediatorFailed}}},
+		"a foreign last failed":                   {check("p", []int{0}, step(0)), n, started(noon), []func(*core.Request){says(core.No), foreign}, nil},
+		"it gave the target up":                   {check("p", []int{0}, outside), back, started(ago(time.Minute)), nil, []core.Escalation{{Request: -1, Outcome: core.Failed, Reason: core.RemediatorGaveUp}}},
+		"it gave up, and its request has no time": {check("p", []int{0}, outside), back, started(ago(time.Minute)), []func(*core.Request){requestedAt(time.Time{})}, nil},
 	} {
 		f := clusterOf([]core.Target{c.target}, repair(c.target, c.policy, c.change))
 		f.Requests = []core.Request{requestFor(c.policy, c.target, rebooting, c.request...)}
@@ -176,7 +176,7 @@ func TestLeaseWhileAStepLasts(t *testing.T) {
 	}{
 		"a request that is not seen yet":      {plain, n, repair(n, plain), func(q *core.Request) { q.ID.UID, q.Answers = "", true; q.Created = ago(time.Hour) }, []string{hold}},
 		"a lease without a holder":            {plain, unowned, repair(n, plain), func(*core.Request) {}, []string{hold}},
-		"a next step that can't be taken yet": {two, n, repair(n, two, started(ago(time.Hour))), askedAt(ago(time.Hour)), []string{"PolicyPaused holds back n", "hold n for 6m0s as p"}},
+		"a next step that can't be taken yet": {two, n, repair(n, two, started(ago(time.Hour))), requestedAt(ago(time.Hour)), []string{"PolicyPaused holds back n", "hold n for 6m0s as p"}},
 	} {
 		f := clusterOf([]core.Target{c.target}, c.repair)
 		f.Requests = []core.Request{requestFor(c.policy, n, rebooting, c.change)}

@@ -31,7 +31,7 @@ func TestRelateRepairs(t *testing.T) {
 		newest := core.RepairKey{Namespace: "home", Name: "n-2"}
 		for i, want := range []core.RepairKey{newest, newest, other, {}, {}} {
 			if got := events[i].Repair; got != want {
-				t.Errorf("%s: happening %d relates to %v, want %v", name, i, got, want)
+				t.Errorf("%s: event %d relates to %v, want %v", name, i, got, want)
 			}
 		}
 	}

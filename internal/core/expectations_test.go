@@ -328,10 +328,10 @@ func TestUnobservedClusterHasNoOverlay(t *testing.T) {
 	f := core.Cluster{}
 	m.Overlay(&f, noon)
 	if diff := cmp.Diff(core.Cluster{}, f); diff != "" {
-		t.Errorf("fleet (-want +got):\n%s", diff)
+		t.Errorf("cluster (-want +got):\n%s", diff)
 	}
 	if f := laid(&m, noon, []core.Target{x}); !f.Targets[0].Deleting || len(f.Repairs) != 1 {
-		t.Error("a pass that could not observe the fleet has made it forget")
+		t.Error("a pass that could not observe the cluster has made it forget")
 	}
 }
 

@@ -12,7 +12,7 @@ import "slices"
 // The leader of the later repair always sees the other one, since it reads after that was recorded.
 // The order in the ledger says which repair is the later, so both leaders agree.
 
-// NeedsFencing reports whether repairs of another leader might leave no room for these targets.
+// NeedsFencing reports whether repairs of another leader might leave no place in flight for these targets.
 // They can't where no policy limits their number, and each target has a node of its own.
 func NeedsFencing(policies []Policy, cluster *Cluster, d Decision, targets []int) bool {
 	marked := make([]bool, len(cluster.Targets))

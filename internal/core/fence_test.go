@@ -65,18 +65,18 @@ func TestI3FencedLimits(t *testing.T) {
 			"a repair that has changed since has no known time, so it came first", 1,
 			[]core.Target{a, b}, []core.Repair{recorded(a, 7), recorded(b, 0)}, []string{"b"},
 		},
-		"room for two": {
+		"places for two": {
 			"the third waits", 2,
 			[]core.Target{a, b, c}, []core.Repair{recorded(c, 7), recorded(a, 8), recorded(b, 9)}, []string{"c", "a"},
 		},
 		"one is leaving": {
-			"what has begun takes its room", 1, []core.Target{a, leaving}, []core.Repair{recorded(leaving, 7), recorded(a, 8)}, nil,
+			"a begun repair takes its place", 1, []core.Target{a, leaving}, []core.Repair{recorded(leaving, 7), recorded(a, 8)}, nil,
 		},
 		"a target that is not seen here": {
-			"it takes its room all the same", 1, []core.Target{a}, []core.Repair{recorded(c, 7), recorded(a, 8)}, nil,
+			"it takes its place all the same", 1, []core.Target{a}, []core.Repair{recorded(c, 7), recorded(a, 8)}, nil,
 		},
 		"two repairs of strangers": {
-			"each takes its room", 3, []core.Target{a, well},
+			"each takes its place", 3, []core.Target{a, well},
 			[]core.Repair{recorded(b, 6), recorded(c, 7), recorded(a, 8)}, []string{"a"},
 		},
 		"recovered meanwhile": {

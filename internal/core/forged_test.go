@@ -62,12 +62,12 @@ func TestI14ForgedProgressOverridesNoLimit(t *testing.T) {
 	}
 }
 
-// TestI14ForgedProgressOverridesNoLimitOfAsking: the same for steps that create a request or a
+// TestI14ForgedProgressOverridesNoLimitOfRequests: the same for steps that create a request or a
 // mark, where nothing in the cluster shows that the repair is under way.
-func TestI14ForgedProgressOverridesNoLimitOfAsking(t *testing.T) {
+func TestI14ForgedProgressOverridesNoLimitOfRequests(t *testing.T) {
 	handsOver := func(p *core.Policy) { p.Steps = []core.Step{{Remedy: "Mark", Nature: core.Annotate}} }
 	for forgery, c := range map[string]struct {
-		ladder func(*core.Policy)
+		steps  func(*core.Policy)
 		change func(*core.Repair)
 	}{
 		"a step given up": {escalating, tried(core.Failed)},
@@ -76,7 +76,7 @@ func TestI14ForgedProgressOverridesNoLimitOfAsking(t *testing.T) {
 		for gate, limit := range map[core.Gate]func(*core.Policy){
 			core.TooManyUnhealthy: maxUnhealthy(core.Count(0)), core.InFlightLimit: maxInFlight(core.Count(0)), core.PolicyPaused: paused,
 		} {
-			sick, p := machine("m", dead), policy("p", []int{0}, c.ladder, limit)
+			sick, p := machine("m", dead), policy("p", []int{0}, c.steps, limit)
 			d := core.Decide([]core.Policy{p}, clusterOf([]core.Target{sick}, repair(sick, p, c.change)), noon)
 			if len(d.StepStarts) > 0 || !slices.Contains(refusedBy(d, 0), gate) {
 				t.Errorf("%s, behind the gate %s: acts %v, refused by %v", forgery, gate, d.StepStarts, refusedBy(d, 0))
@@ -135,11 +135,11 @@ func TestI14StepsAreThoseOfTheHealthCheck(t *testing.T) {
 	byMarking := policy("p", []int{0}, func(p *core.Policy) { p.Steps, p.FailedSteps = []core.Step{mark}, []core.Step{{Remedy: "Delete"}} })
 	sick := machine("m", dead)
 	cases := map[string]struct {
-		policy core.Policy
-		target core.Target
-		steps  []core.Step
-		rungs  func(*core.Repair)
-		acts   int
+		policy  core.Policy
+		target  core.Target
+		steps   []core.Step
+		records func(*core.Repair)
+		acts    int
 	}{
 		"its own step":              {byAsking, sick, []core.Step{asks(quick)}, tried(), 1},
 		"its own, by another limit": {byAsking, sick, []core.Step{{Remedy: "Ask", Nature: core.CreateRequest, Template: quick, Limit: time.Hour}}, tried(), 1},
@@ -152,7 +152,7 @@ func TestI14StepsAreThoseOfTheHealthCheck(t *testing.T) {
 	}
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {
-			d := core.Decide([]core.Policy{tc.policy}, clusterOf([]core.Target{tc.target}, repair(tc.target, tc.policy, withSteps(tc.steps...), tc.rungs)), noon)
+			d := core.Decide([]core.Policy{tc.policy}, clusterOf([]core.Target{tc.target}, repair(tc.target, tc.policy, withSteps(tc.steps...), tc.records)), noon)
 			if len(d.StepStarts) != tc.acts || len(d.Finishes) != 1-tc.acts {
 				t.Fatalf("acts %v, finishes %v; want %d of the former", d.StepStarts, d.Finishes, tc.acts)
 			}
@@ -282,9 +282,9 @@ func TestI14ForgedHistoryDelaysNothing(t *testing.T) {
 	}
 }
 
-// TestI14ControlPlaneIsAskedForEachStep: a further step of a repair of the control plane must pass
+// TestI14QuorumIsCheckedForEachStep: a further step of a repair of the control plane must pass
 // the quorum gate as the first one.
-func TestI14ControlPlaneIsAskedForEachStep(t *testing.T) {
+func TestI14QuorumIsCheckedForEachStep(t *testing.T) {
 	ask := func(name string, limit time.Duration) core.Step {
 		return core.Step{Remedy: "Ask", Nature: core.CreateRequest, Template: core.Reference{Kind: "Fix", Name: name}, Limit: limit}
 	}

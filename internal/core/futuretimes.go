@@ -64,29 +64,29 @@ type timeClamper struct {
 func (s *timeClamper) setObject(object string) { s.object, s.ofObject = object, s.known[object] }
 
 // unchanged reports whether a time is used as reported. Nearly all are.
-func (s *timeClamper) unchanged(told time.Time) bool {
-	return len(s.ofObject) == 0 && !told.After(s.now)
+func (s *timeClamper) unchanged(reported time.Time) bool {
+	return len(s.ofObject) == 0 && !reported.After(s.now)
 }
 
 // clamp returns the time from which a state of the object counts.
-func (s *timeClamper) clamp(what string, told time.Time) time.Time {
-	if i := slices.IndexFunc(s.ofObject, func(g futureTime) bool { return g.field == what && g.reported.Equal(told) }); i >= 0 {
+func (s *timeClamper) clamp(what string, reported time.Time) time.Time {
+	if i := slices.IndexFunc(s.ofObject, func(g futureTime) bool { return g.field == what && g.reported.Equal(reported) }); i >= 0 {
 		return s.keep(s.ofObject[i])
 	}
-	if !told.After(s.now) {
-		return told
+	if !reported.After(s.now) {
+		return reported
 	}
-	return s.keep(futureTime{what, told, s.now})
+	return s.keep(futureTime{what, reported, s.now})
 }
 
 // aheadOf reports whether a time lay further in the future than a duration when it was first seen,
 // by the clock as it is now.
-func (s *timeClamper) aheadOf(most time.Duration, what string, told time.Time) bool {
+func (s *timeClamper) aheadOf(most time.Duration, what string, reported time.Time) bool {
 	seen := s.now
-	if i := slices.IndexFunc(s.ofObject, func(g futureTime) bool { return g.field == what && g.reported.Equal(told) }); i >= 0 {
+	if i := slices.IndexFunc(s.ofObject, func(g futureTime) bool { return g.field == what && g.reported.Equal(reported) }); i >= 0 {
 		seen = s.ofObject[i].seenBy(s.now)
 	}
-	return told.After(seen.Add(most))
+	return reported.After(seen.Add(most))
 }
 
 func (s *timeClamper) keep(g futureTime) time.Time {
@@ -189,9 +189,9 @@ func (s *timeClamper) progress(r *Repair) {
 }
 
 // written clamps a time, and returns it as recorded too.
-func (s *timeClamper) written(what string, told time.Time) (w WrittenTime, counts time.Time) {
-	counts = s.clamp(what, told)
-	return WrittenTime{told, counts}, counts
+func (s *timeClamper) written(what string, reported time.Time) (w WrittenTime, counts time.Time) {
+	counts = s.clamp(what, reported)
+	return WrittenTime{reported, counts}, counts
 }
 
 // progressUnchanged reports whether the times of the steps of a repair are used as reported.

@@ -52,7 +52,7 @@ func TestFutureTimesOfNewRequests(t *testing.T) {
 		return core.Cluster{Observed: core.Yes, Targets: []core.Target{aNode("a", failed(next))}, Requests: requests}
 	}
 	for name, change := range map[string]func(*core.Request){"seen": func(*core.Request) {}, "unseen": unseen} {
-		a, b := requestFor(p, aNode("a"), rebooting, askedAt(next), change), requestFor(p, aNode("b"), rebooting, askedAt(next), change)
+		a, b := requestFor(p, aNode("a"), rebooting, requestedAt(next), change), requestFor(p, aNode("b"), rebooting, requestedAt(next), change)
 		var e core.Expectations
 		first := f(a)
 		e.OverlayTimes(&first, noon)
@@ -101,10 +101,10 @@ func TestRepairRequestAhead(t *testing.T) {
 	if laid(&e, noon.Add(90*time.Second), []core.Target{other}).Targets[0].RepairRequest.Ahead {
 		t.Error("a request is ahead since another field of its target was")
 	}
-	asked := machine("m", func(t *core.Target) { t.RepairRequest.At = noon.Add(90 * time.Second) })
-	laid(&e, noon, []core.Target{asked})
-	asked.RepairRequest.At = noon.Add(2 * time.Minute)
-	if laid(&e, noon.Add(80*time.Second), []core.Target{asked}).Targets[0].RepairRequest.Ahead {
+	byUser := machine("m", func(t *core.Target) { t.RepairRequest.At = noon.Add(90 * time.Second) })
+	laid(&e, noon, []core.Target{byUser})
+	byUser.RepairRequest.At = noon.Add(2 * time.Minute)
+	if laid(&e, noon.Add(80*time.Second), []core.Target{byUser}).Targets[0].RepairRequest.Ahead {
 		t.Error("a request is ahead since an earlier one was")
 	}
 }

@@ -31,7 +31,7 @@ func TestI09FutureTimes(t *testing.T) {
 		m.Overlay(&f, at)
 		return f
 	}
-	told := func(f core.Cluster) []time.Time {
+	claimed := func(f core.Cluster) []time.Time {
 		t, r, q := &f.Targets[0], &f.Repairs[0], &f.Requests[0]
 		return []time.Time{
 			t.FailedSince, t.StartupFrom, t.HandedBack, t.Conditions[0].Since, t.Node.Conditions[0].Since,
@@ -40,7 +40,7 @@ func TestI09FutureTimes(t *testing.T) {
 	}
 	var m core.Expectations
 	for _, after := range []time.Duration{0, time.Second, time.Hour, year + time.Hour} {
-		for i, at := range told(shown(&m, noon.Add(after))) {
+		for i, at := range claimed(shown(&m, noon.Add(after))) {
 			if !at.Equal(noon) {
 				t.Errorf("%s after it was first seen, instant %d is %s", after, i, at)
 			}
@@ -49,11 +49,11 @@ func TestI09FutureTimes(t *testing.T) {
 	if !x.Node.Conditions[0].Since.Equal(ahead) || !x.Conditions[0].Since.Equal(ahead) || !r.Tried[0].Ended.Equal(ahead) {
 		t.Error("what the caches have was changed")
 	}
-	if anew := told(shown(&core.Expectations{}, noon.Add(time.Minute))); !anew[4].Equal(noon.Add(time.Minute)) {
+	if anew := claimed(shown(&core.Expectations{}, noon.Add(time.Minute))); !anew[4].Equal(noon.Add(time.Minute)) {
 		t.Errorf("after a restart it counts from %s, want anew", anew[4])
 	}
 	m.Overlay(&core.Cluster{Observed: core.Yes, ClockAgrees: core.Yes}, noon.Add(time.Minute))
-	if back := told(shown(&m, noon.Add(time.Hour))); !back[4].Equal(noon.Add(time.Hour)) {
+	if back := claimed(shown(&m, noon.Add(time.Hour))); !back[4].Equal(noon.Add(time.Hour)) {
 		t.Errorf("a state that comes back counts from %s, want from then", back[4])
 	}
 }
@@ -154,7 +154,7 @@ func TestHealthyDelayOfAClockAhead(t *testing.T) {
 	}
 	got := []int{withdrawn(noon), withdrawn(noon.Add(59 * time.Second)), withdrawn(noon.Add(time.Minute))}
 	if want := []int{0, 0, 1}; !slices.Equal(got, want) {
-		t.Errorf("taken back: %v, want %v", got, want)
+		t.Errorf("withdrawn: %v, want %v", got, want)
 	}
 }
 

@@ -45,7 +45,7 @@ func survive(t *testing.T, w world) {
 	var m core.Expectations
 	var j core.Deduplicator
 	for range 2 {
-		cluster := w.fleet
+		cluster := w.cluster
 		cluster.Targets, cluster.Repairs = slices.Clone(cluster.Targets), slices.Clone(cluster.Repairs)
 		m.Overlay(&cluster, w.now)
 		m.OverlayTests(w.policies, &cluster, w.now)
@@ -98,12 +98,12 @@ func TestDecideIsTotal(t *testing.T) {
 	p.Criteria.Conditions = nil
 	for name, w := range map[string]world{
 		"nothing at all":         {},
-		"members that are not":   {policies: []core.Policy{p}, fleet: clusterOf(nil), now: noon},
-		"a member named twice":   {policies: []core.Policy{p}, fleet: clusterOf([]core.Target{machine("m", failed(noon))}), now: noon},
-		"targets without IDs":    {policies: []core.Policy{policy("p", all(2))}, fleet: clusterOf(make([]core.Target, 2)), now: noon},
-		"repairs without IDs":    {policies: []core.Policy{policy("p", all(2))}, fleet: clusterOf(make([]core.Target, 2), make([]core.Repair, 2)...), now: noon},
-		"no policies":            {fleet: clusterOf(machines(2, 2, dead)), now: noon},
-		"a policy of zero value": {policies: make([]core.Policy, 1), fleet: clusterOf(machines(1, 1, dead)), now: noon},
+		"members beyond targets": {policies: []core.Policy{p}, cluster: clusterOf(nil), now: noon},
+		"a member named twice":   {policies: []core.Policy{p}, cluster: clusterOf([]core.Target{machine("m", failed(noon))}), now: noon},
+		"targets without IDs":    {policies: []core.Policy{policy("p", all(2))}, cluster: clusterOf(make([]core.Target, 2)), now: noon},
+		"repairs without IDs":    {policies: []core.Policy{policy("p", all(2))}, cluster: clusterOf(make([]core.Target, 2), make([]core.Repair, 2)...), now: noon},
+		"no policies":            {cluster: clusterOf(machines(2, 2, dead)), now: noon},
+		"a policy of zero value": {policies: make([]core.Policy, 1), cluster: clusterOf(machines(1, 1, dead)), now: noon},
 	} {
 		t.Run(name, func(t *testing.T) { survive(t, w) })
 	}

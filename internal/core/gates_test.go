@@ -14,7 +14,7 @@ import (
 type gateCase struct {
 	reason   string
 	policies []core.Policy
-	fleet    core.Cluster
+	cluster  core.Cluster
 	want     core.Refusal
 	// says are words that the refusal's text must contain: its cause, and the event that opens the
 	// gate.
@@ -24,7 +24,7 @@ type gateCase struct {
 func TestEveryGateRefuses(t *testing.T) {
 	for sentence, c := range gateCases() {
 		t.Run(sentence, func(t *testing.T) {
-			d := core.Decide(c.policies, c.fleet, noon)
+			d := core.Decide(c.policies, c.cluster, noon)
 			if diff := cmp.Diff([]core.Refusal{c.want}, d.Refusals); diff != "" {
 				t.Errorf("%s\nrefusals (-want +got):\n%s", c.reason, diff)
 			}
@@ -46,8 +46,8 @@ func gateCases() map[string]gateCase {
 	sick := machine("m", dead)
 	one := []int{0}
 	add := func(sentence string, c gateCase) {
-		if c.fleet.Targets == nil {
-			c.fleet = clusterOf([]core.Target{sick})
+		if c.cluster.Targets == nil {
+			c.cluster = clusterOf([]core.Target{sick})
 		}
 		cases[sentence] = c
 	}
@@ -63,15 +63,15 @@ func gateCases() map[string]gateCase {
 	})
 	add("too many unhealthy", gateCase{
 		reason: "3 of 4 are more than 2", policies: []core.Policy{policy("p", all(4), maxUnhealthy(core.Percent(50)))},
-		fleet: clusterOf([]core.Target{sick, machine("b", deleting), machine("c", awaited(noon)), machine("d")}),
-		want:  core.Refusal{Gate: core.TooManyUnhealthy, Have: 3, Max: 2, Total: 4},
-		says:  []string{"3 of 4 are not healthy", "only up to 2", "resume when enough are healthy"},
+		cluster: clusterOf([]core.Target{sick, machine("b", deleting), machine("c", awaited(noon)), machine("d")}),
+		want:    core.Refusal{Gate: core.TooManyUnhealthy, Have: 3, Max: 2, Total: 4},
+		says:    []string{"3 of 4 are not healthy", "only up to 2", "resume when enough are healthy"},
 	})
 	add("too few unhealthy for a range", gateCase{
 		reason: "1 of 4 is fewer than 2", policies: []core.Policy{policy("p", all(4), unhealthyRange(2, 3))},
-		fleet: clusterOf([]core.Target{sick, machine("b"), machine("c"), machine("d")}),
-		want:  core.Refusal{Gate: core.TooManyUnhealthy, Have: 1, Min: 2, Max: 3, Total: 4},
-		says:  []string{"1 of 4", "from 2 to 3"},
+		cluster: clusterOf([]core.Target{sick, machine("b"), machine("c"), machine("d")}),
+		want:    core.Refusal{Gate: core.TooManyUnhealthy, Have: 1, Min: 2, Max: 3, Total: 4},
+		says:    []string{"1 of 4", "from 2 to 3"},
 	})
 	add("a storm that has just passed", gateCase{
 		reason: "nodes do not return in one instant",
@@ -84,9 +84,9 @@ func gateCases() map[string]gateCase {
 	})
 	add("another one in flight", gateCase{
 		reason: "one at a time", policies: []core.Policy{policy("p", all(2), advice(core.InFlightLimit, "annotation fettle.io/max-in-flight changes the limit"))},
-		fleet: clusterOf([]core.Target{sick, machine("b", dead, deleting)}),
-		want:  core.Refusal{Gate: core.InFlightLimit, Have: 1, Max: 1, Total: 2, Advice: "annotation fettle.io/max-in-flight changes the limit"},
-		says:  []string{"1 under repair already", "at most 1", "follows when one of them has ended", "fettle.io/max-in-flight"},
+		cluster: clusterOf([]core.Target{sick, machine("b", dead, deleting)}),
+		want:    core.Refusal{Gate: core.InFlightLimit, Have: 1, Max: 1, Total: 2, Advice: "annotation fettle.io/max-in-flight changes the limit"},
+		says:    []string{"1 under repair already", "at most 1", "follows when one of them has ended", "fettle.io/max-in-flight"},
 	})
 	return cases
 }
@@ -105,46 +105,46 @@ func targetGateCases() map[string]gateCase {
 		policies: []core.Policy{policy("p", one, func(p *core.Policy) {
 			p.Backoff = core.Backoff{Base: 2 * time.Minute, Limit: time.Hour}
 		})},
-		fleet: clusterOf([]core.Target{young}, repair(machine("old"), before, started(ago(time.Minute)), ended(ago(time.Minute)))),
-		want:  core.Refusal{Gate: core.BackingOff, Until: noon.Add(2 * time.Minute), Have: 1},
-		says:  []string{"replacement of a repaired one has failed too", "waits", "look at why"},
+		cluster: clusterOf([]core.Target{young}, repair(machine("old"), before, started(ago(time.Minute)), ended(ago(time.Minute)))),
+		want:    core.Refusal{Gate: core.BackingOff, Until: noon.Add(2 * time.Minute), Have: 1},
+		says:    []string{"replacement of a repaired one has failed too", "waits", "look at why"},
 	}
 	sick := machine("m", dead)
 	return map[string]gateCase{
 		"a policy without a remedy": {
-			reason: "nothing to do", policies: []core.Policy{policy("p", one, noSteps)}, fleet: clusterOf([]core.Target{sick}),
+			reason: "nothing to do", policies: []core.Policy{policy("p", one, noSteps)}, cluster: clusterOf([]core.Target{sick}),
 			want: core.Refusal{Gate: core.NoRemedy, Detail: "it has no step by which to repair"},
 			says: []string{"names no remedy", "no step"},
 		},
 		"a machine without an owner": {
 			reason: "no owner would replace it", policies: []core.Policy{policy("p", one)},
-			fleet: clusterOf([]core.Target{machine("m", dead, ownedBy(core.ID{}))}),
-			want:  core.Refusal{Gate: core.NoOwner}, says: []string{"no controller owns it", "repair it by hand", "machine set"},
+			cluster: clusterOf([]core.Target{machine("m", dead, ownedBy(core.ID{}))}),
+			want:    core.Refusal{Gate: core.NoOwner}, says: []string{"no controller owns it", "repair it by hand", "machine set"},
 		},
 		"control plane, quorum unknown": {
-			reason: "I4", policies: []core.Policy{policy("p", one)}, fleet: cp(core.Unknown, machine("m", dead, controlPlane)),
+			reason: "I4", policies: []core.Policy{policy("p", one)}, cluster: cp(core.Unknown, machine("m", dead, controlPlane)),
 			want: core.Refusal{Gate: core.QuorumUnknown}, says: []string{"control plane", "quorum", "by hand"},
 		},
 		"control plane, quorum would be lost": {
-			reason: "I4", policies: []core.Policy{policy("p", one)}, fleet: cp(core.No, machine("m", dead, controlPlane)),
+			reason: "I4", policies: []core.Policy{policy("p", one)}, cluster: cp(core.No, machine("m", dead, controlPlane)),
 			want: core.Refusal{Gate: core.QuorumLost}, says: []string{"would not survive", "by hand"},
 		},
 		"another member of the control plane is out": {
 			reason: "I4: one at a time, whichever client deletes it", policies: []core.Policy{policy("p", one)},
-			fleet: cp(core.Yes, machine("m", dead, controlPlane), machine("b", controlPlane, deleting)),
-			want:  core.Refusal{Gate: core.ControlPlaneBusy, Have: 1}, says: []string{"another member", "one at a time"},
+			cluster: cp(core.Yes, machine("m", dead, controlPlane), machine("b", controlPlane, deleting)),
+			want:    core.Refusal{Gate: core.ControlPlaneBusy, Have: 1}, says: []string{"another member", "one at a time"},
 		},
 		"a pool that backs off": held,
 		"a remedy that was refused a moment ago": {
 			reason: "the first pause is a second", policies: []core.Policy{policy("p", one)},
-			fleet: clusterOf([]core.Target{sick}, repair(sick, before, attempts(2, ago(time.Second)))),
-			want:  core.Refusal{Gate: core.AttemptPause, Until: noon.Add(time.Second), Have: 2},
-			says:  []string{"2 calls of the remedy were refused", "tried again after a pause"},
+			cluster: clusterOf([]core.Target{sick}, repair(sick, before, attempts(2, ago(time.Second)))),
+			want:    core.Refusal{Gate: core.AttemptPause, Until: noon.Add(time.Second), Have: 2},
+			says:    []string{"2 calls of the remedy were refused", "tried again after a pause"},
 		},
 		"a node that was not read live": {
 			reason: "nothing is destroyed on a cached word", policies: []core.Policy{policy("p", one)},
-			fleet: clusterOf([]core.Target{machine("m", dead, readAt(time.Time{}))}),
-			want:  core.Refusal{Gate: core.Unconfirmed}, says: []string{"read once more from the API server"},
+			cluster: clusterOf([]core.Target{machine("m", dead, readAt(time.Time{}))}),
+			want:    core.Refusal{Gate: core.Unconfirmed}, says: []string{"read once more from the API server"},
 		},
 	}
 }
@@ -169,8 +169,8 @@ func TestLiveReadOfTheNode(t *testing.T) {
 			if started := len(d.Starts) == 1; started != c.starts {
 				t.Errorf("%s: starts %v", c.reason, started)
 			}
-			if asked := len(d.Confirm) == 1; asked == c.starts {
-				t.Errorf("%s: asked to read the node: %v", c.reason, asked)
+			if confirms := len(d.Confirm) == 1; confirms == c.starts {
+				t.Errorf("%s: the decision reads the node again: %v", c.reason, confirms)
 			}
 		})
 	}
@@ -206,8 +206,8 @@ func TestOldestUnhealthyFirst(t *testing.T) {
 	}
 }
 
-// TestHeldTargetTakesNoRoom: a gate of one target does not hold back the next one.
-func TestHeldTargetTakesNoRoom(t *testing.T) {
+// TestRefusedTargetIsNotInFlight: a gate of one target does not hold back the next one.
+func TestRefusedTargetIsNotInFlight(t *testing.T) {
 	targets := []core.Target{
 		machine("a", ready("False", ago(20*time.Minute)), ownedBy(core.ID{})), machine("b", ready("False", ago(10*time.Minute))),
 	}

@@ -17,8 +17,8 @@ func handedBack(at time.Time) func(*core.Target) {
 	return func(t *core.Target) { t.HandedBack = at }
 }
 
-// ownerAsked returns the request to the owner of a target to replace it.
-func ownerAsked(of core.Target) core.Request {
+// requestOfOwner returns the request to the owner of a target to replace it.
+func requestOfOwner(of core.Target) core.Request {
 	return core.Request{ID: core.ID{Kind: "Machine", Name: of.ID.Name, UID: "mark"}, Remedy: mark.Remedy, Target: of.ID, Created: noon, Own: true}
 }
 
@@ -33,7 +33,7 @@ func TestI03HandBackPassesTheGatesOfAFirstStep(t *testing.T) {
 		target  func(*core.Target)
 		request func(*core.Request)
 		stands  bool
-		fleet   func(*core.Cluster)
+		cluster func(*core.Cluster)
 		// before are the actions while the remediator works, after those once it has given the
 		// target up.
 		before, after []string
@@ -45,7 +45,7 @@ func TestI03HandBackPassesTheGatesOfAFirstStep(t *testing.T) {
 		"it is handed back, having failed": {request: says(core.No), before: []string{first}, after: []string{second}},
 		"asked by other people":            {request: func(q *core.Request) { q.Own = false }, after: []string{second}},
 		"the health check is paused":       {policy: func(p *core.Policy) { p.Paused = true }, before: []string{"Paused holds back a"}, after: []string{"Paused holds back a"}},
-		"the clock is wrong":               {fleet: func(f *core.Cluster) { f.ClockAgrees = core.No }, before: []string{"ClockSkewed holds back a"}, after: []string{"ClockSkewed holds back a"}},
+		"the clock is wrong":               {cluster: func(f *core.Cluster) { f.ClockAgrees = core.No }, before: []string{"ClockSkewed holds back a"}, after: []string{"ClockSkewed holds back a"}},
 		"the short circuit is shut":        {policy: maxUnhealthy(core.Count(0)), before: []string{first}, after: []string{"TooManyUnhealthy holds back a"}},
 		"no place is left":                 {policy: maxInFlight(core.Count(0)), before: []string{first}, after: []string{"InFlightLimit holds back a"}},
 		"its own place":                    {policy: maxInFlight(core.Count(1)), before: []string{first}, after: []string{second}},
@@ -73,12 +73,12 @@ func TestI03HandBackPassesTheGatesOfAFirstStep(t *testing.T) {
 					gaveUp(&r)
 				}
 				if i == 1 && c.stands {
-					requests = append(requests, ownerAsked(a))
+					requests = append(requests, requestOfOwner(a))
 				}
 				f := with([]core.Target{a, b}, []core.Repair{r}, requests...)
 				f.Observed, f.ClockAgrees, f.Upgrading = core.Yes, core.Yes, core.No
-				if c.fleet != nil {
-					c.fleet(&f)
+				if c.cluster != nil {
+					c.cluster(&f)
 				}
 				if diff := cmp.Diff(want, actionTexts(f, core.Decide([]core.Policy{p}, f, noon))); diff != "" {
 					t.Errorf("after %d steps (-want +got):\n%s", i, diff)
@@ -107,15 +107,15 @@ func TestHandBacksTakeTurns(t *testing.T) {
 		[]string{"InFlightLimit holds back b", "step 1 for a"}, noon.Add(time.Minute)}.run(t, p)
 }
 
-// TestOwnerThatIsAskedKeepsItsPlace: the target has a mark, so an older repair that waits has no
+// TestRequestOfOwnerStaysInFlight: the target has a mark, so an older repair that waits has no
 // place.
-func TestOwnerThatIsAskedKeepsItsPlace(t *testing.T) {
+func TestRequestOfOwnerStaysInFlight(t *testing.T) {
 	p := policy("p", []int{0, 1}, outside, maxInFlight(core.Count(1)))
 	a, b := machine("a", dead, handedBack(noon)), machine("b", dead, handedBack(noon))
 	older, younger := repair(a, p, started(ago(30*time.Minute))), repair(b, p, started(ago(20*time.Minute)))
 	gaveUpAs(core.Failed)(&older)
 	gaveUpAs(core.Failed)(&younger)
-	owner := ownerAsked(b)
+	owner := requestOfOwner(b)
 	remediationCase{"the younger has begun", with([]core.Target{a, b}, []core.Repair{older, younger}, requestFor(p, a, rebooting), requestFor(p, b, rebooting), owner),
 		[]string{"InFlightLimit holds back a"}, time.Time{}}.run(t, p)
 }
@@ -126,12 +126,12 @@ func TestHandedBackTargetRecovers(t *testing.T) {
 	a := machine("a", handedBack(noon))
 	r := repair(a, p, started(ago(30*time.Minute)))
 	gaveUpAs(core.Failed)(&r)
-	owner := ownerAsked(a)
+	owner := requestOfOwner(a)
 	remediationCase{"it is healthy", with([]core.Target{a}, []core.Repair{r}, requestFor(p, a, rebooting), owner),
-		[]string{"take back aRebootTemplate", "take back mark"}, time.Time{}}.run(t, p)
+		[]string{"withdraw aRebootTemplate", "withdraw mark"}, time.Time{}}.run(t, p)
 }
 
-// TestHandedBackMachineIsReplaced: once the owner was asked, a machine that is gone has been
+// TestHandedBackMachineIsReplaced: once the owner has a request, a machine that is gone has been
 // replaced, whatever its remediator did before. Until then no replacement is known.
 func TestHandedBackMachineIsReplaced(t *testing.T) {
 	p := policy("p", []int{0}, outside)

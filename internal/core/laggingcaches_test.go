@@ -21,7 +21,7 @@ func TestLeaseOfAnUnseenRequest(t *testing.T) {
 	before := requestFor(p, m, rebooting, func(q *core.Request) { q.ID.UID = "before" })
 	gone := requestFor(p, m, rebooting, leaving, func(q *core.Request) { q.ID.UID = "before" })
 	for name, c := range map[string]struct {
-		memory   func(*core.Expectations)
+		expect   func(*core.Expectations)
 		shown    []core.Request
 		after    time.Duration
 		releases int
@@ -34,7 +34,7 @@ func TestLeaseOfAnUnseenRequest(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var expectations core.Expectations
 			expectations.ExpectRequest(made, noon)
-			c.memory(&expectations)
+			c.expect(&expectations)
 			for _, shown := range [][]core.Request{c.shown, nil} { // the cache shows the end of the earlier one before the new one
 				f := with([]core.Target{m}, nil, shown...)
 				f.Observed, f.ClockAgrees, f.Upgrading = core.Yes, core.Yes, core.No
@@ -52,15 +52,15 @@ func TestLeaseOfAnUnseenRequest(t *testing.T) {
 type laggingCaches struct {
 	*rapid.T
 
-	now      time.Time
-	sick     bool
-	node     core.Target
-	policy   core.Policy
-	memory   core.Expectations
-	revision uint64
-	repairs  lagging[core.Repair]
-	requests lagging[core.Request]
-	leases   []core.NodeLease
+	now          time.Time
+	sick         bool
+	node         core.Target
+	policy       core.Policy
+	expectations core.Expectations
+	revision     uint64
+	repairs      lagging[core.Repair]
+	requests     lagging[core.Request]
+	leases       []core.NodeLease
 	// deleted are the UIDs of the repairs that Fettle has deleted.
 	deleted map[string]bool
 }
@@ -116,7 +116,7 @@ func (w *laggingCaches) pass() {
 	f := clusterOf([]core.Target{w.node}, w.repairs.cached(w.T, w.now)...)
 	f.Upgrading, f.Requests, f.Leases = core.No, w.requests.cached(w.T, w.now), slices.Clone(w.leases)
 	policies := []core.Policy{w.policy}
-	w.memory.Overlay(&f, w.now)
+	w.expectations.Overlay(&f, w.now)
 	d := core.Decide(policies, f, w.now)
 	for _, s := range d.Starts {
 		w.start(s)
@@ -131,7 +131,7 @@ func (w *laggingCaches) pass() {
 	for _, x := range d.Withdrawals {
 		q := f.Requests[x.Request]
 		w.requests.write(w.now, slices.DeleteFunc(slices.Clone(w.requests.truth()), func(r core.Request) bool { return r.ID.UID == q.ID.UID }))
-		w.memory.ExpectWithdrawal(q, w.now)
+		w.expectations.ExpectWithdrawal(q, w.now)
 	}
 	for _, e := range d.Finishes {
 		w.end(f.Repairs[e.Repair], e.Outcome)
@@ -152,7 +152,7 @@ func (w *laggingCaches) start(s core.Start) {
 	r := repair(w.node, w.policy, started(w.now))
 	r.Name, r.UID, r.Revision, r.Holder, r.Node = s.Name, fmt.Sprint("repair ", w.revision), w.next(), w.policy.Holder, w.node.Node.Name
 	w.repairs.write(w.now, append(slices.Clone(truth), r))
-	w.memory.ExpectRepair(r, w.now)
+	w.expectations.ExpectRepair(r, w.now)
 	w.ask()
 }
 
@@ -162,12 +162,12 @@ func (w *laggingCaches) ask() {
 	if rapid.Bool().Draw(w.T, "busy") {
 		return
 	}
-	q := requestFor(w.policy, w.node, rebooting, askedAt(w.now), func(q *core.Request) { q.ID.UID = fmt.Sprint("request ", w.next()) })
+	q := requestFor(w.policy, w.node, rebooting, requestedAt(w.now), func(q *core.Request) { q.ID.UID = fmt.Sprint("request ", w.next()) })
 	if truth := w.requests.truth(); len(truth) == 0 {
 		w.requests.write(w.now, []core.Request{q})
 	}
 	q.ID = core.ID{}
-	w.memory.ExpectRequest(q, w.now)
+	w.expectations.ExpectRequest(q, w.now)
 }
 
 func (w *laggingCaches) end(r core.Repair, outcome core.Outcome) {
@@ -182,7 +182,7 @@ func (w *laggingCaches) end(r core.Repair, outcome core.Outcome) {
 		truth[at] = r.ToWrite()
 		w.repairs.write(w.now, truth)
 	}
-	w.memory.ExpectRepair(r, w.now)
+	w.expectations.ExpectRepair(r, w.now)
 	w.leases = nil
 }
 
@@ -192,7 +192,7 @@ func (w *laggingCaches) prune(r core.Repair) {
 		return
 	}
 	w.repairs.write(w.now, kept)
-	w.memory.ExpectRepairDeletion(r, w.now)
+	w.expectations.ExpectRepairDeletion(r, w.now)
 	w.deleted[r.UID] = true
 }
 

@@ -14,9 +14,10 @@ import (
 // came or changed its criteria, gives no sample of the stage that it was in, since nothing tells
 // what part of that time was Fettle's. The zero LatencyRecorder is ready; it is not safe for concurrent use.
 type LatencyRecorder struct {
-	pass     int
-	timings  map[policyTarget]timing
-	criteria map[string]judgedCriteria
+	pass    int
+	timings map[policyTarget]timing
+	// criteria are those by which the policies judged in the last pass, by the UID of the policy.
+	criteria map[string]Criteria
 }
 
 // LatencyStage is a part of the time between a fault and its repair.
@@ -65,12 +66,6 @@ type timing struct {
 	since     time.Time
 }
 
-// judgedCriteria are the criteria by which a policy judged in its last pass.
-type judgedCriteria struct {
-	pass     int
-	criteria Criteria
-}
-
 // Observe takes in one pass and returns the stages that ended with it.
 func (s *LatencyRecorder) Observe(policies []Policy, cluster *Cluster, d Decision, now time.Time) []LatencySample {
 	if cluster.Observed != Yes {
@@ -98,8 +93,8 @@ func (s *LatencyRecorder) Observe(policies []Policy, cluster *Cluster, d Decisio
 // Started takes in the start of a repair which a policy leads, and returns how long it had to wait.
 func (s *LatencyRecorder) Started(policy, target ID, at time.Time) (LatencySample, bool) {
 	key := policyTarget{policy.UID, target.UID}
-	t, known := s.timings[key]
-	if !known || t.since.IsZero() {
+	t := s.timings[key]
+	if t.since.IsZero() {
 		return LatencySample{}, false
 	}
 	sample := LatencySample{Queueing, max(0, at.Sub(t.since))}
@@ -111,23 +106,14 @@ func (s *LatencyRecorder) Started(policy, target ID, at time.Time) (LatencySampl
 
 // freshPolicies reports which policies judge by criteria that they did not have in the last pass.
 func (s *LatencyRecorder) freshPolicies(policies []Policy) []bool {
-	if s.criteria == nil {
-		s.criteria = map[string]judgedCriteria{}
-	}
-	fresh := make([]bool, len(policies))
+	criteria, fresh := make(map[string]Criteria, len(policies)), make([]bool, len(policies))
 	for i := range policies {
 		p := &policies[i]
 		old, known := s.criteria[p.ID.UID]
-		fresh[i] = !known || old.pass != s.pass-1 || !old.criteria.equal(&p.Criteria)
-		s.criteria[p.ID.UID] = judgedCriteria{s.pass, p.Criteria}
+		fresh[i] = !known || !old.equal(&p.Criteria)
+		criteria[p.ID.UID] = p.Criteria
 	}
-	if len(s.criteria) > len(policies) {
-		for uid, r := range s.criteria {
-			if r.pass != s.pass {
-				delete(s.criteria, uid)
-			}
-		}
-	}
+	s.criteria = criteria
 	return fresh
 }
 

@@ -17,11 +17,12 @@ type lap struct {
 	want     []core.LatencySample
 }
 
-func TestStopwatch(t *testing.T) {
+func TestLatencyRecorder(t *testing.T) {
 	watching := []core.Policy{policy("p", all(1))}
 	impatient := []core.Policy{policy("p", all(1), criteria(core.ConditionCriterion{Type: "Ready", Status: "False", For: time.Second}))}
 	patient := []core.Policy{policy("p", all(1), criteria())}
 	grouped := []core.Policy{policy("p", all(1), groups(tests(unready)))}
+	trusting := []core.Policy{policy("p", all(1), func(p *core.Policy) { p.Criteria = core.Criteria{} })}
 	well := []core.Target{machine("m")}
 	is := func(changes ...func(*core.Target)) []core.Target { return []core.Target{machine("m", changes...)} }
 	broken := is(ready("False", noon))
@@ -95,6 +96,28 @@ func TestStopwatch(t *testing.T) {
 			{2 * time.Second, is(nodeIs(core.NodeUnseen)), watching, nil},
 			{3 * time.Second, broken, watching, nil},
 		}},
+		"a fault that could not be judged at first": {"it came while it could not be seen", []lap{
+			{0, well, watching, nil},
+			{time.Second, is(nodeIs(core.NodeUnseen)), watching, nil},
+			{2 * time.Second, broken, watching, []core.LatencySample{detected(2 * time.Second)}},
+		}},
+		"a fault that could not be judged before the start": {"it is unknown whether it could be seen", []lap{
+			{time.Second, is(nodeIs(core.NodeUnseen)), watching, nil},
+			{2 * time.Second, broken, watching, nil},
+		}},
+		"a machine that boots before the start, and fails": {"the fault is another, and came later", []lap{
+			{0, is(awaited(noon)), watching, nil},
+			{2 * time.Second, is(failed(noon.Add(time.Second))), watching, []core.LatencySample{detected(time.Second), decided(time.Second)}},
+		}},
+		"a new policy without criteria": {"it came after the fault", []lap{
+			{0, is(failed(noon)), nil, nil},
+			{time.Second, is(failed(noon)), trusting, nil},
+		}},
+		"a policy that was away": {"the fault may have come meanwhile", []lap{
+			{0, well, watching, nil},
+			{time.Second, well, nil, nil},
+			{2 * time.Second, broken, watching, nil},
+		}},
 	}
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {
@@ -110,8 +133,8 @@ func TestStopwatch(t *testing.T) {
 	}
 }
 
-// TestStopwatchOfQueues: from the pass that judged a target unhealthy until its repair was started.
-func TestStopwatchOfQueues(t *testing.T) {
+// TestLatencyRecorderMeasuresQueues: from the pass that judged a target unhealthy until its repair was started.
+func TestLatencyRecorderMeasuresQueues(t *testing.T) {
 	policies := []core.Policy{policy("p", all(1))}
 	well, broken := machine("m"), machine("m", ready("False", noon))
 	reads := func(s *core.LatencyRecorder, m core.Target, at time.Duration) {
@@ -151,7 +174,7 @@ func TestStopwatchOfQueues(t *testing.T) {
 	}
 }
 
-func TestStopwatchOfAnUnobservedFleet(t *testing.T) {
+func TestLatencyRecorderOfAnUnobservedCluster(t *testing.T) {
 	policies := []core.Policy{policy("p", all(1))}
 	var s core.LatencyRecorder
 	for at, observed := range []core.Tri{core.Yes, core.Unknown, core.Yes} {
@@ -164,12 +187,35 @@ func TestStopwatchOfAnUnobservedFleet(t *testing.T) {
 	f := clusterOf([]core.Target{machine("m", ready("False", noon))})
 	now := noon.Add(3 * time.Second)
 	if got := s.Observe(policies, &f, core.Decide(policies, f, now), now); len(got) != 1 {
-		t.Errorf("the policy was forgotten while the fleet was not observed: %v", got)
+		t.Errorf("the policy was forgotten while the cluster was not observed: %v", got)
 	}
 }
 
-// TestStopwatchIsCheapWhileAllIsWell: what it costs must not grow with the fleet.
-func TestStopwatchIsCheapWhileAllIsWell(t *testing.T) {
+// TestLatencyRecorderKeepsPoliciesOfUnobservedPasses: the sources of policies may be out of reach as well.
+func TestLatencyRecorderKeepsPoliciesOfUnobservedPasses(t *testing.T) {
+	policies := []core.Policy{policy("p", all(1))}
+	var s core.LatencyRecorder
+	f := clusterOf([]core.Target{machine("m")})
+	s.Observe(policies, &f, core.Decide(policies, f, noon), noon)
+	s.Observe(nil, &core.Cluster{}, core.Decision{}, noon.Add(time.Second))
+	now := noon.Add(2 * time.Second)
+	f = clusterOf([]core.Target{machine("m", ready("False", noon))})
+	if got := s.Observe(policies, &f, core.Decide(policies, f, now), now); len(got) != 1 {
+		t.Errorf("the samples are %v, want one", got)
+	}
+}
+
+// TestLatencyStages: metrics name the stages by these words.
+func TestLatencyStages(t *testing.T) {
+	for stage, want := range map[core.LatencyStage]string{core.Detecting: "detect", core.Deciding: "decide", core.Queueing: "queue", 0: "unnamed"} {
+		if got := stage.String(); got != want {
+			t.Errorf("stage %d is named %q, want %q", stage, got, want)
+		}
+	}
+}
+
+// TestLatencyRecorderIsCheapForHealthyTargets: what it costs must not grow with the cluster.
+func TestLatencyRecorderIsCheapForHealthyTargets(t *testing.T) {
 	allocations := func(n int) float64 {
 		policies, f := []core.Policy{policy("p", all(n))}, clusterOf(machines(n, 0))
 		d := core.Decide(policies, f, noon)

@@ -8,7 +8,7 @@ import (
 
 // addMembers adds the members' reports of policies with remediators.
 func (d *Decision) addMembers(reports []PolicyReport, cluster *Cluster) {
-	f := memberIndex{fleet: cluster, requests: map[string][]int{}, groups: groupsOf(cluster.Targets), repairs: map[int]int{}, running: map[ID]*Repair{}, own: map[qualifiedName][]int{}}
+	f := memberIndex{cluster: cluster, requests: map[string][]int{}, groups: groupsOf(cluster.Targets), repairs: map[int]int{}, running: map[ID]*Repair{}, own: map[qualifiedName][]int{}}
 	if !slices.ContainsFunc(reports, func(r PolicyReport) bool { return r.Policy.createsRequests() }) {
 		return
 	}
@@ -36,7 +36,7 @@ func (p *Policy) createsRequests() bool {
 
 // memberIndex finds what belongs to a target.
 type memberIndex struct {
-	fleet *Cluster
+	cluster *Cluster
 	// requests has the requests by the name of their target.
 	requests map[string][]int
 	groups   []int
@@ -48,25 +48,25 @@ type memberIndex struct {
 }
 
 func (f *memberIndex) index() {
-	for i := range f.fleet.Requests {
-		q := &f.fleet.Requests[i]
+	for i := range f.cluster.Requests {
+		q := &f.cluster.Requests[i]
 		f.requests[q.Target.Name] = append(f.requests[q.Target.Name], i)
 		if asker := q.Policy.qualified(); q.Own {
 			f.own[asker] = append(f.own[asker], i)
 		}
 	}
 	running := map[ID]int{}
-	for i := range f.fleet.Repairs {
-		if r := &f.fleet.Repairs[i]; r.Running() {
+	for i := range f.cluster.Repairs {
+		if r := &f.cluster.Repairs[i]; r.Running() {
 			running[r.Target] = i
 			f.running[r.Target] = r
 		}
 	}
-	for i := range f.fleet.Targets {
+	for i := range f.cluster.Targets {
 		if len(running) == 0 {
 			return
 		}
-		if r, under := running[f.fleet.Targets[i].ID]; under {
+		if r, under := running[f.cluster.Targets[i].ID]; under {
 			f.repairs[f.groupOf(i)] = r
 		}
 	}
@@ -78,7 +78,7 @@ func (f *memberIndex) formerMembers(p *Policy) []MemberReport {
 	var cases []MemberReport
 	at := map[ID]int{}
 	for _, i := range f.requestsOfFormerMembers(p) {
-		q := &f.fleet.Requests[i]
+		q := &f.cluster.Requests[i]
 		c, known := at[q.Target]
 		if !known {
 			c = len(cases)
@@ -112,7 +112,7 @@ func (f *memberIndex) requestsOfFormerMembers(p *Policy) []int {
 	left := map[int]bool{}
 	about := map[string][]int{}
 	for _, i := range f.own[p.ID.qualified()] {
-		if q := &f.fleet.Requests[i]; q.RequestedBy(&p.ID) {
+		if q := &f.cluster.Requests[i]; q.RequestedBy(&p.ID) {
 			left[i] = true
 			about[q.Target.Name] = append(about[q.Target.Name], i)
 		}
@@ -121,9 +121,9 @@ func (f *memberIndex) requestsOfFormerMembers(p *Policy) []int {
 		return nil
 	}
 	for _, m := range p.Members {
-		t := &f.fleet.Targets[m].ID
+		t := &f.cluster.Targets[m].ID
 		for _, i := range about[t.Name] {
-			if f.fleet.Requests[i].about(t) {
+			if f.cluster.Requests[i].about(t) {
 				delete(left, i)
 			}
 		}
@@ -140,15 +140,15 @@ func (f *memberIndex) groupOf(target int) int {
 
 // memberReport returns the report on a member that is not healthy, unless it is of no interest yet.
 func (f *memberIndex) memberReport(p *Policy, v *Verdict) (MemberReport, bool) {
-	t := &f.fleet.Targets[v.Target]
+	t := &f.cluster.Targets[v.Target]
 	c := MemberReport{Target: t.ID, Health: v.Health}
 	if at, under := f.repairs[f.groupOf(v.Target)]; under {
-		c.Repair = &f.fleet.Repairs[at]
+		c.Repair = &f.cluster.Repairs[at]
 		c.Lead = c.Repair.Policy
 	}
 	stands := false
 	for _, i := range f.requests[t.ID.Name] {
-		if q := &f.fleet.Requests[i]; q.about(&t.ID) && (q.RequestedBy(&p.ID) || q.Policy == (ID{})) {
+		if q := &f.cluster.Requests[i]; q.about(&t.ID) && (q.RequestedBy(&p.ID) || q.Policy == (ID{})) {
 			c.Requests = append(c.Requests, *q)
 			stands = stands || !q.Leaving
 		}

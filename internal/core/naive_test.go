@@ -101,27 +101,27 @@ func naiveState(p *core.Policy, t *core.Target, now time.Time) string {
 
 // heeded returns the world as it is when each person's request that counts is a mark without a time.
 func (w world) heeded() world {
-	w.fleet.Targets = slices.Clone(w.fleet.Targets)
-	for i := range w.fleet.Targets {
-		w.fleet.Targets[i].RemediationRequested = w.fleet.Targets[i].RemediationRequested || w.naiveRequest(i)
+	w.cluster.Targets = slices.Clone(w.cluster.Targets)
+	for i := range w.cluster.Targets {
+		w.cluster.Targets[i].RemediationRequested = w.cluster.Targets[i].RemediationRequested || w.naiveRequest(i)
 	}
 	return w
 }
 
 // naiveRequest reports whether a person's request for the repair of a target counts, where every repair deletes its target.
 func (w world) naiveRequest(target int) bool {
-	t := &w.fleet.Targets[target]
+	t := &w.cluster.Targets[target]
 	q := t.RepairRequest
 	if q.At.IsZero() || q.Unreadable || q.Ahead || t.Created.Sub(q.At) > time.Minute {
 		return false
 	}
 	since := w.now
 	var oldest *core.Repair
-	for i := range w.fleet.Repairs {
-		r := &w.fleet.Repairs[i]
-		body := r.Target.Kind != t.ID.Kind && r.Node != "" && r.Node == t.Node.Name
+	for i := range w.cluster.Repairs {
+		r := &w.cluster.Repairs[i]
+		sharesNode := r.Target.Kind != t.ID.Kind && r.Node != "" && r.Node == t.Node.Name
 		switch {
-		case r.Target != t.ID && !body:
+		case r.Target != t.ID && !sharesNode:
 		case !r.Ended.IsZero():
 			if !r.Ended.Before(q.At) || !r.Requested.Before(q.At) {
 				return false

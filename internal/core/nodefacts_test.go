@@ -20,18 +20,18 @@ func eachNodeFact(f func(name string, set func(*core.NodeFacts))) {
 // fact that only the live read finds counts at once.
 func TestI1NodeFactsOfTheCacheHoldOn(t *testing.T) {
 	eachNodeFact(func(name string, set func(*core.NodeFacts)) {
-		var told core.NodeFacts
-		set(&told)
+		var reported core.NodeFacts
+		set(&reported)
 		for _, in := range []string{"cache", "live read"} {
 			x := machine("x", dead)
 			live := x.Node
 			if in == "cache" {
-				x.Node.NodeFacts = told
+				x.Node.NodeFacts = reported
 			} else {
-				live.NodeFacts = told
+				live.NodeFacts = reported
 			}
 			x.ApplyLiveRead(live, noon)
-			if x.Node.NodeFacts != told {
+			if x.Node.NodeFacts != reported {
 				t.Errorf("%s is told by the %s alone, and the target has %+v", name, in, x.Node.NodeFacts)
 			}
 		}

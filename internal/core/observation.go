@@ -2,7 +2,7 @@ package core
 
 import "time"
 
-// Observation is what one source of policies and targets sees of a fleet.
+// Observation is what one source of policies and targets sees of a cluster.
 type Observation struct {
 	// Kind is the kind of its targets. Repairs of targets of a kind that no source observes are left
 	// alone.

@@ -13,11 +13,11 @@ type orphanIndex struct {
 
 // indexOrphans fills the index. The verdicts must exist by then.
 func (d *planner) indexOrphans() {
-	petitioned := make([]bool, len(d.cluster.Targets))
+	requested := make([]bool, len(d.cluster.Targets))
 	for target := range d.requestsAbout {
-		petitioned[d.groupOf(target)] = true
+		requested[d.groupOf(target)] = true
 	}
-	index := orphanIndex{verdicts: d.verdictsByGroup(petitioned), policies: make(map[qualifiedName][]int, len(d.policies))}
+	index := orphanIndex{verdicts: d.verdictsByGroup(requested), policies: make(map[qualifiedName][]int, len(d.policies))}
 	for i := range d.policies {
 		name := d.policies[i].ID.qualified()
 		index.policies[name] = append(index.policies[name], i)

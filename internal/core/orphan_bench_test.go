@@ -8,7 +8,7 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// orphaned is a fleet of healthy nodes, each with a request that no repair accounts for, of as many health checks as there are.
+// orphaned is a cluster of healthy nodes, each with a request that no repair accounts for, of as many health checks as there are.
 func orphaned(nodes, checks int) ([]core.Policy, core.Cluster) {
 	cluster := core.Cluster{Observed: core.Yes, ClockAgrees: core.Yes}
 	policies := make([]core.Policy, checks)

@@ -75,8 +75,8 @@ func TestEveryPolicyMustAllow(t *testing.T) {
 	}
 }
 
-// TestRoomIsSharedAcrossPolicies: a start takes room from every policy that selects its target.
-func TestRoomIsSharedAcrossPolicies(t *testing.T) {
+// TestInFlightIsSharedAcrossPolicies: a start takes a place from every policy that selects its target.
+func TestInFlightIsSharedAcrossPolicies(t *testing.T) {
 	targets := machines(3, 3, dead)
 	wide := policy("wide", all(3), maxInFlight(core.Count(3)), since(ago(48*time.Hour)))
 	narrow := policy("narrow", []int{1, 2}, maxInFlight(core.Count(1)), criteria())

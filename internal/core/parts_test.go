@@ -29,9 +29,9 @@ func TestNoRequestForAPart(t *testing.T) {
 	reboot := rebooting.Makes()
 	image := reprovisioning.Makes()
 	for sentence, tc := range map[string]struct {
-		parts  *core.Parts
-		ladder func(*core.Policy)
-		says   string
+		parts *core.Parts
+		steps func(*core.Policy)
+		says  string
 	}{
 		"no parts":               {core.NoParts(), classic, ""},
 		"parts of another kind":  {of(image), classic, ""},
@@ -42,7 +42,7 @@ func TestNoRequestForAPart(t *testing.T) {
 		"unknown, and deleted":   {nil, func(*core.Policy) {}, ""},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			p := check("p", []int{0}, tc.ladder)
+			p := check("p", []int{0}, tc.steps)
 			m := machine("m", dead)
 			m.Parts = tc.parts
 			for began, repairs := range map[string][]core.Repair{"new": nil, "recorded": {repair(m, p, started(ago(time.Minute)))}} {
@@ -67,7 +67,7 @@ func TestForeignRequests(t *testing.T) {
 	p := check("p", []int{0}, escalating)
 	sick, well := aNode("n", dead), aNode("n")
 	r := []core.Repair{repair(sick, p, started(ago(time.Hour)))}
-	late := askedAt(ago(time.Hour))
+	late := requestedAt(ago(time.Hour))
 	suspect := aNode("n", ready("False", ago(time.Minute)))
 	handedOver := []core.Repair{repair(sick, p, started(ago(time.Hour)), func(r *core.Repair) { r.Begun = ago(time.Minute) })}
 	for name, c := range map[string]remediationCase{
@@ -76,7 +76,7 @@ func TestForeignRequests(t *testing.T) {
 		"sick, its time over":     {"the same", with([]core.Target{sick}, r, requestFor(p, sick, rebooting, foreign, late)), []string{"give up on n: TimedOut"}, time.Time{}},
 		"in between, handed over": {"it has finished, whatever others ask", with([]core.Target{suspect}, handedOver, requestFor(p, sick, rebooting, foreign)), []string{"end n: Succeeded"}, noon.Add(4 * time.Minute)},
 		"well, a repair":          {"the repair ends without it", with([]core.Target{well}, r, requestFor(p, sick, rebooting, foreign)), []string{"end n: Recovered"}, time.Time{}},
-		"well, and one of ours":   {"only ours is taken back", with([]core.Target{well}, r, requestFor(p, sick, rebooting, foreign), requestFor(p, sick, reprovisioning)), []string{"take back nImageTemplate"}, time.Time{}},
+		"well, and one of ours":   {"only ours is withdrawn", with([]core.Target{well}, r, requestFor(p, sick, rebooting, foreign), requestFor(p, sick, reprovisioning)), []string{"withdraw nImageTemplate"}, time.Time{}},
 		"well, no repair":         {"it stays", with([]core.Target{well}, nil, requestFor(p, sick, rebooting, foreign)), nil, time.Time{}},
 		"gone":                    {"the repair ends without it", with(nil, r, requestFor(p, sick, rebooting, foreign)), []string{"end n: Withdrawn"}, time.Time{}},
 		"gone, no repair":         {"it stays", with(nil, nil, requestFor(p, sick, rebooting, foreign)), nil, time.Time{}},
@@ -94,9 +94,9 @@ func TestForeignRequests(t *testing.T) {
 	}
 }
 
-// TestForeignRequestsCountAndAreTold: a target for which one stands is not counted as healthy, and the verdict says what
+// TestForeignRequestsAreCountedAndReported: a target for which one stands is not counted as healthy, and the verdict says what
 // to do.
-func TestForeignRequestsCountAndAreTold(t *testing.T) {
+func TestForeignRequestsAreCountedAndReported(t *testing.T) {
 	p := check("p", []int{0}, classic)
 	well := aNode("n")
 	f := with([]core.Target{well}, nil, requestFor(p, well, rebooting, foreign))
@@ -122,7 +122,7 @@ func TestForeignRequestsCountAndAreTold(t *testing.T) {
 func TestForeignRequestsSpareNoGate(t *testing.T) {
 	p := check("p", []int{0, 1}, escalating, maxUnhealthy(core.Count(0)))
 	sick := aNode("n", dead)
-	// It is by the template of the second step, so the first one is still to be asked for.
+	// It is by the template of the second step, so the first one is still to be requested.
 	f := with([]core.Target{sick, aNode("m")}, []core.Repair{repair(sick, p, started(ago(time.Minute)))}, requestFor(p, sick, reprovisioning, foreign))
 	f.Observed, f.ClockAgrees, f.Upgrading = core.Yes, core.Yes, core.No
 	if d := core.Decide([]core.Policy{p}, f, noon); len(d.StepStarts) > 0 {
@@ -134,18 +134,18 @@ func TestForeignRequestsSpareNoGate(t *testing.T) {
 func TestI10ForeignRequestsAreNeverTouched(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		w := drawRemediation(rapidDice(r))
-		for i := range w.fleet.Requests {
-			w.fleet.Requests[i].Own = rapid.Bool().Draw(r, "own")
+		for i := range w.cluster.Requests {
+			w.cluster.Requests[i].Own = rapid.Bool().Draw(r, "own")
 		}
 		d := w.decide()
 		for _, x := range d.Withdrawals {
-			if !w.fleet.Requests[x.Request].Own {
-				r.Errorf("%s is withdrawn, which Fettle did not make", w.fleet.Requests[x.Request].ID)
+			if !w.cluster.Requests[x.Request].Own {
+				r.Errorf("%s is withdrawn, which Fettle did not make", w.cluster.Requests[x.Request].ID)
 			}
 		}
 		for _, a := range d.Escalations {
-			if a.Request >= 0 && !w.fleet.Requests[a.Request].Own {
-				r.Errorf("the remediator of %s is told to stop, which Fettle did not ask", w.fleet.Requests[a.Request].ID)
+			if a.Request >= 0 && !w.cluster.Requests[a.Request].Own {
+				r.Errorf("the remediator of %s is told to stop, which Fettle did not ask", w.cluster.Requests[a.Request].ID)
 			}
 		}
 	})

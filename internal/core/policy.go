@@ -21,7 +21,7 @@ type Policy struct {
 	// Unparsable is set when the policy's selector or criteria can't be read. A target that seems healthy or not
 	// selected may be neither, so its requests stay as they are (I1).
 	Unparsable bool
-	// Unjudged is set by [LimitVerdicts] when the policy is not judged, for want of room. It selects Selected targets, and has
+	// Unjudged is set by [LimitVerdicts] when the policy is not judged, since the limit of verdicts is reached. It selects Selected targets, and has
 	// no members.
 	Unjudged bool
 	Selected int
@@ -185,10 +185,10 @@ func (a Amount) FloorOf(total int) int {
 // CeilOf is the amount as a number of total, rounded up, from zero to total.
 func (a Amount) CeilOf(total int) int {
 	switch {
-	case a.Unlimited, a.Percent && a.Number >= 100:
+	case a.Unlimited:
 		return total
 	case a.Percent:
-		return max(0, min(total, int((int64(a.Number)*int64(total)+99)/100)))
+		return max(0, int((int64(min(a.Number, 100))*int64(total)+99)/100))
 	}
 	return max(0, min(total, a.Number))
 }

@@ -34,11 +34,11 @@ func TestI02OneRunningRepairPerTarget(t *testing.T) {
 	always(t, oneRepairPerTarget)
 	rapid.Check(t, func(r *rapid.T) {
 		w := drawWorld(rapidDice(r))
-		w.fleet.Observed = core.Yes
+		w.cluster.Observed = core.Yes
 		after := acted(w, w.decide(), nil)
-		for i := range after.fleet.Targets {
+		for i := range after.cluster.Targets {
 			if running := after.runningOf(i); len(running) > 1 {
-				r.Fatalf("after acting %s has %d running repairs", after.fleet.Targets[i].ID.Name, len(running))
+				r.Fatalf("after acting %s has %d running repairs", after.cluster.Targets[i].ID.Name, len(running))
 			}
 		}
 	})
@@ -54,10 +54,10 @@ func TestI02LeadersAgreeOnNames(t *testing.T) {
 		other.now = w.now.Add(time.Duration(d(5)) * time.Second)
 		names := map[string]string{}
 		for _, s := range w.decide().Starts {
-			names[w.fleet.Targets[s.Target].ID.UID] = s.Name
+			names[w.cluster.Targets[s.Target].ID.UID] = s.Name
 		}
 		for _, s := range other.decide().Starts {
-			if name, both := names[other.fleet.Targets[s.Target].ID.UID]; both && name != s.Name {
+			if name, both := names[other.cluster.Targets[s.Target].ID.UID]; both && name != s.Name {
 				r.Fatalf("one leader calls it %s, the other %s", name, s.Name)
 			}
 		}
@@ -69,11 +69,11 @@ func TestI03NoLimitIsExceeded(t *testing.T) { always(t, limitsHold) }
 func TestI04OneOfTheControlPlane(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		w := drawWorld(rapidDice(r))
-		for i := range w.fleet.Targets {
-			w.fleet.Targets[i].ControlPlane = true
+		for i := range w.cluster.Targets {
+			w.cluster.Targets[i].ControlPlane = true
 		}
 		for _, survives := range []core.Tri{core.Unknown, core.No, core.Yes} {
-			quorumOf(&w.fleet, survives)
+			quorumOf(&w.cluster, survives)
 			if wrong := oneOfTheControlPlane(w, w.decide()); wrong != "" {
 				r.Fatalf("%s\nworld: %+v", wrong, w)
 			}
@@ -91,24 +91,24 @@ func TestI04OneOfTheControlPlane(t *testing.T) {
 
 func TestI05CriterionHeldForItsDuration(t *testing.T) { always(t, criterionHeld) }
 
-// TestI06LosingMemoryNeverHastens: without memory no target counts fewer failures before it, and no
+// TestI06LosingExpectationsNeverHastens: without memory no target counts fewer failures before it, and no
 // pool has more repairs start. (Another of its targets may start one.)
-func TestI06LosingMemoryNeverHastens(t *testing.T) {
+func TestI06LosingExpectationsNeverHastens(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		w := drawWorld(rapidDice(r))
 		for i := range w.policies {
 			w.policies[i].MaxInFlight = core.Unlimited()
 		}
-		for i := range w.fleet.Targets {
-			w.fleet.Targets[i].ControlPlane = false
+		for i := range w.cluster.Targets {
+			w.cluster.Targets[i].ControlPlane = false
 		}
 		var m core.Expectations
-		m.Overlay(&core.Cluster{Observed: core.Yes, ClockAgrees: core.Yes, Repairs: slices.Clone(w.fleet.Repairs)}, w.now)
+		m.Overlay(&core.Cluster{Observed: core.Yes, ClockAgrees: core.Yes, Repairs: slices.Clone(w.cluster.Repairs)}, w.now)
 		remembering, forgetting := w, w
-		remembering.fleet = laidOver(&m, w.fleet, w.now)
-		forgetting.fleet.Repairs = slices.Clone(w.fleet.Repairs)
-		for i := range forgetting.fleet.Repairs {
-			forgetting.fleet.Repairs[i].CreatedSameSecond = nil
+		remembering.cluster = laidOver(&m, w.cluster, w.now)
+		forgetting.cluster.Repairs = slices.Clone(w.cluster.Repairs)
+		for i := range forgetting.cluster.Repairs {
+			forgetting.cluster.Repairs[i].CreatedSameSecond = nil
 		}
 		forgetting.policies = slices.Clone(w.policies)
 		for i := range forgetting.policies {
@@ -118,7 +118,7 @@ func TestI06LosingMemoryNeverHastens(t *testing.T) {
 		before := retries(with)
 		for target, retry := range retries(without) {
 			if known, both := before[target]; both && retry < known {
-				r.Fatalf("%s is retry %d without memory and %d with it", w.fleet.Targets[target].ID.Name, retry, known)
+				r.Fatalf("%s is retry %d without memory and %d with it", w.cluster.Targets[target].ID.Name, retry, known)
 			}
 		}
 		paced := startsByPool(w, with)
@@ -135,32 +135,32 @@ func TestI06LosingMemoryNeverHastens(t *testing.T) {
 func TestI06LosingTheLedgerNeverHastens(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		w := drawWorld(rapidDice(r))
-		for i := range w.fleet.Targets {
-			w.fleet.Targets[i].RepairRequest = core.RepairRequest{} // only Repairs say which requests were served (docs/repairs.md)
+		for i := range w.cluster.Targets {
+			w.cluster.Targets[i].RepairRequest = core.RepairRequest{} // only Repairs say which requests were served (docs/repairs.md)
 		}
-		for i := range w.fleet.Repairs {
-			if rep := &w.fleet.Repairs[i]; rep.Running() {
+		for i := range w.cluster.Repairs {
+			if rep := &w.cluster.Repairs[i]; rep.Running() {
 				ended(w.now)(rep)
 			}
 		}
 		var m core.Expectations
 		full := w
-		full.fleet = laidOver(&m, w.fleet, w.now)
+		full.cluster = laidOver(&m, w.cluster, w.now)
 		lost := w
-		lost.fleet.Repairs = nil
-		lost.fleet = laidOver(&m, lost.fleet, w.now)
+		lost.cluster.Repairs = nil
+		lost.cluster = laidOver(&m, lost.cluster, w.now)
 		if diff := cmp.Diff(spoken(full, full.decide()), spoken(lost, lost.decide())); diff != "" {
 			r.Fatalf("the ledger's loss changes the decision (-before +after):\n%s", diff)
 		}
 	})
 }
 
-// TestI06WithoutAnyMemory: with neither ledger nor memory the limits and criteria still hold, since
+// TestI06WithoutAnyExpectations: with neither ledger nor memory the limits and criteria still hold, since
 // they are read off the world.
-func TestI06WithoutAnyMemory(t *testing.T) {
+func TestI06WithoutAnyExpectations(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		w := drawWorld(rapidDice(r))
-		w.fleet.Repairs = nil
+		w.cluster.Repairs = nil
 		d := w.decide()
 		for _, f := range []fact{limitsHold, criterionHeld, unknownNeverActs, oneOfTheControlPlane} {
 			if wrong := f(w, d); wrong != "" {
@@ -170,7 +170,7 @@ func TestI06WithoutAnyMemory(t *testing.T) {
 	})
 }
 
-// retries gives how many failures were counted before each target that starts or backs off.
+// retries returns how many failures were counted before each target that starts or backs off.
 func retries(d core.Decision) map[int]int {
 	of := map[int]int{}
 	for _, s := range d.Starts {
@@ -187,7 +187,7 @@ func retries(d core.Decision) map[int]int {
 func startsByPool(w world, d core.Decision) map[string]int {
 	of := map[string]int{}
 	for _, s := range d.Starts {
-		of[w.fleet.Targets[s.Target].Owner.UID]++
+		of[w.cluster.Targets[s.Target].Owner.UID]++
 	}
 	return of
 }
@@ -224,24 +224,24 @@ func TestI08SameInputSameDecision(t *testing.T) {
 }
 
 // TestI08UnchangedWorldYieldsNoNewAction: once the decision is carried out there is nothing left to
-// do, whether the caches show it already or only memory does. Where repairs end, their room is free
+// do, whether the caches show it already or only expectations do. Where repairs end, their places are free
 // in the next pass, so there it takes a pass or two more.
 func TestI08UnchangedWorldYieldsNoNewAction(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		w := drawWorld(rapidDice(r))
 		var m core.Expectations
-		w.fleet = laidOver(&m, w.fleet, w.now)
+		w.cluster = laidOver(&m, w.cluster, w.now)
 		first := w.decide()
 		after := acted(w, first, &m)
 		lagging := w
-		lagging.fleet = laidOver(&m, w.fleet, w.now)
+		lagging.cluster = laidOver(&m, w.cluster, w.now)
 		for name, next := range map[string]world{"the caches show it": after, "memory shows it": lagging} {
 			d := next.decide()
 			if len(first.Finishes) == 0 && len(d.Starts)+len(d.StepStarts)+len(d.Finishes) > 0 {
 				r.Fatalf("%s: yet there are %d starts, %d acts and %d ends\nworld: %+v", name, len(d.Starts), len(d.StepStarts), len(d.Finishes), w)
 			}
 		}
-		for range 2 * (1 + len(w.fleet.Targets) + len(w.fleet.Repairs)) {
+		for range 2 * (1 + len(w.cluster.Targets) + len(w.cluster.Repairs)) {
 			after = acted(after, after.decide(), nil)
 		}
 		if d := after.decide(); len(d.Starts)+len(d.StepStarts)+len(d.Finishes) > 0 {
@@ -258,10 +258,10 @@ func TestI10OnlyItsOwn(t *testing.T) {
 		d := rapidDice(r)
 		w := drawWorld(d)
 		keep := core.Retention{For: time.Duration(d(3)) * time.Hour, Max: d(3)}
-		expired, _ := keep.Expired(&w.fleet, w.decide().Verdicts, w.now)
+		expired, _ := keep.Expired(&w.cluster, w.decide().Verdicts, w.now)
 		for _, i := range expired {
-			if w.fleet.Repairs[i].Running() {
-				r.Fatalf("%s is deleted while it runs", w.fleet.Repairs[i].Name)
+			if w.cluster.Repairs[i].Running() {
+				r.Fatalf("%s is deleted while it runs", w.cluster.Repairs[i].Name)
 			}
 		}
 	})
@@ -287,13 +287,13 @@ func TestI12RecoveryIsNotHeldBack(t *testing.T) {
 func TestDryRunChangesNothing(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		w := drawWorld(rapidDice(r))
-		w.fleet.Repairs = slices.DeleteFunc(slices.Clone(w.fleet.Repairs), func(r core.Repair) bool {
+		w.cluster.Repairs = slices.DeleteFunc(slices.Clone(w.cluster.Repairs), func(r core.Repair) bool {
 			return slices.ContainsFunc(w.policies, func(p core.Policy) bool { return p.DryRun && p.ID == r.Policy })
 		})
 		without := w
 		without.policies = slices.DeleteFunc(slices.Clone(w.policies), func(p core.Policy) bool { return p.DryRun })
 		a, b := spoken(w, w.decide()), spoken(without, without.decide())
-		if diff := cmp.Diff(b.Deeds, a.Deeds); diff != "" {
+		if diff := cmp.Diff(b.Actions, a.Actions); diff != "" {
 			r.Fatalf("a dry run has an effect (-without +with):\n%s", diff)
 		}
 	})

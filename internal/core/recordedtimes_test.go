@@ -14,9 +14,9 @@ import (
 // is not written, or a step would have begun two hours ago once the clock is right again.
 func TestI05ClockBehindRewritesNothing(t *testing.T) {
 	p := check("p", []int{0}, escalating)
-	n, told := aNode("n", dead), noon.Add(2*time.Hour)
-	recorded := repair(n, p, recovered(told), attempts(1, told), func(r *core.Repair) {
-		r.Begun, r.Tried = told, []core.StepRecord{{Ended: told.Add(-time.Hour), Outcome: core.Failed}}
+	n, written := aNode("n", dead), noon.Add(2*time.Hour)
+	recorded := repair(n, p, recovered(written), attempts(1, written), func(r *core.Repair) {
+		r.Begun, r.Tried = written, []core.StepRecord{{Ended: written.Add(-time.Hour), Outcome: core.Failed}}
 	})
 	var m core.Expectations
 	read := laid(&m, noon, []core.Target{n}, recorded).Repairs[0]
@@ -33,12 +33,12 @@ func TestI05ClockBehindRewritesNothing(t *testing.T) {
 	}
 	tried := read
 	tried.LastAttempt = noon.Add(time.Minute)
-	if got := tried.ToWrite().LastAttempt; !got.After(told) {
+	if got := tried.ToWrite().LastAttempt; !got.After(written) {
 		t.Errorf("another attempt is recorded for %s, and not after the last one", got)
 	}
 	gaveUp := read
 	gaveUp.GiveUpStep(core.StepRecord{Ended: noon.Add(time.Minute), Outcome: core.TimedOut})
-	if got := gaveUp.ToWrite(); !got.StepBegan().After(told.Add(-time.Hour)) || !got.LastAttempt.IsZero() || !got.Begun.IsZero() {
+	if got := gaveUp.ToWrite(); !got.StepBegan().After(written.Add(-time.Hour)) || !got.LastAttempt.IsZero() || !got.Begun.IsZero() {
 		t.Errorf("the next step begins at %s, and not after the one before it, or has attempts: %+v", got.StepBegan(), got)
 	}
 	if !read.Tried[0].Ended.Equal(noon) {
@@ -50,9 +50,9 @@ func TestI05ClockBehindRewritesNothing(t *testing.T) {
 // What happens now is recorded for a later instant than what has happened before, so that it counts from now.
 func TestI05ClockBackKeepsPace(t *testing.T) {
 	p := check("p", []int{0}, escalating)
-	n, told, later := aNode("n", dead), noon.Add(2*time.Hour), noon.Add(30*time.Minute)
-	recorded := repair(n, p, attempts(9, told), func(r *core.Repair) {
-		r.Begun, r.Tried = told, []core.StepRecord{{Ended: told.Add(-time.Hour), Outcome: core.Failed}}
+	n, written, later := aNode("n", dead), noon.Add(2*time.Hour), noon.Add(30*time.Minute)
+	recorded := repair(n, p, attempts(9, written), func(r *core.Repair) {
+		r.Begun, r.Tried = written, []core.StepRecord{{Ended: written.Add(-time.Hour), Outcome: core.Failed}}
 	})
 	for name, change := range map[string]func(*core.Repair){
 		"attempt":  func(r *core.Repair) { r.Attempts, r.LastAttempt = r.Attempts+1, later },
@@ -127,4 +127,15 @@ func latestOf(a, b time.Time) time.Time {
 		return a
 	}
 	return b
+}
+
+// TestLeastDistanceOfInstants: an instant that would not be after the recorded one is recorded a microsecond after it.
+func TestLeastDistanceOfInstants(t *testing.T) {
+	later := noon.Add(time.Hour)
+	r := core.Repair{StepState: core.StepState{Begun: noon}, Tried: []core.StepRecord{{Ended: noon}, {Ended: ago(time.Hour)}}}
+	r.Written = core.WrittenTimes{Begun: core.WrittenTime{Recorded: later, Effective: ago(time.Minute)}, Steps: []time.Time{later}}
+	got := r.ToWrite()
+	if want := later.Add(time.Microsecond); !got.Begun.Equal(want) || !got.Tried[0].Ended.Equal(later) || !got.Tried[1].Ended.Equal(want) {
+		t.Errorf("it is recorded as begun at %s and with the steps %v, want %s", got.Begun, got.Tried, want)
+	}
 }

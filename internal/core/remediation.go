@@ -39,18 +39,15 @@ func (d *planner) olderRequest(a, b int) int {
 
 // awaitsRequest reports whether a request about a target stands that its policy must wait for.
 func (d *planner) awaitsRequest(policy, target int) bool {
-	if d.requestsAbout == nil {
-		return false
-	}
 	p := &d.policies[policy]
 	return !p.IgnoresRequests && slices.ContainsFunc(d.requestsAbout[target], func(r int) bool {
 		return d.cluster.Requests[r].RequestedBy(&p.ID)
 	})
 }
 
-// standingRequestText returns a sentence on a request of a policy that Fettle did not make, and so does not withdraw,
+// foreignRequestText returns a sentence on a request of a policy that Fettle did not make, and so does not withdraw,
 // or that does not go away. It is empty if all requests are Fettle's own and on their way.
-func (d *planner) standingRequestText(policy, target int) string {
+func (d *planner) foreignRequestText(policy, target int) string {
 	p := &d.policies[policy]
 	for _, r := range d.requestsAbout[target] {
 		switch q := &d.cluster.Requests[r]; {
@@ -64,10 +61,10 @@ func (d *planner) standingRequestText(policy, target int) string {
 	return ""
 }
 
-// ownerAsked reports whether a mark stands by which the policy would ask the target's owner. Marks don't say who made
+// markedForOwner reports whether a mark stands by which the policy would ask the target's owner. Marks don't say who made
 // them. The mark of a healthy target doesn't count, since it is withdrawn.
-func (d *planner) ownerAsked(v *Verdict) bool {
-	if d.requestsAbout == nil || (v.Health == Healthy && v.Reason != Premature) {
+func (d *planner) markedForOwner(v *Verdict) bool {
+	if v.Health == Healthy && v.Reason != Premature {
 		return false
 	}
 	return slices.ContainsFunc(d.requestsAbout[v.Target], func(r int) bool {
@@ -80,10 +77,10 @@ func (d *planner) ownerAsked(v *Verdict) bool {
 
 // underRemediation reports whether a remediator or an owner works on a target, by the requests that stand.
 func (d *planner) underRemediation(v *Verdict) bool {
-	return d.cluster.Targets[v.Target].ExternallyRemediated || d.awaitsRequest(v.Policy, v.Target) || d.ownerAsked(v)
+	return d.cluster.Targets[v.Target].ExternallyRemediated || d.awaitsRequest(v.Policy, v.Target) || d.markedForOwner(v)
 }
 
-// placesTaken returns how much in-flight room the first step of a repair takes. It takes none where a request for the
+// placesTaken returns how many places in flight the first step of a repair takes. It takes none where a request for the
 // target has it already.
 func (d *planner) placesTaken(v *Verdict) int {
 	if d.underRemediation(v) {
@@ -124,8 +121,8 @@ func (d *planner) repairOfRequest(q *Request, repairs []int) int {
 			continue
 		}
 		_, exists := d.targetOf[at]
-		_, rivalExists := d.targetOf[best]
-		if best == none || (exists && !rivalExists) || (exists == rivalExists && d.olderRepair(at, best) < 0) {
+		_, bestExists := d.targetOf[best]
+		if best == none || (exists && !bestExists) || (exists == bestExists && d.olderRepair(at, best) < 0) {
 			best = at
 		}
 	}
@@ -134,7 +131,7 @@ func (d *planner) repairOfRequest(q *Request, repairs []int) int {
 
 // requestsUnlisted reports whether requests of the repair may stand that can't be seen.
 func (d *planner) requestsUnlisted(r *Repair) bool {
-	return len(d.cluster.UnlistedTemplates) > 0 && slices.ContainsFunc(r.Steps, func(s Step) bool { return d.unlisted(&s) })
+	return slices.ContainsFunc(r.Steps, func(s Step) bool { return d.unlisted(&s) })
 }
 
 // unlisted reports whether the requests of a step can't be seen.
@@ -280,9 +277,9 @@ func (d *planner) withdrawOrphan(request, target int) {
 	case v == nil && q.Policy != (ID{}):
 		d.withdraw(request, target, d.requester(q), RequesterGone)
 	case v == nil:
-		return // another author may have made it
+		// Another author may have made it.
 	case v.Health != Healthy && v.Reason != Recovering, v.Reason == Premature:
-		return
+		// It is left for the repair that follows.
 	default:
 		if until, lasts := d.lastsUntil(&d.policies[policy], t, time.Time{}); lasts {
 			d.wakeAt(until)

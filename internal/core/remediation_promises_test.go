@@ -19,24 +19,24 @@ import (
 // most ask remediators, and repairs and requests that fit them, or don't.
 func drawRemediation(d dice) world {
 	w := world{now: noon}
-	w.fleet.ClockAgrees = oneOf(d, core.Yes, core.Yes, core.Yes, core.Yes, core.Yes, core.No, core.Unknown)
-	w.fleet.Observed, w.fleet.Upgrading = core.Yes, oneOf(d, core.No, core.No, core.No, core.Yes, core.Unknown)
+	w.cluster.ClockAgrees = oneOf(d, core.Yes, core.Yes, core.Yes, core.Yes, core.Yes, core.No, core.Unknown)
+	w.cluster.Observed, w.cluster.Upgrading = core.Yes, oneOf(d, core.No, core.No, core.No, core.Yes, core.Unknown)
 	for i := range 1 + d(4) {
-		w.fleet.Targets = append(w.fleet.Targets, drawNode(d, i))
+		w.cluster.Targets = append(w.cluster.Targets, drawNode(d, i))
 		if d(2) == 1 {
 			m := drawTarget(d, i)
-			m.Node = w.fleet.Targets[len(w.fleet.Targets)-1].Node
+			m.Node = w.cluster.Targets[len(w.cluster.Targets)-1].Node
 			m.RepairRequest = core.RepairRequest{} // byhand_test.go has requests that remediators serve
-			w.fleet.Targets = append(w.fleet.Targets, m)
+			w.cluster.Targets = append(w.cluster.Targets, m)
 		}
 	}
 	for i := range 1 + d(3) {
-		w.policies = append(w.policies, drawCheck(d, i, w.fleet.Targets))
+		w.policies = append(w.policies, drawCheck(d, i, w.cluster.Targets))
 	}
 	for i := range d(4) {
 		r := drawRepair(d, i, w)
 		if p := w.policies[d(len(w.policies))]; len(p.Members) > 0 && d(4) > 0 {
-			t := w.fleet.Targets[p.Members[d(len(p.Members))]].ID
+			t := w.cluster.Targets[p.Members[d(len(p.Members))]].ID
 			r.Policy, r.Target, r.Name = p.ID, t, core.RepairName(t, i+1)
 		}
 		r.Steps = oneOf(d, []core.Step{ask(rebooting, 0)}, []core.Step{ask(rebooting, patience), ask(reprovisioning, patience)}, r.Steps)
@@ -44,13 +44,13 @@ func drawRemediation(d dice) world {
 			gaveUp(oneOf(d, noon, ago(time.Minute), ago(time.Hour)))(&r)
 		}
 		r.Recovered, r.RequestSeen = oneOf(d, time.Time{}, ago(time.Minute)), d(3) == 0
-		w.fleet.Repairs = append(w.fleet.Repairs, r)
+		w.cluster.Repairs = append(w.cluster.Repairs, r)
 	}
 	for i := range d(4) {
-		w.fleet.Requests = append(w.fleet.Requests, drawRequest(d, i, w))
+		w.cluster.Requests = append(w.cluster.Requests, drawRequest(d, i, w))
 	}
 	if d(8) == 7 {
-		w.fleet.UnlistedTemplates = []core.Reference{{APIVersion: rebooting.APIVersion, Kind: rebooting.Kind}}
+		w.cluster.UnlistedTemplates = []core.Reference{{APIVersion: rebooting.APIVersion, Kind: rebooting.Kind}}
 	}
 	return w
 }
@@ -86,7 +86,7 @@ func drawCheck(d dice, i int, targets []core.Target) core.Policy {
 }
 
 func drawRequest(d dice, i int, w world) core.Request {
-	t := w.fleet.Targets[d(len(w.fleet.Targets))]
+	t := w.cluster.Targets[d(len(w.cluster.Targets))]
 	if d(6) == 5 {
 		t.ID = core.ID{Kind: "Node", Name: "gone", UID: "gone-uid"}
 	}
@@ -94,8 +94,8 @@ func drawRequest(d dice, i int, w world) core.Request {
 	if d(6) == 5 {
 		p = policy("unknown", nil)
 	}
-	if n := len(w.fleet.Repairs); n > 0 && d(3) > 0 {
-		r := w.fleet.Repairs[d(n)]
+	if n := len(w.cluster.Repairs); n > 0 && d(3) > 0 {
+		r := w.cluster.Repairs[d(n)]
 		t.ID, p.ID = r.Target, r.Policy
 	}
 	q := requestFor(p, t, oneOf(d, rebooting, rebooting, reprovisioning), says(oneOf(d, core.Unknown, core.Yes, core.No)))
@@ -118,37 +118,37 @@ func alwaysWithRequests(t *testing.T, facts ...fact) {
 		d := w.decide()
 		for _, f := range facts {
 			if wrong := f(w, d); wrong != "" {
-				r.Fatalf("%s\nworld: %+v\ndeeds: %v", wrong, w, actionTexts(w.fleet, d))
+				r.Fatalf("%s\nworld: %+v\ndeeds: %v", wrong, w, actionTexts(w.cluster, d))
 			}
 		}
 	})
 }
 
-func TestI01PetitionsUnknownNeverActs(t *testing.T) {
+func TestI01UnknownRequestsNothing(t *testing.T) {
 	// A further step of a repair takes nothing more away from a control plane than its first has.
 	alwaysWithRequests(t, func(w world, d core.Decision) string {
 		d.StepStarts = slices.DeleteFunc(slices.Clone(d.StepStarts), func(a core.StepStart) bool {
-			return w.fleet.Targets[a.Target].ControlPlane && (a.Step > 0 || slices.ContainsFunc(w.fleet.Requests, func(q core.Request) bool {
-				return q.Target.Name == w.fleet.Targets[a.Target].ID.Name
+			return w.cluster.Targets[a.Target].ControlPlane && (a.Step > 0 || slices.ContainsFunc(w.cluster.Requests, func(q core.Request) bool {
+				return q.Target.Name == w.cluster.Targets[a.Target].ID.Name
 			}))
 		})
 		return unknownNeverActs(w, d)
 	})
 	rapid.Check(t, func(r *rapid.T) {
 		w := drawRemediation(rapidDice(r))
-		w.fleet.Observed = core.Unknown
-		if done := actionTexts(w.fleet, w.decide()); len(done) > 0 {
-			r.Fatalf("the fleet was not observed, yet: %v", done)
+		w.cluster.Observed = core.Unknown
+		if done := actionTexts(w.cluster, w.decide()); len(done) > 0 {
+			r.Fatalf("the cluster was not observed, yet: %v", done)
 		}
 	})
 }
 
-// TestI02OneRepairPerBody: of a node and its machine one is repaired.
-func TestI02OneRepairPerBody(t *testing.T) {
+// TestI02OneRepairPerGroup: of a node and its machine one is repaired.
+func TestI02OneRepairPerGroup(t *testing.T) {
 	alwaysWithRequests(t, oneRepairPerTarget, func(w world, d core.Decision) string {
 		under := map[string]string{}
 		for _, do := range actions(d) {
-			target := &w.fleet.Targets[do.target]
+			target := &w.cluster.Targets[do.target]
 			if other, twice := under[target.Node.Name]; twice && target.Node.Name != "" {
 				return fmt.Sprintf("%s is repaired, and so is %s", target.ID, other)
 			}
@@ -158,17 +158,17 @@ func TestI02OneRepairPerBody(t *testing.T) {
 	})
 }
 
-func TestI04PetitionsOneOfTheControlPlane(t *testing.T) {
+func TestI04RequestsForOneOfTheControlPlane(t *testing.T) {
 	alwaysWithRequests(t, func(w world, d core.Decision) string {
 		begun, nodes := map[string]bool{}, map[string]bool{} // a machine and its node are one member
 		for _, s := range d.Starts {
-			if target := &w.fleet.Targets[s.Target]; target.ControlPlane {
+			if target := &w.cluster.Targets[s.Target]; target.ControlPlane {
 				begun[target.ID.UID], nodes[target.Node.Name] = true, true
 			}
 		}
-		for i := range w.fleet.Requests {
-			for _, target := range w.fleet.Targets {
-				if q := w.fleet.Requests[i]; target.ControlPlane && q.Target.Name == target.ID.Name && q.Target.Kind == target.ID.Kind &&
+		for i := range w.cluster.Requests {
+			for _, target := range w.cluster.Targets {
+				if q := w.cluster.Requests[i]; target.ControlPlane && q.Target.Name == target.ID.Name && q.Target.Kind == target.ID.Kind &&
 					(q.Target.UID == "" || q.Target.UID == target.ID.UID) && len(begun) > 0 && !begun[target.ID.UID] && !nodes[target.Node.Name] {
 					return fmt.Sprintf("a remediator is at work on %s, yet there begin %v", target.ID, begun)
 				}
@@ -181,13 +181,13 @@ func TestI04PetitionsOneOfTheControlPlane(t *testing.T) {
 	})
 }
 
-func TestI07PetitionsInAnyOrder(t *testing.T) {
+func TestI07RequestsInAnyOrder(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		d := rapidDice(r)
 		w := drawRemediation(d)
 		other := shuffled(d, w)
-		other.fleet.Requests, _ = permuted(d, w.fleet.Requests)
-		if diff := cmp.Diff(actionTexts(w.fleet, w.decide()), actionTexts(other.fleet, other.decide())); diff != "" {
+		other.cluster.Requests, _ = permuted(d, w.cluster.Requests)
+		if diff := cmp.Diff(actionTexts(w.cluster, w.decide()), actionTexts(other.cluster, other.decide())); diff != "" {
 			r.Fatalf("another order of input gives another decision (-one +other):\n%s\nworld: %+v", diff, w)
 		}
 	})
@@ -195,7 +195,7 @@ func TestI07PetitionsInAnyOrder(t *testing.T) {
 
 // withRequests is the world after a decision is carried out.
 func withRequests(w world, d core.Decision) world {
-	f := &w.fleet
+	f := &w.cluster
 	f.Targets, f.Repairs, f.Requests = slices.Clone(f.Targets), slices.Clone(f.Repairs), slices.Clone(f.Requests)
 	for _, s := range d.Starts {
 		t := &f.Targets[s.Target]
@@ -237,8 +237,8 @@ func withRequests(w world, d core.Decision) world {
 	return w
 }
 
-// TestI08PetitionsComeToRest: a world without other changes is settled in a few passes.
-func TestI08PetitionsComeToRest(t *testing.T) {
+// TestI08RequestsComeToRest: a world without other changes is settled in a few passes.
+func TestI08RequestsComeToRest(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		w := drawRemediation(rapidDice(r))
 		var last []string
@@ -253,13 +253,13 @@ func TestI08PetitionsComeToRest(t *testing.T) {
 	})
 }
 
-// done are the deeds of a decision without its refusals.
+// done are the actions of a decision without its refusals.
 func done(w world, d core.Decision) []string {
 	d.Refusals = nil
-	return actionTexts(w.fleet, d)
+	return actionTexts(w.cluster, d)
 }
 
-func TestI09PetitionsHaveReasons(t *testing.T) {
+func TestI09RequestsHaveReasons(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		w := drawRemediation(rapidDice(r))
 		d := w.decide()
@@ -270,10 +270,10 @@ func TestI09PetitionsHaveReasons(t *testing.T) {
 		}
 		for _, x := range d.Withdrawals {
 			if x.Text == "" {
-				r.Fatal("something is taken back without a word")
+				r.Fatal("something is withdrawn without a text")
 			}
 		}
-		for _, report := range d.Reports(w.policies, &w.fleet) {
+		for _, report := range d.Reports(w.policies, &w.cluster) {
 			for _, c := range report.Members {
 				if c.Health == core.Healthy {
 					r.Fatalf("%s is healthy, and a case", c.Target)
@@ -283,25 +283,25 @@ func TestI09PetitionsHaveReasons(t *testing.T) {
 	})
 }
 
-// TestI10WhatIsNeededStands: nothing is taken back from a target that the asking health check finds unhealthy,
+// TestI10WhatIsNeededStands: nothing is withdrawn from a target that the asking health check finds unhealthy,
 // or can't judge, or for which it only rehearses, and nothing twice.
 func TestI10WhatIsNeededStands(t *testing.T) {
 	alwaysWithRequests(t, func(w world, d core.Decision) string {
 		taken := map[int]bool{}
 		for _, x := range d.Withdrawals {
-			q := &w.fleet.Requests[x.Request]
+			q := &w.cluster.Requests[x.Request]
 			if taken[x.Request] || q.Leaving {
-				return q.ID.UID + " is taken back twice"
+				return q.ID.UID + " is withdrawn twice"
 			}
 			taken[x.Request] = true
 			if slices.ContainsFunc(w.policies, func(p core.Policy) bool { return p.DryRun && p.ID == q.Policy }) {
-				return q.ID.UID + " is taken back, though its policy only rehearses"
+				return q.ID.UID + " is withdrawn, though its policy only rehearses"
 			}
 			for _, v := range d.Verdicts {
-				p, target := &w.policies[v.Policy], w.fleet.Targets[v.Target].ID
+				p, target := &w.policies[v.Policy], w.cluster.Targets[v.Target].ID
 				needed := v.Health == core.Unhealthy || v.Health == core.Undetermined
 				if needed && p.ID == q.Policy && target == q.Target && leads(w, q) {
-					return q.ID.UID + " is taken back, and its target is not well"
+					return q.ID.UID + " is withdrawn, and its target is not well"
 				}
 			}
 		}
@@ -309,11 +309,11 @@ func TestI10WhatIsNeededStands(t *testing.T) {
 	})
 }
 
-// TestI10WhatWasDoneIsTold: no repair that has done something says that it has not.
-func TestI10WhatWasDoneIsTold(t *testing.T) {
+// TestI10RequestsAreReported: no repair that has done something says that it has not.
+func TestI10RequestsAreReported(t *testing.T) {
 	alwaysWithRequests(t, func(w world, d core.Decision) string {
 		for _, f := range d.Finishes {
-			r := &w.fleet.Repairs[f.Repair]
+			r := &w.cluster.Repairs[f.Repair]
 			if did := r.RequestSeen || len(r.Tried) > 0 || !r.Recovered.IsZero(); did && f.Outcome == core.Recovered {
 				return r.Name + " has done something, and ends as if it had not"
 			}
@@ -322,28 +322,28 @@ func TestI10WhatWasDoneIsTold(t *testing.T) {
 	})
 }
 
-// leads tells whether no other repair of the same node is older than that for which a request was made.
+// leads reports whether no other repair of the same node is older than that for which a request was made.
 func leads(w world, q *core.Request) bool {
 	running := 0
-	for i := range w.fleet.Repairs {
-		if w.fleet.Repairs[i].Running() {
+	for i := range w.cluster.Repairs {
+		if w.cluster.Repairs[i].Running() {
 			running++
 		}
 	}
 	return running <= 1
 }
 
-// TestI12PetitionsAreTakenBack: what was asked for a target that its health check finds healthy is taken
+// TestI12RequestsAreWithdrawn: Fettle withdraws each request for a target that its health check finds healthy
 // back, unless it must stand for a while.
-func TestI12PetitionsAreTakenBack(t *testing.T) {
+func TestI12RequestsAreWithdrawn(t *testing.T) {
 	alwaysWithRequests(t, func(w world, d core.Decision) string {
-		if len(w.fleet.UnlistedTemplates) > 0 {
+		if len(w.cluster.UnlistedTemplates) > 0 {
 			return ""
 		}
-		for i := range w.fleet.Requests {
-			q := &w.fleet.Requests[i]
+		for i := range w.cluster.Requests {
+			q := &w.cluster.Requests[i]
 			for _, v := range d.Verdicts {
-				p, target := &w.policies[v.Policy], &w.fleet.Targets[v.Target]
+				p, target := &w.policies[v.Policy], &w.cluster.Targets[v.Target]
 				well := (v.Health == core.Healthy && v.Reason != core.Premature) || v.Reason == core.Recovering
 				if !well || p.DryRun || p.ID != q.Policy || target.ID != q.Target || q.Leaving || target.Deleting || p.HealthyDelay != 0 || settling(p, target, w.now) {
 					continue

@@ -69,10 +69,10 @@ func says(succeeded core.Tri) func(*core.Request) {
 func succeededAt(at time.Time) func(*core.Request) {
 	return func(q *core.Request) { q.SucceededSince = at }
 }
-func leaving(q *core.Request)                  { q.Leaving = true }
-func replaces(q *core.Request)                 { q.Replaces = true }
-func anonymous(q *core.Request)                { q.Policy = core.ID{} }
-func askedAt(at time.Time) func(*core.Request) { return func(q *core.Request) { q.Created = at } }
+func leaving(q *core.Request)                      { q.Leaving = true }
+func replaces(q *core.Request)                     { q.Replaces = true }
+func anonymous(q *core.Request)                    { q.Policy = core.ID{} }
+func requestedAt(at time.Time) func(*core.Request) { return func(q *core.Request) { q.Created = at } }
 
 // gaveUp has the first step of a repair given up at an instant.
 func gaveUp(at time.Time) func(*core.Repair) {
@@ -81,7 +81,7 @@ func gaveUp(at time.Time) func(*core.Repair) {
 
 func recovered(at time.Time) func(*core.Repair) { return func(r *core.Repair) { r.Recovered = at } }
 
-// actionTexts says what a decision does, each deed in a line.
+// actionTexts says what a decision does, each action in a line.
 func actionTexts(f core.Cluster, d core.Decision) []string {
 	var lines []string
 	say := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
@@ -95,7 +95,7 @@ func actionTexts(f core.Cluster, d core.Decision) []string {
 		say("give up on %s: %s", f.Repairs[a.Repair].Target.Name, a.Outcome)
 	}
 	for _, w := range d.Withdrawals {
-		say("take back %s", f.Requests[w.Request].ID.UID)
+		say("withdraw %s", f.Requests[w.Request].ID.UID)
 	}
 	for _, n := range d.Notes {
 		say("note %s: %t", f.Repairs[n.Repair].Target.Name, !n.Recovered.IsZero())
@@ -157,17 +157,17 @@ func TestRequestOfOneStep(t *testing.T) {
 		"failed, of others":      {"its author may ask again", with([]core.Target{sick}, r(), requestFor(p, sick, rebooting, says(core.No), theirs)), []string{"LadderExhausted holds back n"}, time.Time{}},
 		"failed, and given up":   {"there is no other", with([]core.Target{sick}, r(failedLast), requestFor(p, sick, rebooting, says(core.No))), []string{"LadderExhausted holds back n"}, time.Time{}},
 		"failed, taken away":     {"a person wants it to be tried again", with([]core.Target{sick}, r(failedLast)), []string{"end n: Withdrawn"}, time.Time{}},
-		"failed, and well":       {"it is taken back", with([]core.Target{well}, r(failedLast), requestFor(p, sick, rebooting, says(core.No))), []string{"take back nRebootTemplate"}, time.Time{}},
+		"failed, and well":       {"it is withdrawn", with([]core.Target{well}, r(failedLast), requestFor(p, sick, rebooting, says(core.No))), []string{"withdraw nRebootTemplate"}, time.Time{}},
 		"failed, well, and over": {"the step has not helped", with([]core.Target{well}, r(failedLast, recovered(noon))), []string{"end n: Withdrawn"}, time.Time{}},
 		"being taken away":       {"its name is not free", with([]core.Target{sick}, r(), requestFor(p, sick, rebooting, leaving)), nil, time.Time{}},
 		"step without template":  {"the ladder in the ledger counts too", with([]core.Target{sick}, r(func(r *core.Repair) { r.Steps = slices.Clone(r.Steps); r.Steps[0].Problem = "gone" })), []string{"TemplateUnusable holds back n"}, time.Time{}},
 		"suspect":                {"it may be on its way", with([]core.Target{suspect}, r(), requestFor(p, sick, rebooting)), nil, noon.Add(4 * time.Minute)},
-		"well":                   {"it is taken back", with([]core.Target{well}, r(), requestFor(p, sick, rebooting)), []string{"take back nRebootTemplate"}, time.Time{}},
-		"well, being taken back": {"once", with([]core.Target{well}, r(recovered(noon)), requestFor(p, sick, rebooting, leaving)), nil, time.Time{}},
-		"well, taken back":       {"it has come to its end", with([]core.Target{well}, r(recovered(noon))), []string{"end n: Succeeded"}, time.Time{}},
+		"well":                   {"it is withdrawn", with([]core.Target{well}, r(), requestFor(p, sick, rebooting)), []string{"withdraw nRebootTemplate"}, time.Time{}},
+		"well, being withdrawn":  {"once", with([]core.Target{well}, r(recovered(noon)), requestFor(p, sick, rebooting, leaving)), nil, time.Time{}},
+		"well, withdrawn":        {"it has come to its end", with([]core.Target{well}, r(recovered(noon))), []string{"end n: Succeeded"}, time.Time{}},
 		"well before asked":      {"nothing was done", with([]core.Target{well}, r()), []string{"end n: Recovered"}, time.Time{}},
 		"the entry was lost":     {"a new one adopts it", with([]core.Target{sick}, nil, requestFor(p, sick, rebooting)), []string{"start n"}, time.Time{}},
-		"well, the entry lost":   {"it is taken back all the same", with([]core.Target{well}, nil, requestFor(p, sick, rebooting)), []string{"take back nRebootTemplate"}, time.Time{}},
+		"well, the entry lost":   {"it is withdrawn all the same", with([]core.Target{well}, nil, requestFor(p, sick, rebooting)), []string{"withdraw nRebootTemplate"}, time.Time{}},
 	} {
 		t.Run(name, func(t *testing.T) { c.run(t, p) })
 	}
@@ -182,24 +182,24 @@ func TestEscalation(t *testing.T) {
 		return []core.Repair{repair(sick, p, append(changes, started(at))...)}
 	}
 	for name, c := range map[string]remediationCase{
-		"in time":             {"it waits", with([]core.Target{sick}, r(ago(4*time.Minute)), requestFor(p, sick, rebooting, askedAt(ago(4*time.Minute)))), nil, noon.Add(time.Minute)},
-		"out of time":         {"at the deadline", with([]core.Target{sick}, r(ago(patience)), requestFor(p, sick, rebooting, askedAt(ago(patience)))), []string{"give up on n: TimedOut"}, time.Time{}},
+		"in time":             {"it waits", with([]core.Target{sick}, r(ago(4*time.Minute)), requestFor(p, sick, rebooting, requestedAt(ago(4*time.Minute)))), nil, noon.Add(time.Minute)},
+		"out of time":         {"at the deadline", with([]core.Target{sick}, r(ago(patience)), requestFor(p, sick, rebooting, requestedAt(ago(patience)))), []string{"give up on n: TimedOut"}, time.Time{}},
 		"failed":              {"at once", with([]core.Target{sick}, r(ago(time.Minute)), requestFor(p, sick, rebooting, says(core.No))), []string{"give up on n: Failed"}, time.Time{}},
-		"succeeded, not well": {"its word is not enough", with([]core.Target{sick}, r(ago(patience)), requestFor(p, sick, rebooting, says(core.Yes), askedAt(ago(patience)))), []string{"give up on n: TimedOut"}, time.Time{}},
+		"succeeded, not well": {"its word is not enough", with([]core.Target{sick}, r(ago(patience)), requestFor(p, sick, rebooting, says(core.Yes), requestedAt(ago(patience)))), []string{"give up on n: TimedOut"}, time.Time{}},
 		"given up":            {"the next step is taken", with([]core.Target{sick}, r(ago(time.Hour), gaveUp(noon)), requestFor(p, sick, rebooting)), []string{"step 1 for n"}, time.Time{}},
 		"the second, in time": {
 			"it has time of its own", with([]core.Target{sick}, r(ago(time.Hour), gaveUp(ago(time.Minute))), requestFor(p, sick, rebooting), second), nil, noon.Add(9 * time.Minute),
 		},
 		"the second out of time": {
-			"it is told to stop as well", with([]core.Target{sick}, r(ago(time.Hour), gaveUp(ago(2*patience))), requestFor(p, sick, rebooting), requestFor(p, sick, reprovisioning, askedAt(ago(2*patience)))), []string{"give up on n: TimedOut"}, time.Time{},
+			"it is told to stop as well", with([]core.Target{sick}, r(ago(time.Hour), gaveUp(ago(2*patience))), requestFor(p, sick, rebooting), requestFor(p, sick, reprovisioning, requestedAt(ago(2*patience)))), []string{"give up on n: TimedOut"}, time.Time{},
 		},
 		"all given up": {
 			"nothing is left to do", with([]core.Target{sick}, r(ago(time.Hour), gaveUp(ago(2*patience)), gaveUp(noon)), requestFor(p, sick, rebooting), second),
 			[]string{"LadderExhausted holds back n"}, time.Time{},
 		},
 		"well after all": {
-			"both are taken back", with([]core.Target{aNode("n")}, r(ago(time.Hour), gaveUp(ago(time.Minute))), requestFor(p, sick, rebooting), second),
-			[]string{"take back nImageTemplate", "take back nRebootTemplate"}, time.Time{},
+			"both are withdrawn", with([]core.Target{aNode("n")}, r(ago(time.Hour), gaveUp(ago(time.Minute))), requestFor(p, sick, rebooting), second),
+			[]string{"withdraw nImageTemplate", "withdraw nRebootTemplate"}, time.Time{},
 		},
 	} {
 		t.Run(name, func(t *testing.T) { c.run(t, p) })
@@ -209,7 +209,7 @@ func TestEscalation(t *testing.T) {
 // TestI12WithdrawalsAreNotHeldBack: neither a pause, a problem, an upgrade nor a short circuit keeps what
 // was asked for a target that is well; and none of the limits stops a repair that has begun.
 func TestI12WithdrawalsAreNotHeldBack(t *testing.T) {
-	back := []string{"take back nRebootTemplate"}
+	back := []string{"withdraw nRebootTemplate"}
 	onward := []string{"step 1 for n"}
 	for name, c := range map[string]struct {
 		change func(*core.Policy)
@@ -256,7 +256,7 @@ func TestStepIsNotGivenUpWhileTheNextIsHeldBack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := check("p", []int{0}, escalating, c.change)
 			sick := aNode("n", dead, c.target)
-			late, failed := requestFor(p, sick, rebooting, askedAt(ago(time.Hour))), requestFor(p, sick, rebooting, says(core.No))
+			late, failed := requestFor(p, sick, rebooting, requestedAt(ago(time.Hour))), requestFor(p, sick, rebooting, says(core.No))
 			begun, refused := repair(sick, p, started(ago(time.Hour))), repair(sick, p, started(ago(time.Hour)), attempts(3, ago(10*time.Minute)))
 			for how, world := range map[string]core.Cluster{
 				"its time is over": with([]core.Target{sick}, []core.Repair{begun}, late),
@@ -280,10 +280,10 @@ func TestStepIsNotGivenUpWhileTheNextIsHeldBack(t *testing.T) {
 	}
 }
 
-// TestHealthyDelay: what was asked stands for a while after the target is well, and the while begins anew
+// TestHealthyDelay: the request stays for a while after the target is well, and the while begins anew
 // when it falls ill again.
 func TestHealthyDelay(t *testing.T) {
-	sick, vouched := aNode("n", dead), aNode("n", ready("True", ago(time.Minute)), func(t *core.Target) { t.ConfirmedHealthy = true })
+	sick, confirmed := aNode("n", dead), aNode("n", ready("True", ago(time.Minute)), func(t *core.Target) { t.ConfirmedHealthy = true })
 	well := func(since time.Time) core.Target { return aNode("n", ready("True", since)) }
 	for name, c := range map[string]struct {
 		delay    time.Duration
@@ -296,11 +296,11 @@ func TestHealthyDelay(t *testing.T) {
 		"for a minute":        {patience, well(ago(time.Minute)), recovered(ago(time.Minute)), nil, noon.Add(4 * time.Minute)},
 		"seen late":           {patience, well(ago(time.Hour)), recovered(ago(time.Minute)), nil, noon.Add(4 * time.Minute)},
 		"flapped unseen":      {patience, well(ago(time.Minute)), recovered(ago(time.Hour)), nil, noon.Add(4 * time.Minute)},
-		"over":                {patience, well(ago(patience)), recovered(ago(patience)), []string{"take back nRebootTemplate"}, time.Time{}},
+		"over":                {patience, well(ago(patience)), recovered(ago(patience)), []string{"withdraw nRebootTemplate"}, time.Time{}},
 		"ill again":           {patience, sick, recovered(ago(time.Minute)), []string{"note n: false"}, time.Time{}},
 		"until confirmed":     {-1, well(ago(time.Hour)), recovered(ago(time.Hour)), nil, time.Time{}},
-		"confirmed":           {-1, vouched, recovered(ago(time.Minute)), []string{"take back nRebootTemplate"}, time.Time{}},
-		"confirmed too early": {patience, vouched, recovered(ago(time.Minute)), []string{"take back nRebootTemplate"}, time.Time{}},
+		"confirmed":           {-1, confirmed, recovered(ago(time.Minute)), []string{"withdraw nRebootTemplate"}, time.Time{}},
+		"confirmed too early": {patience, confirmed, recovered(ago(time.Minute)), []string{"withdraw nRebootTemplate"}, time.Time{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := check("p", []int{0}, classic, func(p *core.Policy) { p.HealthyDelay = c.delay })
@@ -316,7 +316,7 @@ func TestNothingIsLeftBehind(t *testing.T) {
 	sick := aNode("n", dead)
 	r := []core.Repair{repair(sick, p, started(ago(time.Hour)))}
 	none := check("p", nil, classic)
-	back := []string{"take back nRebootTemplate"}
+	back := []string{"withdraw nRebootTemplate"}
 	other := check("other", []int{0}, classic)
 	for name, c := range map[string]struct {
 		policies []core.Policy
@@ -324,26 +324,26 @@ func TestNothingIsLeftBehind(t *testing.T) {
 		wants    []string
 	}{
 		"node deleted":                    {[]core.Policy{none}, with(nil, r, requestFor(p, sick, rebooting)), append([]string{"end n: Withdrawn"}, back...)},
-		"node deleted, taken back":        {[]core.Policy{none}, with(nil, r), []string{"end n: Withdrawn"}},
+		"node deleted, withdrawn":         {[]core.Policy{none}, with(nil, r), []string{"end n: Withdrawn"}},
 		"node to be replaced":             {[]core.Policy{none}, with(nil, r, requestFor(p, sick, rebooting, replaces)), nil},
 		"node replaced":                   {[]core.Policy{none}, with(nil, r, requestFor(p, sick, rebooting, replaces, says(core.Yes))), append([]string{"end n: Succeeded"}, back...)},
 		"node deleted, entry lost":        {[]core.Policy{none}, with(nil, nil, requestFor(p, sick, rebooting)), back},
 		"a namesake":                      {[]core.Policy{p}, with([]core.Target{aNode("n", func(t *core.Target) { t.ID.UID = "later" })}, r, requestFor(p, sick, rebooting)), append([]string{"end n: Withdrawn"}, back...)},
 		"not selected":                    {[]core.Policy{none}, with([]core.Target{sick}, r, requestFor(p, sick, rebooting)), back},
 		"not selected, entry lost":        {[]core.Policy{none}, with([]core.Target{sick}, nil, requestFor(p, sick, rebooting)), back},
-		"not selected, taken back":        {[]core.Policy{none}, with([]core.Target{sick}, r), []string{"end n: Withdrawn"}},
+		"not selected, withdrawn":         {[]core.Policy{none}, with([]core.Target{sick}, r), []string{"end n: Withdrawn"}},
 		"check gone":                      {nil, with([]core.Target{sick}, r, requestFor(p, sick, rebooting)), back},
 		"check gone, entry lost":          {nil, with([]core.Target{sick}, nil, requestFor(p, sick, rebooting)), back},
 		"check made anew, entry lost":     {[]core.Policy{check("p", []int{0}, classic, func(p *core.Policy) { p.ID.UID = "later" })}, with([]core.Target{aNode("n")}, nil, requestFor(p, sick, rebooting)), back},
 		"anonymous, of a healthy target":  {[]core.Policy{p}, with([]core.Target{aNode("n")}, nil, requestFor(p, sick, rebooting, anonymous)), back},
 		"anonymous, from another's forms": {[]core.Policy{p}, with([]core.Target{aNode("n")}, nil, requestFor(p, sick, reprovisioning, anonymous)), nil},
-		"unnamed, another illegible":      {[]core.Policy{p, check("q", nil, classic, unparsable)}, with([]core.Target{aNode("n")}, nil, requestFor(p, sick, rebooting, anonymous)), nil},
-		"another's, another illegible":    {[]core.Policy{p, check("q", nil, classic, unparsable)}, with([]core.Target{aNode("n")}, nil, requestFor(p, sick, rebooting)), back},
-		"check illegible, healthy":        {[]core.Policy{check("p", []int{0}, classic, unparsable)}, with([]core.Target{aNode("n")}, r, requestFor(p, sick, rebooting)), nil},
-		"check illegible, not selected":   {[]core.Policy{check("p", nil, classic, unparsable)}, with([]core.Target{sick}, r, requestFor(p, sick, rebooting)), nil},
-		"check illegible, not seen":       {[]core.Policy{check("p", nil, classic, unparsable)}, with(nil, r, requestFor(p, sick, rebooting)), nil},
-		"check illegible, entry lost":     {[]core.Policy{check("p", []int{0}, classic, unparsable)}, with([]core.Target{aNode("n")}, nil, requestFor(p, sick, rebooting)), nil},
-		"check illegible, nothing stood":  {[]core.Policy{check("p", nil, classic, unparsable)}, with(nil, r), nil},
+		"unnamed, another unparsable":     {[]core.Policy{p, check("q", nil, classic, unparsable)}, with([]core.Target{aNode("n")}, nil, requestFor(p, sick, rebooting, anonymous)), nil},
+		"another's, another unparsable":   {[]core.Policy{p, check("q", nil, classic, unparsable)}, with([]core.Target{aNode("n")}, nil, requestFor(p, sick, rebooting)), back},
+		"check unparsable, healthy":       {[]core.Policy{check("p", []int{0}, classic, unparsable)}, with([]core.Target{aNode("n")}, r, requestFor(p, sick, rebooting)), nil},
+		"check unparsable, not selected":  {[]core.Policy{check("p", nil, classic, unparsable)}, with([]core.Target{sick}, r, requestFor(p, sick, rebooting)), nil},
+		"check unparsable, not seen":      {[]core.Policy{check("p", nil, classic, unparsable)}, with(nil, r, requestFor(p, sick, rebooting)), nil},
+		"check unparsable, repair lost":   {[]core.Policy{check("p", []int{0}, classic, unparsable)}, with([]core.Target{aNode("n")}, nil, requestFor(p, sick, rebooting)), nil},
+		"check unparsable, no request":    {[]core.Policy{check("p", nil, classic, unparsable)}, with(nil, r), nil},
 		"another check's": {
 			[]core.Policy{check("p", []int{0}, classic), other}, with([]core.Target{sick}, []core.Repair{repair(sick, other, started(ago(time.Hour)))}, requestFor(other, sick, rebooting)), nil,
 		},
@@ -354,7 +354,7 @@ func TestNothingIsLeftBehind(t *testing.T) {
 	}
 }
 
-// TestEndsSayWhatIsKnown: another leader may have asked and taken back, and could not record it.
+// TestEndsSayWhatIsKnown: another leader may have requested the repair and withdrawn it, and could not record it.
 func TestEndsSayWhatIsKnown(t *testing.T) {
 	well := aNode("n")
 	asks, destroys := check("p", []int{0}, classic), check("p", []int{0})
@@ -484,7 +484,7 @@ func TestHandedOver(t *testing.T) {
 func TestHandsOff(t *testing.T) {
 	acting, dry := check("p", []int{0}, escalating), check("p", []int{0}, escalating, dryRun)
 	sick, well := aNode("n", dead), aNode("n")
-	leftAlone := aNode("n", dead, func(t *core.Target) { t.Skipped = true })
+	skipped := aNode("n", dead, func(t *core.Target) { t.Skipped = true })
 	none := check("p", nil, escalating)
 	begun := repair(sick, acting, started(ago(time.Hour)))
 	q := requestFor(acting, sick, rebooting)
@@ -506,10 +506,10 @@ func TestHandsOff(t *testing.T) {
 		"rehearses, target gone": {dry, with(nil, []core.Repair{begun}, q), []string{"end n: Withdrawn"}},
 		"rehearses, deselected":  {check("p", nil, escalating, dryRun), with([]core.Target{sick}, nil, q), nil},
 		"rehearses, its lease":   {held, lease, nil},
-		"acts, well":             {acting, with([]core.Target{well}, nil, q), []string{"take back nRebootTemplate"}},
-		"acts, deselected":       {none, with([]core.Target{sick}, []core.Repair{begun}, q), []string{"take back nRebootTemplate"}},
-		"taken out":              {none, with([]core.Target{leftAlone}, []core.Repair{begun}, anonymous), []string{"end n: Withdrawn"}},
-		"taken out, no entry":    {none, with([]core.Target{leftAlone}, nil, anonymous), nil},
+		"acts, well":             {acting, with([]core.Target{well}, nil, q), []string{"withdraw nRebootTemplate"}},
+		"acts, deselected":       {none, with([]core.Target{sick}, []core.Repair{begun}, q), []string{"withdraw nRebootTemplate"}},
+		"taken out":              {none, with([]core.Target{skipped}, []core.Repair{begun}, anonymous), []string{"end n: Withdrawn"}},
+		"taken out, no repair":   {none, with([]core.Target{skipped}, nil, anonymous), nil},
 		"let in again":           {acting, with([]core.Target{sick}, nil, anonymous), []string{"start n"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -553,8 +553,8 @@ func TestHandedOverAndFailedSince(t *testing.T) {
 	}
 }
 
-// TestOneBody: a node and its machine are repaired once, and every health check of either counts.
-func TestOneBody(t *testing.T) {
+// TestOneGroup: a node and its machine are repaired once, and every health check of either counts.
+func TestOneGroup(t *testing.T) {
 	both := func(changes ...func(*core.Target)) []core.Target {
 		m := machine("m", append(changes, dead)...)
 		m.Node.Name = "n"
@@ -626,7 +626,7 @@ func TestI4OneOfTheControlPlaneOverAllHealthChecks(t *testing.T) {
 		"labels alone are of two namespaces":   {with([]core.Target{byLabel(cp("x", core.Yes)), byLabel(cp("y", core.Yes, func(t *core.Target) { t.ID.Namespace = "tenant" }))}, nil), []string{"start x", "start y"}, time.Time{}},
 		"two fail":                             {with([]core.Target{cp("x", core.Yes), cp("y", core.Yes)}, nil), []string{"ControlPlaneBusy holds back y", "start x"}, time.Time{}},
 		"one is under repair":                  {with([]core.Target{cp("x", core.Yes), cp("y", core.Yes)}, []core.Repair{repair(cp("x", core.Yes), a)}, requestFor(a, cp("x", core.Yes), rebooting)), []string{"ControlPlaneBusy holds back y"}, time.Time{}},
-		"one has a request":                    {with([]core.Target{aNode("x", controlPlane), cp("y", core.Yes)}, nil, requestFor(a, cp("x", core.Yes), rebooting)), []string{"ControlPlaneBusy holds back y", "take back xRebootTemplate"}, time.Time{}},
+		"one has a request":                    {with([]core.Target{aNode("x", controlPlane), cp("y", core.Yes)}, nil, requestFor(a, cp("x", core.Yes), rebooting)), []string{"ControlPlaneBusy holds back y", "withdraw xRebootTemplate"}, time.Time{}},
 		"it has one itself":                    {with([]core.Target{cp("x", core.Yes), cp("y", core.Yes)}, nil, requestFor(a, cp("x", core.Yes), rebooting)), []string{"ControlPlaneBusy holds back y", "start x"}, time.Time{}},
 		"one is marked":                        {with([]core.Target{aNode("x", controlPlane, externallyRemediated), cp("y", core.Yes)}, nil), []string{"ControlPlaneBusy holds back y"}, time.Time{}},
 		"it is marked itself":                  {with([]core.Target{cp("x", core.Yes), cp("y", core.Yes, externallyRemediated)}, nil), []string{"ControlPlaneBusy holds back x", "start y"}, time.Time{}},
@@ -725,7 +725,7 @@ func TestStepHasItsTime(t *testing.T) {
 	p := check("p", []int{0}, escalating)
 	sick := aNode("n", dead)
 	late := func(template core.Reference) core.Request {
-		return requestFor(p, sick, template, askedAt(ago(time.Minute)))
+		return requestFor(p, sick, template, requestedAt(ago(time.Minute)))
 	}
 	for name, c := range map[string]remediationCase{
 		"the first": {
@@ -737,7 +737,7 @@ func TestStepHasItsTime(t *testing.T) {
 			nil, noon.Add(9 * time.Minute),
 		},
 		"older than the repair": {
-			"a lost entry", with([]core.Target{sick}, []core.Repair{repair(sick, p)}, requestFor(p, sick, rebooting, askedAt(ago(time.Hour)))),
+			"a lost entry", with([]core.Target{sick}, []core.Repair{repair(sick, p)}, requestFor(p, sick, rebooting, requestedAt(ago(time.Hour)))),
 			nil, noon.Add(4 * time.Minute),
 		},
 	} {
@@ -745,7 +745,7 @@ func TestStepHasItsTime(t *testing.T) {
 	}
 }
 
-// TestRequestsNotSeenYet: what was asked and no cache shows yet can't be told anything. It is looked for again when it
+// TestRequestsNotSeenYet: a request that no cache shows yet can't be changed. It is looked for again when it
 // isn't believed in any more, since nothing else may tell that a user has deleted it at once.
 func TestRequestsNotSeenYet(t *testing.T) {
 	p := check("p", []int{0}, escalating)
@@ -758,7 +758,7 @@ func TestRequestsNotSeenYet(t *testing.T) {
 	for name, c := range map[string]remediationCase{
 		"waited for": {"it is not believed in for ever", with([]core.Target{sick}, r(), requestFor(p, sick, rebooting, unseen)), nil, noon.Add(50 * time.Second)},
 		"given up":   {"no remediator could be told to stop", with([]core.Target{sick}, r(), failed), nil, noon.Add(50 * time.Second)},
-		"taken back": {"it can't be named", with([]core.Target{well}, r(recovered(noon)), requestFor(p, sick, rebooting, unseen)), nil, noon.Add(50 * time.Second)},
+		"withdrawn":  {"it can't be named", with([]core.Target{well}, r(recovered(noon)), requestFor(p, sick, rebooting, unseen)), nil, noon.Add(50 * time.Second)},
 		"no repair":  {"its repair was deleted", with([]core.Target{well}, nil, requestFor(p, sick, rebooting, unseen)), nil, noon.Add(50 * time.Second)},
 		"no target":  {"it is gone too", with(nil, nil, requestFor(p, sick, rebooting, unseen)), nil, noon.Add(50 * time.Second)},
 	} {
@@ -794,7 +794,7 @@ func TestStepThatAnotherLeaderRecorded(t *testing.T) {
 	deleting := func(p *core.Policy) { p.Steps = []core.Step{{Remedy: "Delete", Nature: core.Delete}} }
 	takes := []string{"step 0 for x"}
 	cases := map[string]struct {
-		ladder func(*core.Policy)
+		steps  func(*core.Policy)
 		repair []func(*core.Repair)
 		want   []string
 		next   time.Time
@@ -807,7 +807,7 @@ func TestStepThatAnotherLeaderRecorded(t *testing.T) {
 	}
 	for sentence, c := range cases {
 		t.Run(sentence, func(t *testing.T) {
-			x, p := aNode("x", dead), check("p", []int{0}, c.ladder)
+			x, p := aNode("x", dead), check("p", []int{0}, c.steps)
 			x.Owner = core.ID{Kind: "Set", Name: "s", UID: "s-uid"}
 			f := clusterOf([]core.Target{x}, repair(x, p, c.repair...))
 			d := core.Decide([]core.Policy{p}, f, noon)
@@ -821,9 +821,9 @@ func TestStepThatAnotherLeaderRecorded(t *testing.T) {
 	}
 }
 
-// TestWhatWasAskedHasItsPlace: a user has deleted a repair, and its node is no hindrance to itself. To
+// TestRequestedTargetIsInFlight: a user has deleted a repair, and its node is no hindrance to itself. To
 // another node it is.
-func TestWhatWasAskedHasItsPlace(t *testing.T) {
+func TestRequestedTargetIsInFlight(t *testing.T) {
 	x, y := aNode("x", dead), aNode("y", dead)
 	p := check("p", []int{0, 1}, escalating, func(p *core.Policy) { p.MaxInFlight = core.Count(1) })
 	for _, of := range []core.Target{x, y} {
@@ -832,17 +832,17 @@ func TestWhatWasAskedHasItsPlace(t *testing.T) {
 		d := core.Decide([]core.Policy{p}, f, noon)
 		other := map[string]string{"x": "y", "y": "x"}[of.ID.Name]
 		if got, want := actionTexts(f, d), []string{"InFlightLimit holds back " + other, "start " + of.ID.Name}; !slices.Equal(got, want) {
-			t.Errorf("%s was asked for: it does %q, want %q", of.ID.Name, got, want)
+			t.Errorf("%s is requested: it does %q, want %q", of.ID.Name, got, want)
 		}
 		if got := d.Tallies[0].InFlight; got != 1 {
-			t.Errorf("%s was asked for: %d are in flight", of.ID.Name, got)
+			t.Errorf("%s is requested: %d are in flight", of.ID.Name, got)
 		}
 	}
 }
 
-// TestQuorumIsAskedForAgain: no watch shows what it depends on, so while it holds back a repair it is read again
+// TestQuorumIsCheckedAgain: no watch shows what it depends on, so while it holds back a repair it is read again
 // before long, and not all the time.
-func TestQuorumIsAskedForAgain(t *testing.T) {
+func TestQuorumIsCheckedAgain(t *testing.T) {
 	p := check("p", []int{0}, classic)
 	for _, survives := range []core.Tri{core.No, core.Unknown} {
 		x := aNode("x", dead, controlPlane)

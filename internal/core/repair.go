@@ -133,7 +133,7 @@ func (r *Repair) StepBegan() time.Time {
 // GaveUp returns when the step of a request was given up. It is zero for a step that wasn't, and for a request that the
 // repair has not made.
 func (r *Repair) GaveUp(q *Request) time.Time {
-	if at := q.stepIn(r.Steps); at >= 0 && at < len(r.Tried) && r.made(q) {
+	if at := q.stepIn(r.Steps); r.made(q) && at < len(r.Tried) { // what the repair has made is for a step of it
 		return r.Tried[at].Ended
 	}
 	return time.Time{}
@@ -149,10 +149,10 @@ func (r *Repair) failed() bool { return len(r.Steps) > 0 && len(r.Tried) >= len(
 
 // StepEnds returns when a step with a limit is given up. Its remediator has the time from the creation of its request,
 // which may be long after the step was due. A gate was closed then, or a user had deleted an earlier request.
-func (r *Repair) StepEnds(step *Step, asked *Request) time.Time {
+func (r *Repair) StepEnds(step *Step, request *Request) time.Time {
 	began := r.StepBegan()
-	if asked.Created.After(began) {
-		began = asked.Created
+	if request.Created.After(began) {
+		began = request.Created
 	}
 	return began.Add(step.Limit)
 }
@@ -160,9 +160,9 @@ func (r *Repair) StepEnds(step *Step, asked *Request) time.Time {
 // EndAt returns when a repair ended that is said to have ended at another instant. It is not before its start, its last
 // step or the recovery of its target. Those are known, and the clock that dated the end may have been behind. An end is
 // in whole seconds.
-func (r *Repair) EndAt(told time.Time) time.Time {
+func (r *Repair) EndAt(recorded time.Time) time.Time {
 	known := latest(latest(r.Started, r.StepBegan()), r.Recovered)
-	return latest(told, known.Truncate(time.Second))
+	return latest(recorded, known.Truncate(time.Second))
 }
 
 // UnansweredUntil returns until when the remedy may have done something that no cache shows: its last call has failed, and the API
@@ -210,10 +210,7 @@ const maxNameStem = 253 - 1 - 8 - 1 - 10
 // server lets only one of them create it (I2).
 func RepairName(target ID, number int) string {
 	sum := sha256.Sum256([]byte(target.Kind + "\x00" + target.Namespace + "\x00" + target.Name + "\x00" + target.UID))
-	stem := target.Name
-	if len(stem) > maxNameStem {
-		stem = strings.TrimRight(stem[:maxNameStem], "-.")
-	}
+	stem := strings.TrimRight(target.Name[:min(len(target.Name), maxNameStem)], "-.") // no name of an object ends with these
 	return stem + "-" + hex.EncodeToString(sum[:4]) + "-" + strconv.Itoa(number)
 }
 
@@ -233,8 +230,8 @@ const maxNumber = 1 << 30
 func (r *Repair) number() int { return numberIn(r.Name) }
 
 func numberIn(name string) int {
-	n, err := strconv.Atoi(name[strings.LastIndexByte(name, '-')+1:])
-	if err != nil || n > maxNumber {
+	n, _ := strconv.Atoi(name[strings.LastIndexByte(name, '-')+1:]) // 0 where there is no number, and a large one where it is too large
+	if n > maxNumber {
 		return 0
 	}
 	return max(0, n)

@@ -21,6 +21,7 @@ func TestRepairName(t *testing.T) {
 		"of another kind": {Kind: "Node", Namespace: "machines", Name: "worker-7f9x2", UID: "1"},
 		"elsewhere":       {Kind: "Machine", Namespace: "others", Name: "worker-7f9x2", UID: "1"},
 		"with dots":       {Kind: "Machine", Name: "ip-10-0-1-7.example.org", UID: "1"},
+		"too long by one": {Kind: "Machine", Name: long[:254-20], UID: "1"},
 		"longest":         {Kind: "Machine", Name: long, UID: "1"},
 		"longest, dots":   {Kind: "Machine", Name: dotted, UID: "1"},
 		"longest, dashes": {Kind: "Machine", Name: dashed, UID: "1"},
@@ -39,6 +40,64 @@ func TestRepairName(t *testing.T) {
 			if again := core.RepairName(id, n); again != name {
 				t.Errorf("%s: %q, then %q", sentence, name, again)
 			}
+		}
+	}
+}
+
+// TestNumbersOfRepairNames: a name is that of a repair if it has a number from 1 on, and the next name has the next number.
+func TestNumbersOfRepairNames(t *testing.T) {
+	id := core.ID{Kind: "Machine", Namespace: "machines", Name: "worker-7", UID: "1"}
+	const most = 1 << 30
+	for name, c := range map[string]struct {
+		ours bool
+		next int
+	}{
+		core.RepairName(id, 1):                    {true, 2},
+		core.RepairName(id, 2):                    {true, 3},
+		core.RepairName(id, most):                 {true, most + 1},
+		core.RepairName(id, most+1):               {false, 1},
+		core.RepairName(id, 0):                    {false, 1},
+		core.RepairName(core.ID{Name: "x"}, 1):    {false, 2},
+		"worker":                                  {false, 1},
+		"worker-7":                                {false, 8},
+		"worker-99999999999999999999999999999999": {false, 1},
+	} {
+		if got := core.IsRepairName(name, id); got != c.ours {
+			t.Errorf("%q is the name of a repair: %t", name, got)
+		}
+		if got, want := core.NextRepairName(name, id), core.RepairName(id, c.next); got != want {
+			t.Errorf("after %q comes %q, want %q", name, got, want)
+		}
+	}
+}
+
+// TestWhenStepsWereGivenUp: only a step that was given up has such an instant, for the requests of its repair.
+func TestWhenStepsWereGivenUp(t *testing.T) {
+	n, p := aNode("n"), check("p", nil, escalating)
+	r := repair(n, p, gaveUp(ago(time.Minute)))
+	other := core.Reference{APIVersion: "other.example/v1", Kind: "OtherTemplate", Name: "other"}
+	for name, c := range map[string]struct {
+		request core.Request
+		want    time.Time
+	}{
+		"the first step":          {requestFor(p, n, rebooting), ago(time.Minute)},
+		"the step under way":      {requestFor(p, n, reprovisioning), time.Time{}},
+		"no step of the repair":   {requestFor(p, n, other), time.Time{}},
+		"a request of another":    {requestFor(check("q", nil), n, rebooting), time.Time{}},
+		"a request without names": {requestFor(p, n, rebooting, anonymous), ago(time.Minute)},
+	} {
+		if got := r.GaveUp(&c.request); !got.Equal(c.want) {
+			t.Errorf("%s was given up at %s, want %s", name, got, c.want)
+		}
+	}
+}
+
+// TestEndInWholeSeconds: the end of a repair is not before its start, in whole seconds.
+func TestEndInWholeSeconds(t *testing.T) {
+	r := core.Repair{Started: noon.Add(1500 * time.Millisecond)}
+	for told, want := range map[time.Duration]time.Duration{0: time.Second, time.Second: time.Second, 3 * time.Second: 3 * time.Second} {
+		if got := r.EndAt(noon.Add(told)); !got.Equal(noon.Add(want)) {
+			t.Errorf("told to end after %s, it ends after %s, want %s", told, got.Sub(noon), want)
 		}
 	}
 }

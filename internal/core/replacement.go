@@ -241,7 +241,7 @@ func (r *Repair) lastStepCreatesRequest() bool {
 func (d *planner) replaced(q *Request, r *Repair) EndReason {
 	switch {
 	case !q.Own || q.stepIn(r.Steps) < len(r.Tried):
-		return ""
+		// Fettle did not make it, or has given its step up.
 	case q.Replaces && (q.Succeeded == Yes || d.replacementHealthy(&q.Target)):
 		return TargetReplaced
 	case q.Succeeded == Yes:

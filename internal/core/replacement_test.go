@@ -41,11 +41,11 @@ func TestGoneTargetEndsItsRepair(t *testing.T) {
 		"succeeded, and expects no replacement": {[]core.Request{stuck, requestFor(p, a, reprovisioning, says(core.Yes))}, core.Succeeded},
 		"the remediator failed":                 {[]core.Request{stuck, requestFor(p, a, reprovisioning, replaces, says(core.No))}, core.Withdrawn},
 		"the remediator was told to stop":       {[]core.Request{requestFor(p, a, reprovisioning, replaces, stops)}, core.Withdrawn},
-		"its time is over":                      {[]core.Request{requestFor(p, a, reprovisioning, replaces, askedAt(ago(time.Hour)))}, core.Withdrawn},
+		"its time is over":                      {[]core.Request{requestFor(p, a, reprovisioning, replaces, requestedAt(ago(time.Hour)))}, core.Withdrawn},
 		"it is stuck alone":                     {[]core.Request{stuck}, core.Withdrawn},
 		"nothing stands":                        {nil, core.Withdrawn},
 		"the replacement has yet to come":       {[]core.Request{stuck, requestFor(p, a, reprovisioning, replaces)}, 0},
-		"what was asked has not been seen":      {[]core.Request{requestFor(p, a, reprovisioning, unseen)}, 0},
+		"the request has not been seen":         {[]core.Request{requestFor(p, a, reprovisioning, unseen)}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := behindWorld(p, c.requests...)
@@ -57,7 +57,7 @@ func TestGoneTargetEndsItsRepair(t *testing.T) {
 			if got != c.outcome {
 				t.Errorf("it ends as %s, want %s: %q", got, c.outcome, actionTexts(f, d))
 			}
-			if claims := got == core.Succeeded && strings.Contains(d.Finishes[0].Text, "had it replaced"); claims != strings.HasPrefix(name, "replaced, and") {
+			if saysReplaced := got == core.Succeeded && strings.Contains(d.Finishes[0].Text, "had it replaced"); saysReplaced != strings.HasPrefix(name, "replaced, and") {
 				t.Errorf("it ends as %s, since %q", got, d.Finishes[0].Text)
 			}
 			for _, q := range c.requests {
@@ -141,7 +141,7 @@ func TestGoneTargetWhoseRequestLeavesHasNoPlace(t *testing.T) {
 func TestI05WrongClockEndsNoReplacement(t *testing.T) {
 	p := check("p", []int{0, 1, 2, 3}, escalating, func(p *core.Policy) { p.MaxInFlight = core.Count(1) })
 	for agrees, wants := range map[core.Tri][]string{
-		core.Yes:     {"end a: Withdrawn", "start b", "take back aImageTemplate"},
+		core.Yes:     {"end a: Withdrawn", "start b", "withdraw aImageTemplate"},
 		core.No:      {"ClockSkewed holds back b", "InFlightLimit holds back b"},
 		core.Unknown: {"ClockUnknown holds back b", "InFlightLimit holds back b"},
 	} {
@@ -200,7 +200,7 @@ func TestI9FenceAgreesAboutTheUnseen(t *testing.T) {
 	edited := check("p", all(5), classic, fourOfFive, most)
 	spelled := check("p", all(5), unparsable, fourOfFive, most)
 	other := check("other", all(5), classic, fourOfFive, most)
-	for name, policies := range map[string][]core.Policy{"edited": {edited}, "illegible by now": {spelled, other}} {
+	for name, policies := range map[string][]core.Policy{"edited": {edited}, "unparsable by now": {spelled, other}} {
 		f := behindWorld(p)
 		if name == "edited" {
 			f.UnlistedTemplates = []core.Reference{{APIVersion: reprovisioning.APIVersion, Kind: reprovisioning.Kind}}
@@ -221,7 +221,7 @@ func TestI9FenceAgreesAboutTheUnseen(t *testing.T) {
 	}
 }
 
-// TestFailsAgainAsItIsRelieved: the failure of a target whose request was taken back since it was healthy is another one. It
+// TestFailsAgainAsItIsRelieved: the failure of a target whose request was withdrawn since it was healthy is another one. It
 // is not asked for again in the same repair, without a pause (I12).
 func TestFailsAgainAsItIsRelieved(t *testing.T) {
 	p := check("p", []int{0}, classic)
@@ -231,11 +231,11 @@ func TestFailsAgainAsItIsRelieved(t *testing.T) {
 		world core.Cluster
 		wants []string
 	}{
-		"it has let go":                    {with([]core.Target{sick}, healed), []string{"end n: Succeeded"}},
-		"it lets go":                       {with([]core.Target{sick}, healed, requestFor(p, sick, rebooting, leaving)), nil},
-		"it lets go, suspected":            {with([]core.Target{suspect}, healed, requestFor(p, sick, rebooting, leaving)), nil},
-		"it was not taken back yet":        {with([]core.Target{sick}, healed, requestFor(p, sick, rebooting)), []string{"note n: false"}},
-		"taken back while it is unhealthy": {with([]core.Target{sick}, []core.Repair{repair(sick, p)}), []string{"step 0 for n"}},
+		"it has let go":                   {with([]core.Target{sick}, healed), []string{"end n: Succeeded"}},
+		"it lets go":                      {with([]core.Target{sick}, healed, requestFor(p, sick, rebooting, leaving)), nil},
+		"it lets go, suspected":           {with([]core.Target{suspect}, healed, requestFor(p, sick, rebooting, leaving)), nil},
+		"it was not withdrawn yet":        {with([]core.Target{sick}, healed, requestFor(p, sick, rebooting)), []string{"note n: false"}},
+		"withdrawn while it is unhealthy": {with([]core.Target{sick}, []core.Repair{repair(sick, p)}), []string{"step 0 for n"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := c.world
@@ -272,15 +272,15 @@ func TestRepeatedFailureKeepsItsDistance(t *testing.T) {
 func TestStepsThatDidNotHelp(t *testing.T) {
 	p := check("p", []int{0}, escalating)
 	well := aNode("n")
-	for want, rungs := range map[core.Outcome]int{core.Succeeded: 1, core.Withdrawn: 2} {
+	for want, records := range map[core.Outcome]int{core.Succeeded: 1, core.Withdrawn: 2} {
 		changes := []func(*core.Repair){started(ago(time.Hour)), recovered(ago(time.Second))}
-		for range rungs {
+		for range records {
 			changes = append(changes, gaveUp(ago(time.Minute)))
 		}
 		f := clusterOf([]core.Target{well}, repair(well, p, changes...))
 		d := core.Decide([]core.Policy{p}, f, noon)
 		if len(d.Finishes) != 1 || d.Finishes[0].Outcome != want {
-			t.Errorf("after %d of 2 steps it ends as %+v", rungs, d.Finishes)
+			t.Errorf("after %d of 2 steps it ends as %+v", records, d.Finishes)
 		}
 		if want == core.Withdrawn && !strings.Contains(d.Finishes[0].Text, "by other means") {
 			t.Errorf("it says %q", d.Finishes[0].Text)
@@ -296,7 +296,7 @@ func TestLeftToPeople(t *testing.T) {
 	two := []func(*core.Repair){gaveUp(ago(time.Minute)), gaveUp(ago(time.Minute))}
 	exhausted, free, taken := "LadderExhausted holds back a", "start b", "InFlightLimit holds back b"
 	for name, c := range map[string]struct {
-		ladder   func(*core.Policy)
+		steps    func(*core.Policy)
 		repaired []func(*core.Repair)
 		requests []func(*core.Request)
 		member   func(*core.Target)
@@ -309,16 +309,16 @@ func TestLeftToPeople(t *testing.T) {
 		"one step, which failed":        {classic, nil, []func(*core.Request){says(core.No)}, nil, []string{"give up on a: Failed", free}},
 		"one step, which was given up":  {classic, []func(*core.Repair){gaveUpAs(core.Failed)}, []func(*core.Request){says(core.No)}, nil, []string{exhausted, free}},
 		"one step, just done":           {classic, nil, []func(*core.Request){says(core.Yes)}, nil, []string{taken}},
-		"one step, done for long":       {classic, nil, []func(*core.Request){says(core.Yes), askedAt(ago(time.Hour)), succeededAt(ago(10 * time.Minute))}, nil, []string{exhausted, free}},
-		"one step, done after long":     {classic, nil, []func(*core.Request){says(core.Yes), askedAt(ago(time.Hour)), succeededAt(ago(9 * time.Minute))}, nil, []string{taken}},
-		"one step, done some time":      {classic, nil, []func(*core.Request){says(core.Yes), askedAt(ago(10 * time.Minute))}, nil, []string{exhausted, free}},
+		"one step, done for long":       {classic, nil, []func(*core.Request){says(core.Yes), requestedAt(ago(time.Hour)), succeededAt(ago(10 * time.Minute))}, nil, []string{exhausted, free}},
+		"one step, done after long":     {classic, nil, []func(*core.Request){says(core.Yes), requestedAt(ago(time.Hour)), succeededAt(ago(9 * time.Minute))}, nil, []string{taken}},
+		"one step, done some time":      {classic, nil, []func(*core.Request){says(core.Yes), requestedAt(ago(10 * time.Minute))}, nil, []string{exhausted, free}},
 		"one step, under way":           {classic, nil, []func(*core.Request){says(core.Unknown)}, nil, []string{taken}},
 		"one step, not asked for":       {classic, nil, nil, nil, []string{taken, "step 0 for a"}},
 		"a step is left":                {escalating, two[:1], []func(*core.Request){stops}, nil, []string{taken, "step 1 for a"}},
 		"a member of the control plane": {escalating, two, []func(*core.Request){stops}, controlPlane, []string{"ControlPlaneBusy holds back b", exhausted}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := check("p", []int{0, 1}, c.ladder, one)
+			p := check("p", []int{0, 1}, c.steps, one)
 			a, b := aNode("a", dead), aNode("b", dead)
 			if c.member != nil {
 				c.member(&a)
@@ -348,7 +348,7 @@ func TestLeftToPeopleSaysWhoseItIs(t *testing.T) {
 	foreign := func(q *core.Request) { q.Own, q.ID.Name = false, "theirs" }
 	two := []func(*core.Repair){gaveUp(ago(time.Minute)), gaveUp(ago(time.Minute))}
 	for name, c := range map[string]struct {
-		ladder   func(*core.Policy)
+		steps    func(*core.Policy)
 		repaired []func(*core.Repair)
 		requests []func(*core.Request)
 		inFlight int
@@ -365,7 +365,7 @@ func TestLeftToPeopleSaysWhoseItIs(t *testing.T) {
 		"another's remediator is done": {escalating, two, []func(*core.Request){stops, func(q *core.Request) { foreign(q); says(core.Yes)(q) }}, 0,
 			"all 2 steps of its repair were tried to no avail, so it counts as unhealthy and no longer as under repair; repair it by hand"},
 	} {
-		p := check("p", []int{0}, c.ladder)
+		p := check("p", []int{0}, c.steps)
 		a := aNode("a", dead)
 		f := clusterOf([]core.Target{a}, repair(a, p, append(slices.Clone(c.repaired), started(ago(time.Hour)))...))
 		for _, change := range c.requests {
@@ -384,7 +384,7 @@ func TestI05WrongClockLeavesNothingToPeople(t *testing.T) {
 	a, b := aNode("a", dead), aNode("b", dead)
 	for agrees, want := range map[core.Tri]int{core.Yes: 0, core.No: 1, core.Unknown: 1} {
 		f := clusterOf([]core.Target{a, b}, repair(a, p, started(ago(time.Hour))))
-		f.Requests, f.ClockAgrees = []core.Request{requestFor(p, a, rebooting, says(core.Yes), askedAt(ago(time.Hour)))}, agrees
+		f.Requests, f.ClockAgrees = []core.Request{requestFor(p, a, rebooting, says(core.Yes), requestedAt(ago(time.Hour)))}, agrees
 		if d := core.Decide([]core.Policy{p}, f, noon); d.Tallies[0].InFlight-len(d.Starts) != want {
 			t.Errorf("the clock agrees: %s, %d in flight: %q", agrees, d.Tallies[0].InFlight, actionTexts(f, d))
 		}
@@ -396,9 +396,9 @@ func TestI05WrongClockLeavesNothingToPeople(t *testing.T) {
 	}
 }
 
-// TestSpentRepairMakesNoRoomTwice: two repairs that are left to people, and whose entries alone are left, make no room for
+// TestExhaustedRepairFreesOnePlace: two repairs that are left to people, and whose entries alone are left, free no place for
 // more than the limit.
-func TestSpentRepairMakesNoRoomTwice(t *testing.T) {
+func TestExhaustedRepairFreesOnePlace(t *testing.T) {
 	p := check("p", []int{0, 1, 2, 3}, escalating, func(p *core.Policy) { p.MaxInFlight = core.Count(1) })
 	targets := []core.Target{aNode("a", dead), aNode("b", dead), aNode("c", dead), aNode("d", dead)}
 	spent := []func(*core.Repair){started(ago(time.Hour)), gaveUp(ago(time.Minute)), gaveUp(ago(time.Minute))}

@@ -9,7 +9,7 @@ func (d *Decision) Reports(policies []Policy, cluster *Cluster) []PolicyReport {
 	for i := range policies {
 		reports[i] = PolicyReport{Policy: policies[i], Tally: d.Tallies[i], Clock: clockHolds(cluster, &policies[i].ID)}
 	}
-	standing := d.repairStates(policies, cluster)
+	states := d.repairStates(policies, cluster)
 	unhealthy := func(v *Verdict) bool { return v.Health == Unhealthy }
 	others := func(v *Verdict) bool { return v.Health != Unhealthy }
 	for _, some := range []func(*Verdict) bool{unhealthy, others} {
@@ -17,7 +17,7 @@ func (d *Decision) Reports(policies []Policy, cluster *Cluster) []PolicyReport {
 			v := &d.Verdicts[i]
 			r := &reports[v.Policy]
 			if v.Health != Healthy && len(r.Concerns) < maxConcerns && some(v) {
-				r.Concerns = append(r.Concerns, Concern{Target: cluster.Targets[v.Target].ID, Text: standing.of(v, policies)})
+				r.Concerns = append(r.Concerns, Concern{Target: cluster.Targets[v.Target].ID, Text: states.of(v, policies)})
 			}
 		}
 	}
@@ -80,9 +80,7 @@ func (s *repairStates) of(v *Verdict, policies []Policy) string {
 		return "is healthy again, and what was asked of its remediator is not taken back yet"
 	case led && lead != policies[v.Policy].ID:
 		return "is being repaired, which " + lead.String() + " leads"
-	case led && s.isHeldBy(v.Target, StepsExhausted):
-		return "is unhealthy" + reason + " and held back by " + StepsExhausted.String()
-	case led:
+	case led && !s.isHeldBy(v.Target, StepsExhausted):
 		return "is being repaired"
 	case v.Health == Gone:
 		return "is being deleted"

@@ -16,7 +16,7 @@ type Retention struct {
 
 // Expired returns the finished repairs that the retention no longer keeps, as indices, the oldest first, and the next
 // instant at which there may be another. Running repairs are kept, and so are repairs that back-off still reads. The
-// verdicts are those of the latest decision about the fleet.
+// verdicts are those of the latest decision about the cluster.
 func (k Retention) Expired(cluster *Cluster, verdicts []Verdict, now time.Time) (expired []int, next time.Time) {
 	finished := finishedIn(cluster.Repairs)
 	if len(finished) == 0 {
@@ -77,18 +77,18 @@ var forever = time.Unix(1<<40, 0) //nolint:gochecknoglobals // a constant
 
 // needs holds which finished repairs back-off reads.
 type needs struct {
-	fleet *Cluster
-	now   time.Time
-	// pools and ended are those of a deliberation.
+	cluster *Cluster
+	now     time.Time
+	// pools and ended are those of a planner.
 	pools map[ID]*pool
 	ended map[ID]int
 	// failing are the lineages of the targets that are not known to be healthy. Spans are, for each of their pools, when the repairs started
 	// that may count for them, in order and without overlap.
 	failing map[ID]bool
 	// requested has when users requested repairs, by the backoffID of the target and by its node.
-	requested map[ID]time.Time
-	asked     map[string]time.Time
-	spans     map[ID][]span
+	requested       map[ID]time.Time
+	requestedOnNode map[string]time.Time
+	spans           map[ID][]span
 	// lasting are the repairs by which a pool may be given up, however long ago they started, and until when. Heirs are, by pool, when
 	// the targets were created by whose failure it may be.
 	lasting   map[int]time.Time
@@ -103,7 +103,7 @@ func needsOf(cluster *Cluster, verdicts []Verdict, now time.Time) *needs {
 	for i := range cluster.Repairs {
 		d.indexRepair(i, &cluster.Repairs[i])
 	}
-	n := &needs{fleet: cluster, now: now, pools: d.pools, ended: d.ended, failing: map[ID]bool{}, spans: map[ID][]span{}, lasting: map[int]time.Time{}, unhealthy: map[ID][]time.Time{}}
+	n := &needs{cluster: cluster, now: now, pools: d.pools, ended: d.ended, failing: map[ID]bool{}, spans: map[ID][]span{}, lasting: map[int]time.Time{}, unhealthy: map[ID][]time.Time{}}
 	for i := range verdicts {
 		switch v, t := &verdicts[i], &cluster.Targets[verdicts[i].Target]; {
 		case v.Health != Healthy || v.Reason == Premature:
@@ -135,11 +135,11 @@ func (n *needs) takeRequest(t *Target) {
 		return
 	}
 	if n.requested == nil {
-		n.requested, n.asked = map[ID]time.Time{}, map[string]time.Time{}
+		n.requested, n.requestedOnNode = map[ID]time.Time{}, map[string]time.Time{}
 	}
 	n.requested[t.ID.backoffID()] = at
 	if t.Node.Name != "" {
-		n.asked[t.Node.Name] = latest(n.asked[t.Node.Name], at)
+		n.requestedOnNode[t.Node.Name] = latest(n.requestedOnNode[t.Node.Name], at)
 	}
 }
 
@@ -147,7 +147,7 @@ func (n *needs) takeRequest(t *Target) {
 func (n *needs) servedUntil(r *Repair) time.Time {
 	at := n.requested[r.Target.backoffID()]
 	if r.Node != "" {
-		at = latest(at, n.asked[r.Node])
+		at = latest(at, n.requestedOnNode[r.Node])
 	}
 	if at.IsZero() || at.After(latest(r.Ended, r.Requested)) {
 		return time.Time{}
@@ -184,7 +184,7 @@ func (n *needs) keepLongest(owner ID) {
 	}
 	passed, most := 0, map[string]int{}
 	for _, i := range n.latestFirst(p.repairs) {
-		r := &n.fleet.Repairs[i]
+		r := &n.cluster.Repairs[i]
 		for passed < len(youngestFirst) && !youngestFirst[passed].Before(r.Started.Truncate(time.Second)) {
 			passed++
 			clear(most) // an earlier repair precedes this heir too
@@ -201,7 +201,7 @@ func (n *needs) keepLongest(owner ID) {
 
 func (n *needs) latestFirst(repairs []int) []int {
 	return slices.SortedFunc(slices.Values(repairs), func(a, b int) int {
-		p, q := &n.fleet.Repairs[a], &n.fleet.Repairs[b]
+		p, q := &n.cluster.Repairs[a], &n.cluster.Repairs[b]
 		return cmp.Or(q.Started.Compare(p.Started), cmp.Compare(q.Retry, p.Retry), cmp.Compare(p.Name, q.Name))
 	})
 }
@@ -227,7 +227,7 @@ func merged(spans []span) []span {
 
 // until returns when back-off stops reading a finished repair; the zero time when it doesn't read it now.
 func (n *needs) until(repair int) time.Time {
-	r := &n.fleet.Repairs[repair]
+	r := &n.cluster.Repairs[repair]
 	var until time.Time
 	if last, known := n.ended[r.Target.backoffID()]; known && last == repair {
 		if n.failing[r.Target.backoffID()] {
@@ -250,7 +250,7 @@ func (n *needs) until(repair int) time.Time {
 
 // counts reports whether a finished repair counts for the back-off of a target of its pool that is not known to be healthy.
 func (n *needs) counts(repair int) bool {
-	r := &n.fleet.Repairs[repair]
+	r := &n.cluster.Repairs[repair]
 	spans, failing := n.spans[r.Owner]
 	if !failing || r.Outcome == Recovered {
 		return false

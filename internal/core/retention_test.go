@@ -196,27 +196,27 @@ func TestI06RetentionForgetsNoBackOff(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		d := rapidDice(r)
 		w := drawWorld(d)
-		for i := range w.fleet.Repairs {
-			ageRepair(d, &w.fleet, i)
-			w.fleet.Repairs[i].OwnerTemplate = oneOf(d, "", "", "old", "new")
+		for i := range w.cluster.Repairs {
+			ageRepair(d, &w.cluster, i)
+			w.cluster.Repairs[i].OwnerTemplate = oneOf(d, "", "", "old", "new")
 		}
-		for i := range w.fleet.Targets {
-			w.fleet.Targets[i].OwnerTemplate = oneOf(d, "", "", "old", "new")
+		for i := range w.cluster.Targets {
+			w.cluster.Targets[i].OwnerTemplate = oneOf(d, "", "", "old", "new")
 		}
-		expired, _ := core.Retention{}.Expired(&w.fleet, w.decide().Verdicts, w.now)
+		expired, _ := core.Retention{}.Expired(&w.cluster, w.decide().Verdicts, w.now)
 		kept := w
-		kept.fleet.Repairs = nil
-		for i := range w.fleet.Repairs {
+		kept.cluster.Repairs = nil
+		for i := range w.cluster.Repairs {
 			if !slices.Contains(expired, i) {
-				kept.fleet.Repairs = append(kept.fleet.Repairs, w.fleet.Repairs[i])
+				kept.cluster.Repairs = append(kept.cluster.Repairs, w.cluster.Repairs[i])
 			}
 		}
 		later := w.now.Add(oneOf(d, 0, time.Minute, 30*time.Minute, 59*time.Minute, time.Hour, 2*time.Hour, 26*time.Hour))
-		targets := refreshed(w.fleet, later).Targets
+		targets := refreshed(w.cluster, later).Targets
 		if n := len(targets); n > 0 {
 			failed(w.now.Add(oneOf(d, 0, later.Sub(w.now)/2, later.Sub(w.now))))(&targets[d(n)])
 		}
-		w.fleet.Targets, kept.fleet.Targets, w.now, kept.now = targets, targets, later, later
+		w.cluster.Targets, kept.cluster.Targets, w.now, kept.now = targets, targets, later, later
 		if diff := cmp.Diff(pausesOf(w), pausesOf(kept)); diff != "" {
 			r.Fatalf("pauses after %s (-nothing deleted +some deleted):\n%s", later.Sub(noon), diff)
 		}
@@ -239,7 +239,7 @@ func ageRepair(d dice, f *core.Cluster, i int) {
 	r.Outcome = oneOf(d, core.Succeeded, core.Succeeded, core.Recovered, core.Withdrawn)
 }
 
-// pausesOf tells of all that back-off says, by target and policy.
+// pausesOf returns all that back-off says, by target and policy.
 func pausesOf(w world) []string {
 	var pauses []string
 	s, d := spoken(w, w.decide()), w.decide()

@@ -18,7 +18,7 @@ func (s *scenario) pass(crash bool) {
 		}
 		d = core.Decide(policies, f, s.now)
 	}
-	s.memory.KeepCooldowns(policies, d.Tallies)
+	s.expectations.KeepCooldowns(policies, d.Tallies)
 	for i, t := range d.Tallies {
 		s.policies[i].WasStopped = !t.Permitted || t.CoolingDown // as the status of the health check says
 	}
@@ -50,7 +50,7 @@ func (s *scenario) pass(crash bool) {
 	s.printf("  next pass: %s", clock(d.NextAt))
 	if crash {
 		s.printf("  crash")
-		s.memory, s.journal = core.Expectations{}, core.Deduplicator{}
+		s.expectations, s.deduplicator = core.Expectations{}, core.Deduplicator{}
 	}
 }
 
@@ -58,7 +58,7 @@ func (s *scenario) readLive(t *core.Target) {
 	t.Node, t.NodeReadAt = s.actor(t.ID.Name).live, s.now
 	s.printf("  read the node of %s: %s", t.ID.Name, t.Node.State)
 	if t.Node.State == core.NodeGone {
-		t.NodeGoneSince = s.memory.KeepNodeGone(t.ID, t.Node.Name, s.now)
+		t.NodeGoneSince = s.expectations.KeepNodeGone(t.ID, t.Node.Name, s.now)
 	}
 }
 
@@ -81,7 +81,7 @@ func (s *scenario) tell(policies []core.Policy, f *core.Cluster, d core.Decision
 		}
 		s.printf("  held %s by %s%s until %s: %s: %s", f.Targets[r.Target].ID.Name, policies[r.Policy].ID.Name, rehearsed, clock(r.Until), r.Gate, r.Text())
 	}
-	for _, h := range s.journal.NewEvents(policies, f, d) {
+	for _, h := range s.deduplicator.NewEvents(policies, f, d) {
 		s.printf("  news: %s %s%s: %s", h.Kind, h.Policy.Name, orNothing(h.Target.Name), h.Text)
 	}
 }
@@ -101,7 +101,7 @@ func (s *scenario) begin(r core.Repair) {
 		s.printf("  the deletion of %s is refused", r.Target.Name)
 	} else {
 		s.actor(r.Target.Name).target.Deleting = true
-		s.memory.ExpectDeletion(r.Target)
+		s.expectations.ExpectDeletion(r.Target)
 	}
 	s.amend(r)
 }
@@ -112,5 +112,5 @@ func (s *scenario) amend(r core.Repair) {
 		s.ledger[i] = r
 		s.ledger[i].CreatedSameSecond = nil
 	}
-	s.memory.ExpectRepair(r, s.now)
+	s.expectations.ExpectRepair(r, s.now)
 }

@@ -14,15 +14,15 @@ import (
 // scenario is a toy engine with the world around it, for stories. What it does in a pass follows
 // the engine: observe, lay, decide, read live, decide, record, act, remember.
 type scenario struct {
-	now      time.Time
-	policies []core.Policy
-	selects  map[string]string
-	machines []scenarioMachine
-	ledger   []core.Repair
-	memory   core.Expectations
-	journal  core.Deduplicator
-	refusing bool
-	out      strings.Builder
+	now          time.Time
+	policies     []core.Policy
+	selects      map[string]string
+	machines     []scenarioMachine
+	ledger       []core.Repair
+	expectations core.Expectations
+	deduplicator core.Deduplicator
+	refusing     bool
+	out          strings.Builder
 }
 
 // scenarioMachine is a machine with what a live read would say of its node.
@@ -47,7 +47,7 @@ func (s *scenario) do(words []string) error {
 		s.now = s.now.Add(d)
 		return err
 	case "restart": // the engine forgets all but the ledger
-		s.memory, s.journal = core.Expectations{}, core.Deduplicator{}
+		s.expectations, s.deduplicator = core.Expectations{}, core.Deduplicator{}
 	case "remedy": // remedy refuses | works
 		s.refusing = rest[0] == "refuses"
 	case "erase": // erase NAME of an entry in the ledger
@@ -72,10 +72,10 @@ func (s *scenario) policy(name string, words []string) error {
 		s.policies = append(s.policies, policy(name, nil))
 		i = len(s.policies) - 1
 	}
-	return settings(words, func(key, value string) error { return s.policySetting(&s.policies[i], key, value) })
+	return setFields(words, func(key, value string) error { return s.setPolicyField(&s.policies[i], key, value) })
 }
 
-func (s *scenario) policySetting(p *core.Policy, key, value string) error {
+func (s *scenario) setPolicyField(p *core.Policy, key, value string) error {
 	var err error
 	switch key {
 	case "members":
@@ -131,12 +131,12 @@ func (s *scenario) machine(name string, words []string) error {
 		s.machines = append(s.machines, scenarioMachine{target: machine(name, created(s.now), ready("True", s.now), readAt(time.Time{}))})
 		a = &s.machines[len(s.machines)-1]
 	}
-	err := settings(words, func(key, _ string) error { return s.machineSetting(&a.target, key) })
+	err := setFields(words, func(key, _ string) error { return s.setMachineField(&a.target, key) })
 	a.live = a.target.Node
 	return err
 }
 
-func (s *scenario) machineSetting(t *core.Target, key string) error {
+func (s *scenario) setMachineField(t *core.Target, key string) error {
 	switch key {
 	case "failed":
 		failed(s.now)(t)
@@ -214,9 +214,9 @@ func (s *scenario) observe() ([]core.Policy, core.Cluster) {
 			}
 		}
 	}
-	s.memory.Overlay(&f, s.now)
-	s.memory.OverlayPolicies(policies)
-	s.memory.OverlayTests(policies, &f, s.now)
+	s.expectations.Overlay(&f, s.now)
+	s.expectations.OverlayPolicies(policies)
+	s.expectations.OverlayTests(policies, &f, s.now)
 	return policies, f
 }
 

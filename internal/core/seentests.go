@@ -5,10 +5,19 @@ import (
 	"time"
 )
 
-// testCoverage are the tests and the nodes, by the UID of their target, that a pass has looked at.
-type testCoverage struct {
-	tests map[ConditionTest]bool
-	nodes map[string]string
+// testCoverage has the tests that a pass has looked at, by the UID of the target.
+type testCoverage map[string]nodeTests
+
+// nodeTests are the tests that a pass has looked at for a node: those of each policy.
+type nodeTests struct {
+	node  string
+	tests [][]ConditionTest
+}
+
+// has reports whether the pass has looked at a test for the node of a target.
+func (c testCoverage) has(t *Target, test *ConditionTest) bool {
+	of := c[t.ID.UID]
+	return of.node == t.Node.UID && slices.ContainsFunc(of.tests, func(tests []ConditionTest) bool { return slices.Contains(tests, *test) })
 }
 
 // OverlayTests sets since when the tests of its policies have been seen to hold for each target, and forgets tests that
@@ -16,23 +25,20 @@ type testCoverage struct {
 // come and gone meanwhile (I5). Without memory they count anew (I6).
 func (m *Expectations) OverlayTests(policies []Policy, f *Cluster, now time.Time) {
 	known, before := m.tests, m.coverage
-	m.tests, m.coverage = nil, testCoverage{}
+	m.tests, m.coverage = nil, nil
 	if f.Observed != Yes {
 		m.goneNodes = nil
 		return
 	}
-	for _, i := range remembering(policies) {
+	for _, i := range ByRank(policies) { // so the tests of an older policy of a namespace are remembered first
 		tests := policies[i].Criteria.rememberedTests()
+		if len(tests) == 0 {
+			continue
+		}
 		for _, member := range policies[i].Members {
 			if member >= 0 && member < len(f.Targets) {
-				m.seeTests(&f.Targets[member], tests, known, &before, now)
+				m.seeTests(&f.Targets[member], tests, known, before, now)
 			}
-		}
-		if m.coverage.tests == nil {
-			m.coverage.tests = map[ConditionTest]bool{}
-		}
-		for _, test := range tests {
-			m.coverage.tests[test] = true
 		}
 	}
 	if m.tests == nil {
@@ -43,37 +49,12 @@ func (m *Expectations) OverlayTests(policies []Policy, f *Cluster, now time.Time
 	}
 }
 
-// remembering returns the policies that have tests remembered, in the order of ByRank. So the tests of an older policy
-// of a namespace are remembered first.
-func remembering(policies []Policy) []int {
-	asks := make([]bool, len(policies))
-	for i := range policies {
-		asks[i] = len(policies[i].Members) > 0 && policies[i].Criteria.remembers()
-	}
-	if !slices.Contains(asks, true) {
-		return nil
-	}
-	return slices.DeleteFunc(ByRank(policies), func(i int) bool { return !asks[i] })
-}
-
-// remembers reports whether the beginning of any test has to be remembered.
-func (c *Criteria) remembers() bool {
-	for i := range c.Groups {
-		for j := range c.Groups[i].Tests {
-			if c.Groups[i].Tests[j].Remembered() {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// rememberedTests returns the tests whose beginning no time of a node tells, each once.
+// rememberedTests returns the tests whose beginning no time of a node tells.
 func (c *Criteria) rememberedTests() []ConditionTest {
 	var tests []ConditionTest
 	for i := range c.Groups {
 		for _, test := range c.Groups[i].Tests {
-			if test.Remembered() && !slices.Contains(tests, test) {
+			if test.Remembered() {
 				tests = append(tests, test)
 			}
 		}
@@ -81,17 +62,13 @@ func (c *Criteria) rememberedTests() []ConditionTest {
 	return tests
 }
 
-// seeTests notes which tests hold for a target's node, since the time that was known, or else since now. It notes none beyond the bound.
-func (m *Expectations) seeTests(t *Target, tests []ConditionTest, known map[string][]SeenTest, before *testCoverage, now time.Time) {
+// seeTests notes which tests hold for a target's node, since the time that was known, or else since now. It notes none beyond the bound, and
+// looks at no test from there on.
+func (m *Expectations) seeTests(t *Target, tests []ConditionTest, known map[string][]SeenTest, before testCoverage, now time.Time) {
 	if !t.Node.readWhole() {
 		return
 	}
-	if m.coverage.nodes == nil {
-		m.coverage.nodes = make(map[string]string, len(before.nodes))
-	}
-	if len(m.tests[t.ID.UID]) < maxTestsSeen {
-		m.coverage.nodes[t.ID.UID] = t.Node.UID
-	}
+	looked := len(tests)
 	for i := range tests {
 		test := &tests[i]
 		about := func(s SeenTest) bool { return s.Test == *test && s.Node == t.Node.UID }
@@ -99,20 +76,25 @@ func (m *Expectations) seeTests(t *Target, tests []ConditionTest, known map[stri
 			continue
 		}
 		if len(m.tests[t.ID.UID]) >= maxTestsSeen {
-			delete(m.coverage.nodes, t.ID.UID) // of the others it is not known whether they hold
-			return
+			looked = i
+			break
 		}
-		seen := SeenTest{*test, t.Node.UID, now, before.nodes[t.ID.UID] == t.Node.UID && before.tests[*test]}
-		if had := known[t.ID.UID]; len(had) > 0 {
-			if at := slices.IndexFunc(had, about); at >= 0 {
-				seen.Since, seen.StartSeen = seenBy(had[at].Since, now), had[at].StartSeen
-			}
+		seen := SeenTest{*test, t.Node.UID, now, false}
+		had := known[t.ID.UID]
+		if at := slices.IndexFunc(had, about); at >= 0 {
+			seen.Since, seen.StartSeen = seenBy(had[at].Since, now), had[at].StartSeen
+		} else {
+			seen.StartSeen = before.has(t, test)
 		}
 		if m.tests == nil {
 			m.tests = make(map[string][]SeenTest, len(known))
 		}
 		m.tests[t.ID.UID] = append(m.tests[t.ID.UID], seen)
 	}
+	if m.coverage == nil {
+		m.coverage = make(testCoverage, len(before))
+	}
+	m.coverage[t.ID.UID] = nodeTests{t.Node.UID, append(m.coverage[t.ID.UID].tests, tests[:looked])}
 }
 
 // readWhole reports whether all conditions of the node are known.

@@ -24,7 +24,7 @@ func judgesAgents(p *core.Policy) {
 // until such a condition has been well for a minute.
 func TestSettles(t *testing.T) {
 	long := ago(time.Hour)
-	back := []string{"take back nRebootTemplate"}
+	back := []string{"withdraw nRebootTemplate"}
 	after := noon.Add
 	for name, c := range map[string]struct {
 		node  []func(*core.Target)
@@ -54,7 +54,7 @@ func TestSettles(t *testing.T) {
 			if c.delay != 0 {
 				r[0].Recovered = ago(20 * time.Second)
 			}
-			q := requestFor(p, n, rebooting, askedAt(long))
+			q := requestFor(p, n, rebooting, requestedAt(long))
 			remediationCase{name, with([]core.Target{n}, r, q), c.wants, c.next}.run(t, p)
 			if c.delay == 0 {
 				remediationCase{name + ", without the entry of the ledger", with([]core.Target{n}, nil, q), c.wants, c.next}.run(t, p)
@@ -100,7 +100,7 @@ func TestMarksSettle(t *testing.T) {
 		f.Requests = []core.Request{markOn(target, ago(10*time.Minute), func(q *core.Request) { q.Leaving = c.leaving })}
 		d := core.Decide([]core.Policy{p}, f, noon)
 		if v := d.Verdicts[0]; v.Health != c.want || len(d.Withdrawals) != c.back {
-			t.Errorf("%s: it is %s (%s), and %d marks are taken back; want %s, and %d", name, v.Health, v.Reason, len(d.Withdrawals), c.want, c.back)
+			t.Errorf("%s: it is %s (%s), and %d marks are withdrawn; want %s, and %d", name, v.Health, v.Reason, len(d.Withdrawals), c.want, c.back)
 		}
 		if c.want == core.Suspect && !cmp.Equal(d.NextAt, c.since.Add(time.Minute)) {
 			t.Errorf("%s: it looks again at %s", name, d.NextAt)

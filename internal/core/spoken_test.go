@@ -11,23 +11,23 @@ import (
 // speech is a decision with names for indices, so that decisions about worlds in different orders
 // compare. What has an order keeps it.
 type speech struct {
-	Deeds, Refusals, Rehearsals []string
-	Verdicts, Tallies, Confirm  []string
-	NextAt                      time.Time
+	Actions, Refusals, Rehearsals []string
+	Verdicts, Tallies, Confirm    []string
+	NextAt                        time.Time
 }
 
 func spoken(w world, d core.Decision) speech {
 	s := speech{NextAt: d.NextAt}
-	target := func(i int) string { return w.fleet.Targets[i].ID.UID }
+	target := func(i int) string { return w.cluster.Targets[i].ID.UID }
 	policy := func(i int) string { return w.policies[i].ID.UID }
 	for _, f := range d.Finishes {
-		s.Deeds = append(s.Deeds, fmt.Sprintf("end %s %v %s", w.fleet.Repairs[f.Repair].Name, f.Outcome, f.Text))
+		s.Actions = append(s.Actions, fmt.Sprintf("end %s %v %s", w.cluster.Repairs[f.Repair].Name, f.Outcome, f.Text))
 	}
 	for _, a := range d.StepStarts {
-		s.Deeds = append(s.Deeds, fmt.Sprintf("act %s %s %s %s", w.fleet.Repairs[a.Repair].Name, target(a.Target), policy(a.Policy), a.Verdict.Text()))
+		s.Actions = append(s.Actions, fmt.Sprintf("act %s %s %s %s", w.cluster.Repairs[a.Repair].Name, target(a.Target), policy(a.Policy), a.Verdict.Text()))
 	}
 	for _, x := range d.Starts {
-		s.Deeds = append(s.Deeds, fmt.Sprintf("start %s %s %s %d %s %v", x.Name, target(x.Target), policy(x.Policy), x.Retry, x.Verdict.Text(), x.CreatedSameSecond))
+		s.Actions = append(s.Actions, fmt.Sprintf("start %s %s %s %d %s %v", x.Name, target(x.Target), policy(x.Policy), x.Retry, x.Verdict.Text(), x.CreatedSameSecond))
 	}
 	for _, x := range d.DryRunStarts {
 		s.Rehearsals = append(s.Rehearsals, fmt.Sprintf("%s %s %d", target(x.Target), policy(x.Policy), x.Retry))
@@ -52,12 +52,12 @@ func spoken(w world, d core.Decision) speech {
 
 // shuffled is the same world in another order.
 func shuffled(d dice, w world) world {
-	targets, place := permuted(d, w.fleet.Targets)
+	targets, place := permuted(d, w.cluster.Targets)
 	for i := range targets {
 		targets[i].Node.Conditions, _ = permuted(d, targets[i].Node.Conditions)
 	}
-	w.fleet.Targets = targets
-	w.fleet.Repairs, _ = permuted(d, w.fleet.Repairs)
+	w.cluster.Targets = targets
+	w.cluster.Repairs, _ = permuted(d, w.cluster.Repairs)
 	w.policies, _ = permuted(d, w.policies)
 	for i := range w.policies {
 		members, _ := permuted(d, w.policies[i].Members)
@@ -85,31 +85,31 @@ func permuted[T any](d dice, in []T) (out []T, place []int) {
 
 // acted is the world after the decision is carried out, remembered too if there is a memory.
 func acted(w world, d core.Decision, m *core.Expectations) world {
-	w.fleet.Targets, w.fleet.Repairs = slices.Clone(w.fleet.Targets), slices.Clone(w.fleet.Repairs)
+	w.cluster.Targets, w.cluster.Repairs = slices.Clone(w.cluster.Targets), slices.Clone(w.cluster.Repairs)
 	for _, f := range d.Finishes {
-		r := &w.fleet.Repairs[f.Repair]
+		r := &w.cluster.Repairs[f.Repair]
 		r.Ended, r.Outcome = w.now, f.Outcome
 		if m != nil {
 			m.ExpectRepair(*r, w.now)
 		}
 	}
 	begin := func(target int, r core.Repair) {
-		w.fleet.Targets[target].Deleting = true
+		w.cluster.Targets[target].Deleting = true
 		if m != nil {
 			m.ExpectRepair(r, w.now)
 			m.ExpectDeletion(r.Target)
 		}
 	}
 	for _, a := range d.StepStarts {
-		begin(a.Target, w.fleet.Repairs[a.Repair])
+		begin(a.Target, w.cluster.Repairs[a.Repair])
 	}
 	for _, s := range d.Starts {
-		t := &w.fleet.Targets[s.Target]
+		t := &w.cluster.Targets[s.Target]
 		r := core.Repair{
 			Namespace: t.ID.Namespace, Name: s.Name, Target: t.ID, Policy: w.policies[s.Policy].ID, Owner: t.Owner,
 			Retry: s.Retry, Started: w.now, CreatedSameSecond: s.CreatedSameSecond, Steps: s.Steps,
 		}
-		w.fleet.Repairs = append(w.fleet.Repairs, r)
+		w.cluster.Repairs = append(w.cluster.Repairs, r)
 		begin(s.Target, r)
 	}
 	return w

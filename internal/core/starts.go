@@ -42,7 +42,7 @@ func (d *planner) candidates(dryRun bool) []candidate {
 			}
 			if dryRun {
 				found = append(found, candidate{v.Target, v})
-			} else if lead == nil || d.ageRank[v.Policy] < d.ageRank[lead.Policy] {
+			} else if lead == nil { // the verdicts are in the order of age of their policies
 				lead = v
 			}
 		}

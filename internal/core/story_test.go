@@ -70,8 +70,8 @@ func playScene(t *testing.T, stage *scenario, commands string) string {
 	return stage.out.String()
 }
 
-// settings reads words such as "paused" and "max-unhealthy=40%".
-func settings(words []string, set func(key, value string) error) error {
+// setFields reads words such as "paused" and "max-unhealthy=40%".
+func setFields(words []string, set func(key, value string) error) error {
 	for _, w := range words {
 		key, value, _ := strings.Cut(w, "=")
 		if err := set(key, value); err != nil {

@@ -29,7 +29,7 @@ func (d *planner) findStuck() {
 		switch q := &d.cluster.Requests[i]; {
 		case q.stuck(d.now):
 			d.decision.Stuck = append(d.decision.Stuck, Stuck{Request: i, Policy: asker.of(q)})
-		case q.Own && q.Leaving && !q.LeavingSince.IsZero():
+		case q.Own && q.Leaving:
 			d.wakeAt(q.LeavingSince.Add(stuckAfter))
 		}
 	}

@@ -23,7 +23,7 @@ func TestRequestsThatDoNotGo(t *testing.T) {
 		policies []core.Policy
 		request  core.Request
 		stuck    bool
-		told     int
+		events   int
 		next     time.Time
 	}{
 		"for ten minutes":       {[]core.Policy{p}, left(ago(10 * time.Minute)), true, 1, time.Time{}},
@@ -40,21 +40,21 @@ func TestRequestsThatDoNotGo(t *testing.T) {
 				t.Errorf("stuck: %t, want %t; it looks again at %s, want %s", got, c.stuck, d.NextAt, c.next)
 			}
 			var j core.Deduplicator
-			var told []core.Event
+			var events []core.Event
 			for range 2 {
 				for _, h := range j.NewEvents(c.policies, &f, d) {
 					if h.Kind == core.EventStuck {
-						told = append(told, h)
+						events = append(events, h)
 					}
 				}
 			}
-			if len(told) != c.told {
-				t.Fatalf("it tells %+v", told)
+			if len(events) != c.events {
+				t.Fatalf("it tells %+v", events)
 			}
-			if c.told > 0 && (told[0].Target != well.ID || !strings.Contains(told[0].Text, "Request remedies/n") || !strings.Contains(told[0].Text, "example/finalizer")) {
-				t.Errorf("it tells %+v", told[0])
+			if c.events > 0 && (events[0].Target != well.ID || !strings.Contains(events[0].Text, "Request remedies/n") || !strings.Contains(events[0].Text, "example/finalizer")) {
+				t.Errorf("it tells %+v", events[0])
 			}
-			if c.told > 0 && !strings.Contains(d.Verdicts[0].Text(), "example/finalizer") {
+			if c.events > 0 && !strings.Contains(d.Verdicts[0].Text(), "example/finalizer") {
 				t.Errorf("the verdict says %q", d.Verdicts[0].Text())
 			}
 		})

@@ -51,7 +51,7 @@ func absent(h core.Health, since time.Time) core.Verdict {
 // TestEveryGateSpeaks: each refusal is a sentence that says more than the name of its gate.
 func TestEveryGateSpeaks(t *testing.T) {
 	seen := map[string]bool{}
-	for g := core.PolicyInvalid; g <= core.Unconfirmed; g++ {
+	for g := core.PolicyInvalid; g <= core.ClockUnknown; g++ {
 		text := core.Refusal{Gate: g, Detail: "detail"}.Text()
 		if len(strings.Fields(text)) < 6 || seen[text] || strings.Contains(text, "%!") {
 			t.Errorf("%v says %q", g, text)
@@ -78,14 +78,39 @@ func TestWhyUpgradesAreWaitedFor(t *testing.T) {
 	}
 }
 
+// TestRefusalsCount: sentences about one failure and about several, of a pool and of a target itself.
+func TestRefusalsCount(t *testing.T) {
+	const look, mend = "so the next repair in this pool waits; look at why ", "; find out why and mend that"
+	for want, r := range map[string]core.Refusal{
+		"the replacement of a repaired one has failed too, " + look + "it fails":                                {Gate: core.BackingOff, Have: 1},
+		"2 replacements in a row have failed, " + look + "they fail":                                            {Gate: core.BackingOff, Have: 2},
+		"it has failed again within an hour of its last repair, so its next repair waits; look at why it fails": {Gate: core.BackingOff, Have: 1, Relapsed: true},
+		"its last 2 repairs have not lasted an hour, so its next repair waits; look at why it fails":            {Gate: core.BackingOff, Have: 2, Relapsed: true},
+		"the replacement of a repaired one has failed too, so this pool is given up" + mend:                     {Gate: core.PoolGivenUp, Have: 1},
+		"2 replacements in a row have failed, so this pool is given up" + mend:                                  {Gate: core.PoolGivenUp, Have: 2},
+		"its last repair has not lasted an hour, so it is given up" + mend:                                      {Gate: core.PoolGivenUp, Have: 1, Relapsed: true},
+		"its last 2 repairs have not lasted an hour, so it is given up" + mend:                                  {Gate: core.PoolGivenUp, Have: 2, Relapsed: true},
+		"the call of the remedy was refused; it is tried again after a pause":                                   {Gate: core.AttemptPause, Have: 1},
+		"the last 2 calls of the remedy were refused; it is tried again after a pause":                          {Gate: core.AttemptPause, Have: 2},
+		"its node is being upgraded; repairs go on when that is done":                                           {Gate: core.TargetUpgrading, Why: "it says so"},
+		"1 of 9 are not healthy and repairs go on only from 2 to 4, as the health check's range says":           {Gate: core.TooManyUnhealthy, Have: 1, Min: 2, Max: 4, Total: 9},
+		"2 of 9 are not healthy and repairs go on only up to 1: a fault this wide is likelier in what they share than" +
+			" in each of them; repairs resume when enough are healthy again": {Gate: core.TooManyUnhealthy, Have: 2, Min: 2, Max: 1, Total: 9},
+	} {
+		if got := r.Text(); got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+	}
+}
+
 func TestNames(t *testing.T) {
 	names := map[string][]string{
 		"Health":       {core.Healthy.String(), core.Suspect.String(), core.Unhealthy.String(), core.Undetermined.String(), core.Gone.String(), core.Health(0).String()},
 		"Outcome":      {core.Succeeded.String(), core.Recovered.String(), core.Withdrawn.String(), core.Outcome(0).String()},
 		"Tri":          {core.Unknown.String(), core.No.String(), core.Yes.String()},
 		"NodeState":    {core.NodeUnseen.String(), core.NodeAwaited.String(), core.NodePresent.String(), core.NodeGone.String()},
-		"RemedyResult": {core.Accepted.String(), core.Vanished.String(), core.Stale.String(), core.RemedyResult(0).String()},
-		"Gate":         {core.Gate(0).String(), core.Gate(-1).String(), core.Gate(99).String(), core.NoOwner.String()},
+		"RemedyResult": {core.Accepted.String(), core.Vanished.String(), core.Stale.String(), core.Busy.String(), core.RemedyResult(0).String()},
+		"Gate":         {core.Gate(0).String(), core.Gate(-1).String(), core.Gate(99).String(), (core.ClockUnknown + 1).String(), core.NoOwner.String()},
 		"Reason":       {core.Reason(0).String(), core.Reason(-1).String(), core.Reason(99).String(), core.TargetFailed.String()},
 		"EventKind":    {core.EventKind(0).String(), core.EventSuspected.String(), core.EventShortCircuited.String(), core.EventMisconfigured.String(), core.EventHeldBack.String(), core.EventStarted.String(), core.EventRefused.String(), core.EventDryRun.String()},
 		"Amount":       {core.Count(3).String(), core.Percent(40).String(), core.Unlimited().String()},
@@ -97,8 +122,8 @@ func TestNames(t *testing.T) {
 		"Outcome":      {"Succeeded", "Recovered", "Withdrawn", "Running"},
 		"Tri":          {"unknown", "no", "yes"},
 		"NodeState":    {"unseen", "awaited", "present", "gone"},
-		"RemedyResult": {"accepted", "vanished", "stale", "failed"},
-		"Gate":         {"Unnamed", "Unnamed", "Unnamed", "NoOwner"},
+		"RemedyResult": {"accepted", "vanished", "stale", "busy", "failed"},
+		"Gate":         {"Unnamed", "Unnamed", "Unnamed", "Unnamed", "NoOwner"},
 		"Reason":       {"Unjudged", "Unjudged", "Unjudged", "Failed"},
 		"EventKind":    {"unnamed", "suspected", "restricted", "misconfigured", "held", "begun", "refused", "rehearsed"},
 		"Amount":       {"3", "40%", "unlimited"},

@@ -9,7 +9,7 @@ import (
 
 // allowed asks every gate of the twin.
 func (w *twin) allowed(target, lead, repair, retry int) bool {
-	t := &w.fleet.Targets[target]
+	t := &w.cluster.Targets[target]
 	before := len(w.out)
 	for _, i := range w.acting(target) {
 		w.policyAllows(i, target, repair, retry, w.failedAt(target, lead))
@@ -21,27 +21,27 @@ func (w *twin) allowed(target, lead, repair, retry int) bool {
 	}
 	steps := w.policies[lead].Steps
 	if repair != none {
-		steps = w.fleet.Repairs[repair].Steps
+		steps = w.cluster.Repairs[repair].Steps
 	}
-	hold(w.fleet.ClockAgrees == core.Unknown, "ClockUnknown")
-	hold(w.fleet.ClockAgrees == core.No, "ClockSkewed")
+	hold(w.cluster.ClockAgrees == core.Unknown, "ClockUnknown")
+	hold(w.cluster.ClockAgrees == core.No, "ClockSkewed")
 	hold(len(steps) == 0, "NoRemedy")
 	hold(len(steps) > 0 && steps[0].Nature == core.Delete && t.Owner.UID == "", "NoOwner")
-	asked := w.now.Sub(t.QuorumReadAt) < 10*time.Second
+	quorumRead := w.now.Sub(t.QuorumReadAt) < 10*time.Second
 	member := t.ControlPlane || t.ControlPlaneByLabel
-	hold(member && asked && t.QuorumSurvives == core.Unknown, "QuorumUnknown")
-	hold(member && asked && t.QuorumSurvives == core.No, "QuorumLost")
+	hold(member && quorumRead && t.QuorumSurvives == core.Unknown, "QuorumUnknown")
+	hold(member && quorumRead && t.QuorumSurvives == core.No, "QuorumLost")
 	hold(member && w.controlPlaneOut(target, repair) > 0, "ControlPlaneBusy")
 	if len(w.out) > before {
 		return false
 	}
 	unread := t.Node.State != core.NodeAwaited && (t.Node.State == core.NodeUnseen || w.now.Sub(t.NodeReadAt) >= 10*time.Second)
-	hold(unread || member && !asked, "Unconfirmed")
+	hold(unread || member && !quorumRead, "Unconfirmed")
 	return len(w.out) == before
 }
 
 func (w *twin) policyAllows(i, target, repair, retry int, failed time.Time) {
-	t, p := &w.fleet.Targets[target], &w.policies[i]
+	t, p := &w.cluster.Targets[target], &w.policies[i]
 	hold := func(refused bool, gate string) {
 		if refused {
 			w.say("%s refuses %s: %s", p.ID.Name, t.ID.Name, gate)
@@ -49,7 +49,7 @@ func (w *twin) policyAllows(i, target, repair, retry int, failed time.Time) {
 	}
 	unhealthy := 0
 	for _, m := range p.Members {
-		if naiveHealth(p, &w.fleet.Targets[m], w.now) != "healthy" {
+		if naiveHealth(p, &w.cluster.Targets[m], w.now) != "healthy" {
 			unhealthy++
 		}
 	}
@@ -72,7 +72,7 @@ func (w *twin) policyAllows(i, target, repair, retry int, failed time.Time) {
 	last := w.now
 	if !w.pools[t.Owner.UID] {
 		last = time.Time{}
-		for _, r := range w.fleet.Repairs {
+		for _, r := range w.cluster.Repairs {
 			if r.Owner.UID == t.Owner.UID && r.Started.After(last) {
 				last = r.Started
 			}
@@ -91,9 +91,9 @@ func (w *twin) policyAllows(i, target, repair, retry int, failed time.Time) {
 // controlPlaneOut counts those other than a target that has no repair.
 func (w *twin) controlPlaneOut(target, repair int) int {
 	n := 0
-	for m := range w.fleet.Targets {
-		t := &w.fleet.Targets[m]
-		asker := &w.fleet.Targets[target]
+	for m := range w.cluster.Targets {
+		t := &w.cluster.Targets[m]
+		asker := &w.cluster.Targets[target]
 		inTurn := t.ControlPlane || (t.ControlPlaneByLabel && asker.ControlPlaneByLabel && t.ID.Namespace == asker.ID.Namespace)
 		switch of := w.repairOf(m); {
 		case !inTurn, m == target && repair == none:
@@ -110,7 +110,7 @@ func (w *twin) controlPlaneOut(target, repair int) int {
 // owe its life to: of its pool, started before it was made and within an hour before it failed,
 // and no younger machine of the pool is well for everybody.
 func (w *twin) retry(target, lead int) int {
-	t := &w.fleet.Targets[target]
+	t := &w.cluster.Targets[target]
 	since := w.now
 	for _, v := range w.drawn.decide().Verdicts {
 		if v.Target == target && v.Policy == lead && !v.Since.IsZero() && v.Since.Before(w.now) {
@@ -121,7 +121,7 @@ func (w *twin) retry(target, lead int) int {
 		}
 	}
 	retry := 0
-	for _, r := range w.fleet.Repairs {
+	for _, r := range w.cluster.Repairs {
 		switch {
 		case t.Owner.UID == "" || r.Owner.UID != t.Owner.UID || r.Target.UID == t.ID.UID:
 		case r.Started.After(t.Created) || slices.Contains(r.CreatedSameSecond, t.ID.UID):
@@ -137,12 +137,12 @@ func (w *twin) retry(target, lead int) int {
 // givenUp: a repair of the pool was the last try of a policy, the youngest machine that is not well for everybody is younger, and
 // none that is younger has been well.
 func (w *twin) givenUp(policy, target int) bool {
-	b, owner := w.policies[policy].Backoff, w.fleet.Targets[target].Owner
+	b, owner := w.policies[policy].Backoff, w.cluster.Targets[target].Owner
 	heir := w.youngestUnwell(owner)
 	if b.GiveUpAfter == 0 || owner.UID == "" || heir == nil {
 		return false
 	}
-	for _, r := range w.fleet.Repairs {
+	for _, r := range w.cluster.Repairs {
 		switch {
 		case r.Owner.UID != owner.UID || r.Retry+1 < b.GiveUpAfter || (!r.Started.After(b.ResumedAt) && !b.ResumedAt.After(w.now)):
 		case r.Target.UID == heir.ID.UID || r.Started.After(heir.Created) || slices.Contains(r.CreatedSameSecond, heir.ID.UID):
@@ -156,8 +156,8 @@ func (w *twin) givenUp(policy, target int) bool {
 
 func (w *twin) youngestUnwell(owner core.ID) *core.Target {
 	var youngest *core.Target
-	for i := range w.fleet.Targets {
-		t := &w.fleet.Targets[i]
+	for i := range w.cluster.Targets {
+		t := &w.cluster.Targets[i]
 		if t.Owner.UID != owner.UID || len(w.acting(i)) == 0 || w.well(i) {
 			continue
 		}
@@ -171,21 +171,21 @@ func (w *twin) youngestUnwell(owner core.ID) *core.Target {
 // lived reports whether a machine of the pool that was made since has been up for an hour before it failed, or is well but for a
 // person's word.
 func (w *twin) lived(owner core.ID, after time.Time) bool {
-	calm := w.fleet
+	calm := w.cluster
 	calm.Targets = slices.Clone(calm.Targets)
 	for i := range calm.Targets {
 		calm.Targets[i].RemediationRequested, calm.Targets[i].RepairRequest = false, core.RepairRequest{}
 	}
-	asked := map[[2]int]bool{}
+	byUser := map[[2]int]bool{}
 	for _, v := range w.drawn.decide().Verdicts {
-		asked[[2]int{v.Target, v.Policy}] = v.Reason == core.RemediationRequested
+		byUser[[2]int{v.Target, v.Policy}] = v.Reason == core.RemediationRequested
 	}
 	for _, v := range core.Decide(w.policies, calm, w.now).Verdicts {
 		t, p := &calm.Targets[v.Target], &w.policies[v.Policy]
 		if t.Owner.UID != owner.UID || p.DryRun || t.Created.Before(after) {
 			continue
 		}
-		if asked[[2]int{v.Target, v.Policy}] && t.Premature == "" && naiveHealth(p, t, w.now) == "healthy" {
+		if byUser[[2]int{v.Target, v.Policy}] && t.Premature == "" && naiveHealth(p, t, w.now) == "healthy" {
 			return true
 		}
 		if w.stoodFor(t, p, v) >= time.Hour {
@@ -266,8 +266,8 @@ func (w *twin) failedAt(target, lead int) time.Time {
 }
 
 func (w *twin) proven(owner core.ID, after time.Time) bool {
-	for i := range w.fleet.Targets {
-		t := &w.fleet.Targets[i]
+	for i := range w.cluster.Targets {
+		t := &w.cluster.Targets[i]
 		if t.Owner.UID != owner.UID || t.Created.Before(after) || len(w.acting(i)) == 0 {
 			continue
 		}
@@ -280,7 +280,7 @@ func (w *twin) proven(owner core.ID, after time.Time) bool {
 
 // well reports whether everybody who acts finds a target healthy.
 func (w *twin) well(target int) bool {
-	t, well := &w.fleet.Targets[target], true
+	t, well := &w.cluster.Targets[target], true
 	for _, p := range w.acting(target) {
 		leavesWell := t.Deleting && !naiveUnsound(&w.policies[p], t, w.now)
 		well = well && t.Premature == "" && (leavesWell || naiveHealth(&w.policies[p], t, w.now) == "healthy")

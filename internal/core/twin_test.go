@@ -18,19 +18,19 @@ import (
 func TestTwin(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		w := drawWorld(rapidDice(r))
-		w.fleet.Observed = core.Yes
+		w.cluster.Observed = core.Yes
 		d := w.decide()
 		want := (&twin{world: w.heeded(), drawn: w, begun: map[int]bool{}, placed: map[int]bool{}, pools: map[string]bool{}}).decide()
 		var got []string
 		for _, a := range d.StepStarts {
-			got = append(got, fmt.Sprintf("act %s", w.fleet.Repairs[a.Repair].Name))
+			got = append(got, fmt.Sprintf("act %s", w.cluster.Repairs[a.Repair].Name))
 		}
 		for _, s := range d.Starts {
-			got = append(got, fmt.Sprintf("start %s for %s retry %d", w.fleet.Targets[s.Target].ID.Name, w.policies[s.Policy].ID.Name, s.Retry))
+			got = append(got, fmt.Sprintf("start %s for %s retry %d", w.cluster.Targets[s.Target].ID.Name, w.policies[s.Policy].ID.Name, s.Retry))
 		}
 		for _, f := range d.Refusals {
 			if !f.DryRun {
-				got = append(got, fmt.Sprintf("%s refuses %s: %s", w.policies[f.Policy].ID.Name, w.fleet.Targets[f.Target].ID.Name, f.Gate))
+				got = append(got, fmt.Sprintf("%s refuses %s: %s", w.policies[f.Policy].ID.Name, w.cluster.Targets[f.Target].ID.Name, f.Gate))
 			}
 		}
 		slices.Sort(got)
@@ -56,14 +56,14 @@ type twin struct {
 func (w *twin) say(format string, args ...any) { w.out = append(w.out, fmt.Sprintf(format, args...)) }
 
 func (w *twin) decide() []string {
-	running := all(len(w.fleet.Repairs))
+	running := all(len(w.cluster.Repairs))
 	slices.SortFunc(running, func(a, b int) int {
-		p, q := &w.fleet.Repairs[a], &w.fleet.Repairs[b]
+		p, q := &w.cluster.Repairs[a], &w.cluster.Repairs[b]
 		return cmp.Or(p.Started.Compare(q.Started), cmp.Compare(p.Namespace, q.Namespace), cmp.Compare(p.Name, q.Name))
 	})
 	for _, i := range running {
-		for t := range w.fleet.Targets {
-			if w.repairOf(t) == i && !w.fleet.Targets[t].Deleting {
+		for t := range w.cluster.Targets {
+			if w.repairOf(t) == i && !w.cluster.Targets[t].Deleting {
 				w.goOn(i, t)
 				w.begun[t] = true
 			}
@@ -87,7 +87,7 @@ func (w *twin) repairOf(target int) int {
 }
 
 func (w *twin) older(i, j int) bool {
-	p, q := &w.fleet.Repairs[i], &w.fleet.Repairs[j]
+	p, q := &w.cluster.Repairs[i], &w.cluster.Repairs[j]
 	return cmp.Or(p.Started.Compare(q.Started), cmp.Compare(p.Namespace, q.Namespace), cmp.Compare(p.Name, q.Name)) < 0
 }
 
@@ -95,7 +95,7 @@ func (w *twin) older(i, j int) bool {
 func (w *twin) leader(target int) int {
 	lead := none
 	for _, p := range w.acting(target) {
-		if naiveHealth(&w.policies[p], &w.fleet.Targets[target], w.now) != "unhealthy" {
+		if naiveHealth(&w.policies[p], &w.cluster.Targets[target], w.now) != "unhealthy" {
 			continue
 		}
 		if lead == none || naivelyOlder(&w.policies[p], &w.policies[lead]) {
@@ -110,7 +110,7 @@ func naivelyOlder(p, q *core.Policy) bool {
 }
 
 func (w *twin) goOn(repair, target int) {
-	r, t := &w.fleet.Repairs[repair], &w.fleet.Targets[target]
+	r, t := &w.cluster.Repairs[repair], &w.cluster.Targets[target]
 	lead := none
 	for _, p := range w.acting(target) {
 		if w.policies[p].ID == r.Policy {
@@ -137,7 +137,7 @@ func (w *twin) goOn(repair, target int) {
 
 func (w *twin) unhealthyOldestFirst() []int {
 	var found []int
-	for t := range w.fleet.Targets {
+	for t := range w.cluster.Targets {
 		if w.leader(t) != none && w.repairOf(t) == none {
 			found = append(found, t)
 		}
@@ -151,13 +151,13 @@ func (w *twin) unhealthyOldestFirst() []int {
 		return time.Time{}
 	}
 	last := func(t int) int {
-		if w.fleet.Targets[t].ControlPlaneByLabel {
+		if w.cluster.Targets[t].ControlPlaneByLabel {
 			return 1
 		}
 		return 0
 	}
 	slices.SortFunc(found, func(a, b int) int {
-		return cmp.Or(cmp.Compare(last(a), last(b)), since(a).Compare(since(b)), w.fleet.Targets[a].ID.Compare(w.fleet.Targets[b].ID))
+		return cmp.Or(cmp.Compare(last(a), last(b)), since(a).Compare(since(b)), w.cluster.Targets[a].ID.Compare(w.cluster.Targets[b].ID))
 	})
 	return found
 }
@@ -166,9 +166,9 @@ func (w *twin) start(target int) {
 	lead := w.leader(target)
 	retry := w.retry(target, lead)
 	if w.allowed(target, lead, none, retry) {
-		w.say("start %s for %s retry %d", w.fleet.Targets[target].ID.Name, w.policies[lead].ID.Name, retry)
+		w.say("start %s for %s retry %d", w.cluster.Targets[target].ID.Name, w.policies[lead].ID.Name, retry)
 		w.placed[target] = true
-		w.pools[w.fleet.Targets[target].Owner.UID] = true
+		w.pools[w.cluster.Targets[target].Owner.UID] = true
 	}
 }
 
@@ -177,7 +177,7 @@ func (w *twin) start(target int) {
 func (w *twin) inFlight(policy, target, repair int) int {
 	n := 0
 	for _, m := range w.policies[policy].Members {
-		t := &w.fleet.Targets[m]
+		t := &w.cluster.Targets[m]
 		of := w.repairOf(m)
 		switch {
 		case m == target && repair == none:

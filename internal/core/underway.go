@@ -44,7 +44,7 @@ func (d *planner) outOfSteps(repair int) bool {
 	if !exists || d.requestsUnlisted(r) || !d.exhaustedBy(r, repair) {
 		return false
 	}
-	return !slices.ContainsFunc(d.requestsOf[repair], d.atWork) && !slices.ContainsFunc(d.requestsAbout[target], d.atWork)
+	return !slices.ContainsFunc(d.requestsAbout[target], d.atWork)
 }
 
 // atWork reports whether the remediator of a request may still do something.

@@ -190,7 +190,7 @@ func (d *planner) judgeOne(p *Policy, target int) Verdict {
 func (d *planner) repairRequestedAt(target int) time.Time {
 	var at time.Time
 	for _, i := range d.requestedTargets {
-		if q := &d.cluster.Targets[i].RepairRequest; d.groupOf(i) == d.groupOf(target) && !q.Unreadable && !q.Ahead {
+		if q := &d.cluster.Targets[i].RepairRequest; d.groupOf(i) == d.groupOf(target) && !q.Ahead {
 			at = latest(at, q.At)
 		}
 	}

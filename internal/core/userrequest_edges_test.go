@@ -29,7 +29,7 @@ func TestWhichRepairsServeARequest(t *testing.T) {
 		return repair(of, p, append([]func(*core.Repair){started(ago(at + time.Minute)), ended(ago(at))}, changes...)...)
 	}
 	onNode := func(name string) func(*core.Repair) { return func(r *core.Repair) { r.Node = name } }
-	hours := func(t *core.Target) { askedFor(ago(9 * time.Hour))(t) }
+	hours := func(t *core.Target) { requestedByUser(ago(9 * time.Hour))(t) }
 	for name, c := range map[string]struct {
 		target  core.Target
 		repairs []core.Repair
@@ -103,8 +103,8 @@ func TestWhatServesARequestUnderWay(t *testing.T) {
 		"in the hands of a remediator":   {hands, aNode("a", byHand, externallyRemediated), handed(time.Minute), nil, core.RequestPending, time.Time{}},
 		"handed over a moment ago":       {hands, n, handed(9 * time.Second), nil, core.RequestPending, noon.Add(time.Second)},
 		"handed over ten seconds ago":    {hands, n, handed(10 * time.Second), nil, core.RequestServed, time.Time{}},
-		"the node turned when it began":  {p, aNode("a", byHand, ready("True", ago(10*time.Second))), number(1), []core.Request{requestFor(p, n, rebooting, askedAt(ago(10*time.Second)))}, core.RequestPending, time.Time{}},
-		"the node has turned since then": {p, aNode("a", ready10), number(1), []core.Request{requestFor(p, n, rebooting, askedAt(ago(11*time.Second)))}, core.RequestPending, time.Time{}},
+		"the node turned when it began":  {p, aNode("a", byHand, ready("True", ago(10*time.Second))), number(1), []core.Request{requestFor(p, n, rebooting, requestedAt(ago(10*time.Second)))}, core.RequestPending, time.Time{}},
+		"the node has turned since then": {p, aNode("a", ready10), number(1), []core.Request{requestFor(p, n, rebooting, requestedAt(ago(11*time.Second)))}, core.RequestPending, time.Time{}},
 	} {
 		f := clusterOf([]core.Target{c.target}, repair(n, c.policy, started(ago(90*time.Second)), c.change))
 		f.Requests = c.requests
@@ -127,7 +127,7 @@ func TestWhatServesARequestUnderWay(t *testing.T) {
 // TestRequestsOfOthersAreNotRecorded: a repair begins with the request about its own target, and is judged by that.
 func TestRequestsOfOthersAreNotRecorded(t *testing.T) {
 	p := check("p", all(2), classic, maxInFlight(core.Unlimited()))
-	a, b := aNode("a", byHand), aNode("b", askedFor(ago(time.Minute)))
+	a, b := aNode("a", byHand), aNode("b", requestedByUser(ago(time.Minute)))
 	d := core.Decide([]core.Policy{p}, clusterOf([]core.Target{a, b}), noon)
 	for _, s := range d.Starts {
 		if want := []core.Target{a, b}[s.Target].RepairRequest.At; !s.Requested.Equal(want) {
@@ -138,8 +138,8 @@ func TestRequestsOfOthersAreNotRecorded(t *testing.T) {
 		t.Errorf("starts %v, refusals %v", d.Starts, d.Refusals)
 	}
 	for name, change := range map[string]func(*core.Target){
-		"condemned as well": func(t *core.Target) { t.RemediationRequested = true },
-		"not readable":      func(t *core.Target) { t.Problem = "its facts can't be read" },
+		"marked without a time as well": func(t *core.Target) { t.RemediationRequested = true },
+		"not readable":                  func(t *core.Target) { t.Problem = "its facts can't be read" },
 	} {
 		d := core.Decide([]core.Policy{p}, clusterOf([]core.Target{aNode("a", byHand, change)}), noon)
 		if v := d.Verdicts[0]; !v.Since.IsZero() {
@@ -148,7 +148,7 @@ func TestRequestsOfOthersAreNotRecorded(t *testing.T) {
 	}
 }
 
-// TestRequestAboutAnotherDelaysNoWithdrawal: what was asked for a target that is well is taken back at once.
+// TestRequestAboutAnotherDelaysNoWithdrawal: what was asked for a target that is well is withdrawn at once.
 func TestRequestAboutAnotherDelaysNoWithdrawal(t *testing.T) {
 	p := check("p", all(2), classic, maxInFlight(core.Unlimited()))
 	a, b := aNode("a"), aNode("b", byHand)

@@ -9,8 +9,8 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// askedFor has a person ask for the repair of a target at an instant.
-func askedFor(at time.Time) func(*core.Target) {
+// requestedByUser has a person ask for the repair of a target at an instant.
+func requestedByUser(at time.Time) func(*core.Target) {
 	return func(t *core.Target) { t.RepairRequest = core.RepairRequest{At: at} }
 }
 
@@ -19,7 +19,7 @@ func requested(at time.Time) func(*core.Repair) {
 	return func(r *core.Repair) { r.Requested = at }
 }
 
-func byHand(t *core.Target) { askedFor(ago(2 * time.Minute))(t) }
+func byHand(t *core.Target) { requestedByUser(ago(2 * time.Minute))(t) }
 
 func TestReadRepairRequest(t *testing.T) {
 	noonIs := core.RepairRequest{At: noon}
@@ -27,6 +27,9 @@ func TestReadRepairRequest(t *testing.T) {
 		"2026-08-03T12:00:00Z":        noonIs,
 		"2026-08-03T14:00:00+02:00":   noonIs,
 		"2026-08-03T12:00:00.999999Z": noonIs,
+		"2026-08-03T12:00:01.5Z":      {At: noon.Add(time.Second)},
+		"1970-01-01T00:00:01Z":        {At: time.Unix(1, 0)},
+		"1970-01-01T00:00:00Z":        {Unreadable: true},
 		"":                            {Unreadable: true},
 		"true":                        {Unreadable: true},
 		"now":                         {Unreadable: true},
@@ -56,9 +59,9 @@ func TestRepairRequestCounts(t *testing.T) {
 		want    core.RepairRequestState
 		starts  bool
 	}{
-		"just made":                 {askedFor(noon), nil, core.RequestPending, true},
-		"an hour less a second old": {askedFor(ago(hour - time.Second)), nil, core.RequestPending, true},
-		"an hour old":               {askedFor(ago(hour)), nil, core.RequestLapsed, false},
+		"just made":                 {requestedByUser(noon), nil, core.RequestPending, true},
+		"an hour less a second old": {requestedByUser(ago(hour - time.Second)), nil, core.RequestPending, true},
+		"an hour old":               {requestedByUser(ago(hour)), nil, core.RequestLapsed, false},
 		"unreadable":                {request(core.RepairRequest{Unreadable: true}), nil, core.RequestUnreadable, false},
 		"far in the future":         {request(core.RepairRequest{At: noon.Add(hour), Ahead: true}), nil, core.RequestAhead, false},
 		"before the target was made, as a template does": {func(t *core.Target) { byHand(t); created(ago(30 * time.Second))(t) }, nil, core.RequestInherited, false},
@@ -70,10 +73,10 @@ func TestRepairRequestCounts(t *testing.T) {
 		"in the second in which it did":                {byHand, by(ago(hour), ended(ago(2*time.Minute))), core.RequestServed, false},
 		"after a repair that ended":                    {byHand, by(ago(hour), ended(ago(3*time.Minute))), core.RequestPending, true},
 		"before a repair under way":                    {byHand, by(ago(time.Minute)), core.RequestPending, false},
-		"hours ago, and it began then":                 {askedFor(ago(9 * hour)), by(ago(9*hour - time.Minute)), core.RequestPending, false},
-		"hours before the next began":                  {askedFor(ago(9 * hour)), by(ago(time.Minute)), core.RequestLapsed, false},
-		"and a repair began with it, by another clock": {askedFor(noon.Add(50 * time.Second)), by(ago(time.Minute), ended(ago(time.Second)), requested(noon.Add(50*time.Second))), core.RequestServed, false},
-		"and that repair has gone on for long":         {askedFor(ago(hour)), by(ago(hour+time.Minute), requested(ago(hour))), core.RequestPending, false},
+		"hours ago, and it began then":                 {requestedByUser(ago(9 * hour)), by(ago(9*hour - time.Minute)), core.RequestPending, false},
+		"hours before the next began":                  {requestedByUser(ago(9 * hour)), by(ago(time.Minute)), core.RequestLapsed, false},
+		"and a repair began with it, by another clock": {requestedByUser(noon.Add(50 * time.Second)), by(ago(time.Minute), ended(ago(time.Second)), requested(noon.Add(50*time.Second))), core.RequestServed, false},
+		"and that repair has gone on for long":         {requestedByUser(ago(hour)), by(ago(hour+time.Minute), requested(ago(hour))), core.RequestPending, false},
 		"and a repair began with an earlier one":       {byHand, by(ago(time.Hour), ended(ago(3*time.Minute)), requested(ago(time.Hour))), core.RequestPending, true},
 		"and the node recovered since":                 {byHand, by(ago(time.Minute), recovered(ago(time.Second))), core.RequestServed, false},
 		"and all steps were given up":                  {byHand, by(ago(time.Minute), gaveUp(ago(time.Second))), core.RequestServed, false},
@@ -88,7 +91,7 @@ func TestRepairRequestCounts(t *testing.T) {
 			}
 			counts := c.want == core.RequestPending
 			v := d.Verdicts[0]
-			if asked := v.Health == core.Unhealthy && v.Reason == core.RemediationRequested; asked != counts {
+			if byUser := v.Health == core.Unhealthy && v.Reason == core.RemediationRequested; byUser != counts {
 				t.Errorf("verdict %s by %s", v.Health, v.Reason)
 			}
 			if counts && !v.Since.Equal(target.RepairRequest.At) {
@@ -133,11 +136,11 @@ func TestI06RepairRequestIsServedOnce(t *testing.T) {
 		"it says nothing and Ready moved":     {p, aNode("a", rebooted), run(), on(), []string{"note a: true"}},
 		"a condition of a group moved":        {grouped, aNode("a", rebooted), run(), on(), []string{"note a: true"}},
 		"a condition that none names moved":   {named, aNode("a", rebooted), run(), on(), nil},
-		"that is recorded":                    {p, aNode("a", byHand), run(recovered(ago(time.Second))), on(says(core.Yes)), []string{"take back aRebootTemplate"}},
+		"that is recorded":                    {p, aNode("a", byHand), run(recovered(ago(time.Second))), on(says(core.Yes)), []string{"withdraw aRebootTemplate"}},
 		"and the request leaves":              {p, aNode("a", byHand), run(recovered(ago(time.Second))), on(leaving), nil},
 		"and nothing stands":                  {p, aNode("a", byHand), run(recovered(ago(time.Second))), nil, []string{"end a: Succeeded"}},
 		"it leaves and nothing was recorded":  {p, aNode("a", byHand), run(), on(leaving), []string{"note a: true"}},
-		"the person takes the request back":   {p, aNode("a"), run(), on(processing), []string{"take back aRebootTemplate"}},
+		"the person takes the request back":   {p, aNode("a"), run(), on(processing), []string{"withdraw aRebootTemplate"}},
 		"the target was just handed over":     {hands, aNode("a", byHand), handed(ago(9 * time.Second)), nil, nil},
 		"it is in the hands of a remediator":  {hands, aNode("a", byHand, externallyRemediated), handed(ago(time.Minute)), nil, nil},
 		"it was given back":                   {hands, aNode("a", byHand), handed(ago(time.Minute)), nil, []string{"end a: Succeeded"}},
@@ -149,7 +152,7 @@ func TestI06RepairRequestIsServedOnce(t *testing.T) {
 			f.Requests = c.requests
 			d := core.Decide([]core.Policy{c.policy}, f, noon)
 			if diff := cmp.Diff(c.want, actionTexts(f, d)); diff != "" {
-				t.Errorf("deeds (-want +got):\n%s", diff)
+				t.Errorf("actions (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -197,7 +200,7 @@ func TestRepairRequestOfTwins(t *testing.T) {
 
 // TestRepairRecordsItsRequest: also that about the other target with the same node.
 func TestRepairRecordsItsRequest(t *testing.T) {
-	m, n := machine("a", byHand), aNode("a-node", askedFor(ago(time.Minute)))
+	m, n := machine("a", byHand), aNode("a-node", requestedByUser(ago(time.Minute)))
 	p := check("p", []int{1}, classic)
 	d := core.Decide([]core.Policy{p}, clusterOf([]core.Target{m, n}), noon)
 	if len(d.Starts) != 1 || !d.Starts[0].Requested.Equal(ago(time.Minute)) {
@@ -218,7 +221,7 @@ func TestRepairRecordsItsRequest(t *testing.T) {
 func TestRepairRequestsOfTheFuture(t *testing.T) {
 	var m core.Expectations
 	look := func(ahead, later time.Duration) core.RepairRequest {
-		f := clusterOf([]core.Target{aNode("a", askedFor(noon.Add(ahead)))})
+		f := clusterOf([]core.Target{aNode("a", requestedByUser(noon.Add(ahead)))})
 		m.Overlay(&f, noon.Add(later))
 		return f.Targets[0].RepairRequest
 	}
@@ -241,8 +244,8 @@ func TestRetentionOfServedRequests(t *testing.T) {
 		ask  func(*core.Target)
 		want int
 	}{
-		"no request": {func(*core.Target) {}, 1}, "a served one": {byHand, 0}, "a later one": {askedFor(noon), 1},
-		"one of hours ago": {askedFor(ago(9 * time.Hour)), 1},
+		"no request": {func(*core.Target) {}, 1}, "a served one": {byHand, 0}, "a later one": {requestedByUser(noon), 1},
+		"one of hours ago": {requestedByUser(ago(9 * time.Hour)), 1},
 	} {
 		target := aNode("a", c.ask)
 		f := clusterOf([]core.Target{target}, repair(target, p, withdrawn))

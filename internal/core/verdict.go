@@ -141,7 +141,7 @@ func (v Verdict) Text() string {
 	case ExternalRemediation:
 		return "an external remediator has been asked to repair it and has not finished"
 	case RemediationRequested:
-		return v.askedText()
+		return v.requestText()
 	case Premature:
 		return "it is not judged yet: " + v.Detail
 	case Recovering:
@@ -150,7 +150,24 @@ func (v Verdict) Text() string {
 	return "not judged"
 }
 
-func (v Verdict) askedText() string {
+// PremiseText returns the state that must last for a suspect target to become unhealthy.
+func (v Verdict) PremiseText() string {
+	switch v.Reason {
+	case ConditionMet, TargetConditionMet:
+		return v.Criterion.Type + " is still " + v.Criterion.Status
+	case ConditionsMet:
+		return "its conditions are still so"
+	case NodeNotFound:
+		return "its node has not come back by then"
+	case NodeStartupTimeout:
+		return "no node has joined by then"
+	case NoCriterionMet, ClusterUnobserved, TargetUnreadable, TargetFailed, NodeUnconfirmed, ConditionUntimed,
+		ExternalRemediation, Recovering, RemediationRequested, Premature, TargetConditionUntimed:
+	}
+	return "nothing has changed by then"
+}
+
+func (v Verdict) requestText() string {
 	if v.Since.IsZero() {
 		return "a user has requested its repair"
 	}

@@ -7,7 +7,7 @@ import (
 )
 
 // The judgements that one pass makes are bounded, since anyone who may write health checks adds to them: minVerdicts
-// for a small fleet, and verdictsPerTarget for each target of a large one.
+// for a small cluster, and verdictsPerTarget for each target of a large one.
 const (
 	minVerdicts       = 100_000
 	verdictsPerTarget = 8
@@ -22,13 +22,6 @@ func MaxVerdicts(targets int) int { return max(minVerdicts, verdictsPerTarget*ta
 // does not fit, policies are not judged, which their Problem says. What is under way for them stays as it is, and nothing
 // begins for targets that one of them selects, since its limits are not known (I1, I3).
 func LimitVerdicts(policies []Policy, targets []Target, most int) {
-	need := 0
-	for i := range policies {
-		need += 1 + len(policies[i].Members)
-	}
-	if need <= most {
-		return
-	}
 	order := ByRank(policies)
 	judged, spent := 0, 0
 	for judged < len(order) {
@@ -36,6 +29,9 @@ func LimitVerdicts(policies []Policy, targets []Target, most int) {
 			break
 		}
 		judged++
+	}
+	if judged == len(order) {
+		return
 	}
 	for _, i := range order[judged:] {
 		policies[i].markUnjudged(targets)

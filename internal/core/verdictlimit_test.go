@@ -35,11 +35,11 @@ func TestI15JudgementsAreBounded(t *testing.T) {
 		}
 		for _, a := range d.StepStarts {
 			if overlooked[a.Target] {
-				r.Errorf("a step for %s begins though a policy that is not judged selects it", w.fleet.Targets[a.Target].ID)
+				r.Errorf("a step for %s begins though a policy that is not judged selects it", w.cluster.Targets[a.Target].ID)
 			}
 		}
 		shuffled := rapid.Permutation(before).Draw(r, "order")
-		core.LimitVerdicts(shuffled, slices.Clone(w.fleet.Targets), most)
+		core.LimitVerdicts(shuffled, slices.Clone(w.cluster.Targets), most)
 		if diff := cmp.Diff(judgedOf(w.policies), judgedOf(shuffled)); diff != "" {
 			r.Errorf("in another order others are judged:\n%s", diff)
 		}
@@ -50,16 +50,16 @@ func TestI15JudgementsAreBounded(t *testing.T) {
 // body.
 func selectedByUnjudged(w *world, before []core.Policy, most int) []bool {
 	w.policies = slices.Clone(before)
-	core.LimitVerdicts(w.policies, w.fleet.Targets, most)
-	bodies, held := core.Groups(w.fleet.Targets), map[int]bool{}
+	core.LimitVerdicts(w.policies, w.cluster.Targets, most)
+	groupOf, held := core.Groups(w.cluster.Targets), map[int]bool{}
 	for i, p := range w.policies {
 		for _, m := range before[i].Members {
-			held[bodies[m]] = held[bodies[m]] || (p.Unjudged && !p.DryRun)
+			held[groupOf[m]] = held[groupOf[m]] || (p.Unjudged && !p.DryRun)
 		}
 	}
-	selected := make([]bool, len(w.fleet.Targets))
+	selected := make([]bool, len(w.cluster.Targets))
 	for i := range selected {
-		selected[i] = held[bodies[i]]
+		selected[i] = held[groupOf[i]]
 	}
 	return selected
 }
@@ -111,8 +111,8 @@ func TestRation(t *testing.T) {
 	}
 }
 
-// TestOverlookedPoliciesAreTold, and count their targets as not healthy.
-func TestOverlookedPoliciesAreTold(t *testing.T) {
+// TestOverlookedPoliciesAreReported, and count their targets as not healthy.
+func TestOverlookedPoliciesAreReported(t *testing.T) {
 	first := policy("first", []int{0, 1}, since(ago(48*time.Hour)))
 	second := policy("second", []int{0})
 	f := core.Cluster{Observed: core.Yes, ClockAgrees: core.Yes, Upgrading: core.No, Targets: []core.Target{machine("x", dead), machine("y", dead)}}
@@ -148,8 +148,8 @@ func TestRehearsalsThatAreOverlookedHoldNothingBack(t *testing.T) {
 	}
 }
 
-// TestOverlookedPoliciesHoldBackBodies: what one selects that is not judged is not repaired under another name.
-func TestOverlookedPoliciesHoldBackBodies(t *testing.T) {
+// TestOverlookedPoliciesHoldBackGroups: what one selects that is not judged is not repaired under another name.
+func TestOverlookedPoliciesHoldBackGroups(t *testing.T) {
 	node := aNode("n", dead)
 	m := machine("m", dead)
 	m.Node = node.Node
@@ -169,8 +169,8 @@ func TestOverlookedPoliciesHoldBackFurtherSteps(t *testing.T) {
 	f.Observed, f.ClockAgrees, f.Upgrading = core.Yes, core.Yes, core.No
 	policies := []core.Policy{p, other}
 	core.LimitVerdicts(policies, f.Targets, 2)
-	if deeds := actionTexts(f, core.Decide(policies, f, noon)); !slices.Equal(deeds, []string{"InvalidSpec holds back n"}) {
-		t.Errorf("it does %q", deeds)
+	if did := actionTexts(f, core.Decide(policies, f, noon)); !slices.Equal(did, []string{"InvalidSpec holds back n"}) {
+		t.Errorf("it does %q", did)
 	}
 }
 
@@ -183,20 +183,20 @@ func TestOverlookedPoliciesKeepWhatStands(t *testing.T) {
 		f.Observed, f.ClockAgrees, f.Upgrading = core.Yes, core.Yes, core.No
 		policies := []core.Policy{p}
 		core.LimitVerdicts(policies, f.Targets, 0)
-		if deeds := actionTexts(f, core.Decide(policies, f, noon)); len(deeds) > 0 {
-			t.Errorf("%s: it does %q", name, deeds)
+		if did := actionTexts(f, core.Decide(policies, f, noon)); len(did) > 0 {
+			t.Errorf("%s: it does %q", name, did)
 		}
 		deletes := check("p", []int{0})
 		f = with([]core.Target{target}, []core.Repair{repair(target, deletes, started(ago(time.Hour)))})
 		f.Observed, f.ClockAgrees, f.Upgrading, policies = core.Yes, core.Yes, core.No, []core.Policy{deletes}
 		core.LimitVerdicts(policies, f.Targets, 0)
-		if deeds := actionTexts(f, core.Decide(policies, f, noon)); len(deeds) > 0 {
-			t.Errorf("%s, a deletion: it does %q", name, deeds)
+		if did := actionTexts(f, core.Decide(policies, f, noon)); len(did) > 0 {
+			t.Errorf("%s, a deletion: it does %q", name, did)
 		}
 	}
 }
 
-// TestMostJudgements: small fleets have room for hundreds of policies, and large ones for several per target.
+// TestMostJudgements: small clusters have room for hundreds of policies, and large ones for several per target.
 func TestMostJudgements(t *testing.T) {
 	for targets, want := range map[int]int{0: 100_000, 200: 100_000, 50_000: 400_000} {
 		if got := core.MaxVerdicts(targets); got != want {

@@ -197,7 +197,7 @@ func all(n int) []int {
 	return indices
 }
 
-// refusedBy gives the gates that hold back a target, in the order in which they did.
+// refusedBy returns the gates that hold back a target, in the order in which they did.
 func refusedBy(d core.Decision, target int) []core.Gate {
 	var gates []core.Gate
 	for _, r := range d.Refusals {
@@ -208,7 +208,7 @@ func refusedBy(d core.Decision, target int) []core.Gate {
 	return gates
 }
 
-// begun gives the targets of the repairs that start.
+// begun returns the targets of the repairs that start.
 func begun(d core.Decision) []int {
 	var targets []int
 	for _, s := range d.Starts {

@@ -123,6 +123,20 @@ func TestLoopOfAClockSetBack(t *testing.T) {
 	})
 }
 
+// TestLoopOfAClockSetBackALittle: a pause that seems longer than it was made is over.
+func TestLoopOfAClockSetBackALittle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var back atomic.Int64
+		k := runsBy(t, func() time.Time { return clock().Round(0).Add(-time.Duration(back.Load())) }, logr.Discard(), map[string]pass{"a": idle})
+		defer k.stop()
+		k.after(2 * coalesced)
+		back.Store(int64(80 * time.Millisecond))
+		k.Wake("a")
+		k.after(time.Second)
+		k.wantPasses("the pause seems to last for 170ms more", "a", coalesced, 3*coalesced)
+	})
+}
+
 // TestI05NothingBeginsOnceTheClockIsWrong: each answer of the API server may show a wrong clock, up
 // to the call of the remedy.
 func TestI05NothingBeginsOnceTheClockIsWrong(t *testing.T) {
@@ -184,15 +198,15 @@ func TestI06EndByAWrongClock(t *testing.T) {
 // recorded. The end of the step before stays as recorded.
 func TestI05ClockBehindRewritesNoStep(t *testing.T) {
 	c := newStepFixture(t, sick("a"))
-	told := noon.Add(2 * time.Hour)
-	c.ledger.has(runningSteps(sick("a"), func(r *core.Repair) { r.Tried = []core.StepRecord{{Ended: told, Outcome: core.Failed}} }))
+	written := noon.Add(2 * time.Hour)
+	c.ledger.has(runningSteps(sick("a"), func(r *core.Repair) { r.Tried = []core.StepRecord{{Ended: written, Outcome: core.Failed}} }))
 	c.refuse["begin a slow"] = errDown
 	did, _, _ := c.runs(acts(1))
 	r := c.ledger.of("a")[0]
 	if r.Attempts != 1 {
 		t.Fatalf("it did %v, and the repair says %+v", did, r)
 	}
-	if !r.Tried[0].Ended.Equal(told) {
-		t.Errorf("the step is recorded to have ended at %s, want %s", r.Tried[0].Ended, told)
+	if !r.Tried[0].Ended.Equal(written) {
+		t.Errorf("the step is recorded to have ended at %s, want %s", r.Tried[0].Ended, written)
 	}
 }

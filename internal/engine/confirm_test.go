@@ -154,7 +154,7 @@ func TestI1StepIsNotGivenUpForAPolicyThatDoesNotStand(t *testing.T) {
 				t.Errorf("%s, and the pass gives %v and the next at %s", sentence, err, next)
 			}
 			c.nodes.observes(sick("a"), target("Node", "b"))
-			c.nodes.observation.Policies[0].Steps = ladder()
+			c.nodes.observation.Policies[0].Steps = twoSteps()
 			c.ledger.has(runningSteps(target("Node", "b")))
 			c.factSource.requests = append(c.factSource.requests, request("fix-b", target("Node", "b")))
 			if did, _, _ = c.tryPass(); slices.Contains(did, "stop fix-a") || !slices.Contains(did, "withdraw fix-b") {
@@ -196,13 +196,13 @@ func TestI1PoliciesAreReadAgainBeforeALateStep(t *testing.T) {
 		lease, read  time.Duration
 		changes      bool
 		reads, begun int
-		told         string
+		wrote        string
 	}{
 		"in time":                            {lease: 9 * time.Second, reads: 1, begun: 1},
 		"late":                               {lease: 10 * time.Second, reads: 2, begun: 1},
 		"late, and each call is slow":        {lease: 10 * time.Second, read: 4 * time.Second, reads: 2, begun: 1},
 		"late, and the policy is changed":    {lease: 10 * time.Second, changes: true, reads: 2},
-		"late, and reading hangs for longer": {lease: 10 * time.Second, read: 10 * time.Second, reads: 2, told: "tell refused n"},
+		"late, and reading hangs for longer": {lease: 10 * time.Second, read: 10 * time.Second, reads: 2, wrote: "tell refused n"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			c := newStepFixture(t, sick("n"))
@@ -223,8 +223,8 @@ func TestI1PoliciesAreReadAgainBeforeALateStep(t *testing.T) {
 			if err != nil || len(c.requester.remedyCalls) != tc.begun || gauge(did, "read policy workers") != tc.reads {
 				t.Errorf("the engine does %q and tells %v", did, err)
 			}
-			if tc.told != "" && (!slices.Contains(did, tc.told) || !slices.Contains(did, "amend n: attempts")) {
-				t.Errorf("the engine does %q, want %q", did, tc.told)
+			if tc.wrote != "" && (!slices.Contains(did, tc.wrote) || !slices.Contains(did, "amend n: attempts")) {
+				t.Errorf("the engine does %q, want %q", did, tc.wrote)
 			}
 		})
 	}

@@ -34,8 +34,8 @@ func TestNodeGoneDelay(t *testing.T) {
 	s := clocked(t, machine("m", unseen), core.Criteria{NodeGoneDelay: 5 * time.Minute})
 	s.machines.live["m-node"] = core.Node{State: core.NodeGone, Name: "m-node"}
 	s.wantSuspect("it is gone", noon.Add(5*time.Minute))
-	if told := s.machines.events; len(told) != 1 || !strings.Contains(told[0].Text, "a live read found that at 2026-") {
-		t.Errorf("it does not tell since when: %+v", told)
+	if emitted := s.machines.events; len(emitted) != 1 || !strings.Contains(emitted[0].Text, "a live read found that at 2026-") {
+		t.Errorf("it does not tell since when: %+v", emitted)
 	}
 	s.now = noon.Add(4 * time.Minute)
 	s.wantSuspect("it is still gone", noon.Add(5*time.Minute))

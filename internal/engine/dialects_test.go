@@ -42,7 +42,7 @@ func TestDialectsSideBySide(t *testing.T) {
 type publisher struct {
 	*dialect
 
-	reported, told, read []string
+	reported, emitted, read []string
 }
 
 func (p *publisher) WriteStatuses(ctx context.Context, reports []core.PolicyReport) map[core.ID]error {
@@ -57,7 +57,7 @@ func (p *publisher) WriteStatuses(ctx context.Context, reports []core.PolicyRepo
 
 func (p *publisher) EmitEvents(events []core.Event) {
 	for _, h := range events {
-		p.told = append(p.told, h.Target.Name)
+		p.emitted = append(p.emitted, h.Target.Name)
 	}
 }
 
@@ -78,15 +78,15 @@ func TestEachDialectHearsOfItsOwn(t *testing.T) {
 		t.Fatalf("the pass failed: %v", err)
 	}
 	want := [][]string{{"workers", "workers has member 0"}, {"m"}, {"m"}, {"nodes", "nodes has member 1"}, {"n"}, {"n"}}
-	got := [][]string{first.reported, first.told, first.read, second.reported, second.told, second.read}
+	got := [][]string{first.reported, first.emitted, first.read, second.reported, second.emitted, second.read}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("reported, told and read by dialect (-want +got):\n%s", diff)
 	}
 }
 
-// TestDialectThatIsNotServedKeepsNobodyElse: a dialect that isn't served has no policies that could
+// TestDialectThatIsNotServedBlocksNoOther: a dialect that isn't served has no policies that could
 // block a repair.
-func TestDialectThatIsNotServedKeepsNobodyElse(t *testing.T) {
+func TestDialectThatIsNotServedBlocksNoOther(t *testing.T) {
 	s, nodes := two(t)
 	s.machines.observation = core.Observation{Kind: "Machine", Observed: core.No}
 	nodes.observes(target("Node", "n", dead))
@@ -95,8 +95,8 @@ func TestDialectThatIsNotServedKeepsNobodyElse(t *testing.T) {
 	s.wantDid("nodes are repaired, and repairs of machines are left alone", did, "read n", "record workers", "open n", "begin n", "tell begun n")
 }
 
-// TestDialectThatIsNotKnownKeepsEverybody: it may have a policy that applies to any target.
-func TestDialectThatIsNotKnownKeepsEverybody(t *testing.T) {
+// TestUnknownDialectBlocksAll: it may have a policy that applies to any target.
+func TestUnknownDialectBlocksAll(t *testing.T) {
 	for _, kind := range []string{"the first", "the last"} {
 		t.Run(kind, func(t *testing.T) {
 			s, nodes := two(t)
@@ -111,9 +111,9 @@ func TestDialectThatIsNotKnownKeepsEverybody(t *testing.T) {
 	}
 }
 
-// TestRepairsOfKindsThatNobodyObservesAreLeftAlone: the engine doesn't end, continue or delete
+// TestRepairsOfUnobservedKindsAreSkipped: the engine doesn't end, continue or delete
 // them.
-func TestRepairsOfKindsThatNobodyObservesAreLeftAlone(t *testing.T) {
+func TestRepairsOfUnobservedKindsAreSkipped(t *testing.T) {
 	s := newFixture(t)
 	s.machines.observes(machine("m"))
 	s.ledger.has(

@@ -20,9 +20,9 @@ func lines(kept *[]string) logr.Logger {
 	return funcr.New(func(_, args string) { *kept = append(*kept, args) }, funcr.Options{})
 }
 
-// TestSurveyorsSeeAllThatWasObserved: sources add facts one after another, and the decision uses
+// TestFactSourcesSeeAllThatWasObserved: sources add facts one after another, and the decision uses
 // them.
-func TestSurveyorsSeeAllThatWasObserved(t *testing.T) {
+func TestFactSourcesSeeAllThatWasObserved(t *testing.T) {
 	s, nodes := two(t)
 	s.machines.observes(machine("m"))
 	nodes.observes(target("Node", "n", dead))
@@ -72,7 +72,7 @@ func TestUpgradesThatADialectSees(t *testing.T) {
 		"the first":    {func(m, _ *core.Observation, _ *fixture) { m.Upgrading, m.UpgradingWhy = core.No, "so" }, core.Cluster{Upgrading: core.No, UpgradingWhy: "so"}},
 		"the second":   {func(_, n *core.Observation, _ *fixture) { n.Upgrading = core.Yes }, core.Cluster{Upgrading: core.Yes}},
 		"not for sure": {func(m, _ *core.Observation, _ *fixture) { m.UpgradingWhy = "nothing says so" }, core.Cluster{UpgradingWhy: "nothing says so"}},
-		"and a surveyor": {func(m, _ *core.Observation, s *fixture) {
+		"and a fact source": {func(m, _ *core.Observation, s *fixture) {
 			m.Upgrading = core.No
 			s.FactSources = []engine.FactSource{&factSource{addFacts: func(_ []core.Policy, f *core.Cluster) { f.Upgrading = core.Yes }}}
 		}, core.Cluster{Upgrading: core.Yes}},
@@ -103,9 +103,9 @@ func TestNothingIsSurveyedOutOfStep(t *testing.T) {
 	}
 }
 
-// TestSurveyorThatSeesNothing: a fact source may mark the cluster as unobserved, and then nothing
+// TestFactSourceThatKnowsNothing: a fact source may mark the cluster as unobserved, and then nothing
 // is decided.
-func TestSurveyorThatSeesNothing(t *testing.T) {
+func TestFactSourceThatKnowsNothing(t *testing.T) {
 	s := newFixture(t)
 	s.machines.observes(machine("m", dead))
 	s.FactSources = []engine.FactSource{&factSource{addFacts: func(_ []core.Policy, cluster *core.Cluster) { cluster.Observed = core.Unknown }}}
@@ -113,8 +113,8 @@ func TestSurveyorThatSeesNothing(t *testing.T) {
 	s.wantDid("nothing is decided", did)
 }
 
-// TestRequestsOfKindsThatNobodyObservesAreLeftAlone, as repairs of these kinds are.
-func TestRequestsOfKindsThatNobodyObservesAreLeftAlone(t *testing.T) {
+// TestRequestsOfUnobservedKindsAreSkipped, as repairs of these kinds are.
+func TestRequestsOfUnobservedKindsAreSkipped(t *testing.T) {
 	s := newFixture(t)
 	s.machines.observes(machine("m"))
 	s.FactSources = []engine.FactSource{&factSource{requests: []core.Request{request("ours", machine("m")), request("others", target("Node", "n"))}}}
@@ -163,8 +163,8 @@ func TestQuorumIsReadForTheControlPlane(t *testing.T) {
 				s.refuse["quorum without m"] = errDown
 			}
 			did, next, err := s.tryPass()
-			wantAsked := tc.target.ControlPlane && s.Quorum != nil
-			if asked := gauge(did, "quorum without m"); (asked == 1) != wantAsked || asked > 1 || gauge(did, "read m") != 1 {
+			wantRead := tc.target.ControlPlane && s.Quorum != nil
+			if reads := gauge(did, "quorum without m"); (reads == 1) != wantRead || reads > 1 || gauge(did, "read m") != 1 {
 				t.Errorf("%s: it did %v", tc.reason, did)
 			}
 			if begun := slices.Contains(did, "begin m"); begun != tc.begins {
@@ -180,8 +180,8 @@ func TestQuorumIsReadForTheControlPlane(t *testing.T) {
 	}
 }
 
-// TestLadderIsCounted: metrics count requests and steps by remedy.
-func TestLadderIsCounted(t *testing.T) {
+// TestStepsAreCounted: metrics count requests and steps by remedy.
+func TestStepsAreCounted(t *testing.T) {
 	cl := newStepFixture(t, sick("a"), sick("b"))
 	c := &counted{fixture: cl.fixture}
 	c.begins()

@@ -382,7 +382,7 @@ func node(target, ready string, since time.Duration) core.Node {
 // dead makes the node of a target not Ready for longer than any policy here allows.
 func dead(t *core.Target) { t.Node = node(t.ID.Name, "False", time.Hour) }
 
-// unseen gives a target a node that the cache doesn't have.
+// unseen sets a node that the cache doesn't have.
 func unseen(t *core.Target) { t.Node = core.Node{State: core.NodeUnseen, Name: t.Node.Name} }
 
 // policy returns a policy that selects these targets of its dialect, and repairs all of them at a
@@ -440,8 +440,8 @@ func (l *ledger) has(repairs ...core.Repair) {
 	l.fixture.syncCaches()
 }
 
-// told returns the events since the last call, sorted.
-func (s *fixture) told() string {
+// reported returns the events since the last call, sorted.
+func (s *fixture) reported() string {
 	var lines []string
 	for _, line := range s.calls {
 		if strings.HasPrefix(line, "tell ") {

@@ -3,6 +3,8 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -46,7 +48,7 @@ func TestCallsUnderWayHaveAGrace(t *testing.T) {
 		if a, b := s.ledger.of("a")[0], s.ledger.of("b")[0]; a.Attempts != 0 || b.Attempts != 1 {
 			t.Errorf("attempts: %d of the accepted call, %d of the refused call", a.Attempts, b.Attempts)
 		}
-		if got := s.told(); got != "tell begun a, tell refused b" {
+		if got := s.reported(); got != "tell begun a, tell refused b" {
 			t.Errorf("told: %s", got)
 		}
 	})
@@ -66,7 +68,7 @@ func TestCutOffCallIsNotRefused(t *testing.T) {
 		if r := s.ledger.of("a")[0]; r.Attempts != 0 || !r.Running() {
 			t.Errorf("the repair says %+v", r)
 		}
-		if got := s.told(); got != "" {
+		if got := s.reported(); got != "" {
 			t.Errorf("told: %s", got)
 		}
 		delete(s.wait, "begin a")
@@ -91,8 +93,8 @@ func TestCallThatHangsIsRefused(t *testing.T) {
 	})
 }
 
-// TestNothingBeginsOnceAskedToEnd, whichever stage is open when the pass is cancelled.
-func TestNothingBeginsOnceAskedToEnd(t *testing.T) {
+// TestNothingBeginsAfterCancellation, whichever stage is open when the pass is cancelled.
+func TestNothingBeginsAfterCancellation(t *testing.T) {
 	cases := map[string]struct {
 		hangs string
 		want  []string
@@ -150,5 +152,36 @@ func TestEachRoundOfReadsHasItsOwnTime(t *testing.T) {
 		}
 		did, _ := s.pass()
 		s.wantDid("c is read in time", did, "read a", "read b", "read c", "record workers", "open c", "read running", "begin c", "tell begun c")
+	})
+}
+
+// TestStageThatOpensAgainHasItsWholeTime: the first round of reads begins none after half a minute, and its last reads
+// end later. The second round has the time of a whole stage.
+func TestStageThatOpensAgainHasItsWholeTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newFixture(t)
+		targets := many(161)
+		s.machines.observes(targets...)
+		s.machines.observation.Policies[0].MaxInFlight = core.Count(160)
+		for i := range targets {
+			name := targets[i].ID.Name
+			s.wait["read "+name] = hangs(9 * time.Second)
+			if i < 160 {
+				s.machines.live[name+"-node"] = node(name, "True", time.Second)
+			}
+		}
+		did, _, err := s.tryPass()
+		if err == nil || !strings.Contains(err.Error(), "other calls took too long") {
+			t.Errorf("it ended with %v", err)
+		}
+		reads := 0
+		for _, line := range did {
+			if strings.HasPrefix(line, "read m-") {
+				reads++
+			}
+		}
+		if reads != 4*32+1 || !slices.Contains(did, "begin m-160") {
+			t.Errorf("there are %d reads, and all calls are %q", reads, did)
+		}
 	})
 }

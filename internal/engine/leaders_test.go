@@ -25,7 +25,7 @@ func twoLeaders(t *testing.T) (one, other *stepFixture) {
 func failed(r *core.Request) { r.Succeeded = core.No }
 
 // bySlow makes a request belong to the second step.
-func bySlow(r *core.Request) { r.Template = ladder()[1].Template }
+func bySlow(r *core.Request) { r.Template = twoSteps()[1].Template }
 
 // stepsTaken runs passes until none follows at once, and returns the steps that were taken.
 func (c *stepFixture) stepsTaken() []string {

@@ -64,7 +64,7 @@ type scheduled struct {
 	restsFor   time.Duration
 	// Until slowUntil, each pass waits for a slow slot.
 	slowUntil time.Time
-	// cancel cancels the pass under way. It is nil without a pass, and guarded by the Loop's mutex.
+	// cancel cancels the last pass. It is nil before the first, and guarded by the Loop's mutex.
 	cancel context.CancelFunc
 }
 
@@ -219,7 +219,7 @@ func (l *Loop) pauseAfterPanic(key string, err error, k *scheduled) bool {
 		return false
 	}
 	pause := l.panics.When(key)
-	l.log.Error(err, "a pass panicked, which is a bug in Fettle; it is repeated after a pause, and other clusters go on; report this line", "fleet", key, "pause", pause)
+	l.log.Error(err, "a pass panicked, which is a bug in Fettle; it is repeated after a pause, and other clusters go on; report this line", "cluster", key, "pause", pause)
 	k.restsUntil, k.restsFor = k.restsUntil.Add(pause-minRest), pause
 	l.queue.AddAfter(key, pause)
 	return true
@@ -236,12 +236,7 @@ func (l *Loop) startPass(ctx context.Context, key string) (*scheduled, context.C
 		return nil, ctx, cancel
 	}
 	k.cancel = cancel
-	return k, ctx, func() {
-		cancel()
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		k.cancel = nil
-	}
+	return k, ctx, cancel
 }
 
 // requeue repeats a failed pass after a pause. It logs no error of a pass that was cancelled.
@@ -250,7 +245,7 @@ func (l *Loop) requeue(ctx context.Context, key string, err error) {
 	case err == nil:
 		l.queue.Forget(key)
 	case ctx.Err() == nil:
-		l.log.Error(err, "pass was not completed; it is repeated", "fleet", key)
+		l.log.Error(err, "pass was not completed; it is repeated", "cluster", key)
 		l.queue.AddRateLimited(key)
 	default:
 		l.queue.AddRateLimited(key)

@@ -37,16 +37,16 @@ type loopRecorder struct {
 type pass func(ctx context.Context, n int) (time.Time, error)
 
 // runs starts a loop. The test waits for the loop and its passes at its end.
-func runs(t *testing.T, log logr.Logger, fleets map[string]pass) *loopRecorder {
+func runs(t *testing.T, log logr.Logger, clusters map[string]pass) *loopRecorder {
 	t.Helper()
-	return runsBy(t, clock, log, fleets)
+	return runsBy(t, clock, log, clusters)
 }
 
 // runsBy starts a loop with another clock than the bubble's.
-func runsBy(t *testing.T, now func() time.Time, log logr.Logger, fleets map[string]pass) *loopRecorder {
+func runsBy(t *testing.T, now func() time.Time, log logr.Logger, clusters map[string]pass) *loopRecorder {
 	t.Helper()
 	k := newLoopRecorder(t, now, log)
-	for name, p := range fleets {
+	for name, p := range clusters {
 		k.keep(name, p)
 	}
 	k.starts()
@@ -70,23 +70,23 @@ func (k *loopRecorder) starts() {
 	}
 }
 
-func (k *loopRecorder) keep(fleet string, p pass) {
-	k.Add(fleet, func(ctx context.Context) (time.Time, error) { return p(ctx, k.note(fleet)) })
+func (k *loopRecorder) keep(key string, p pass) {
+	k.Add(key, func(ctx context.Context) (time.Time, error) { return p(ctx, k.note(key)) })
 }
 
-func (k *loopRecorder) note(fleet string) int {
+func (k *loopRecorder) note(key string) int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.passes[fleet] = append(k.passes[fleet], clock().Sub(k.start))
-	return len(k.passes[fleet]) - 1
+	k.passes[key] = append(k.passes[key], clock().Sub(k.start))
+	return len(k.passes[key]) - 1
 }
 
 // taken returns when passes over a cluster began, and clears the record.
-func (k *loopRecorder) taken(fleet string) []time.Duration {
+func (k *loopRecorder) taken(key string) []time.Duration {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	at := k.passes[fleet]
-	delete(k.passes, fleet)
+	at := k.passes[key]
+	delete(k.passes, key)
 	return at
 }
 
@@ -97,12 +97,12 @@ func (k *loopRecorder) after(d time.Duration) {
 }
 
 // wantPasses checks when passes over a cluster began, counted from the start.
-func (k *loopRecorder) wantPasses(sentence, fleet string, want ...time.Duration) {
+func (k *loopRecorder) wantPasses(sentence, key string, want ...time.Duration) {
 	k.Helper()
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if diff := cmp.Diff(want, k.passes[fleet]); diff != "" {
-		k.Errorf("%s; passes over %s (-want +got):\n%s", sentence, fleet, diff)
+	if diff := cmp.Diff(want, k.passes[key]); diff != "" {
+		k.Errorf("%s; passes over %s (-want +got):\n%s", sentence, key, diff)
 	}
 }
 
@@ -196,8 +196,8 @@ func TestLoopAsksAnewWhatIsDue(t *testing.T) {
 
 func TestLoopRepeatsWhatFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var told []string
-		log := funcr.New(func(_, args string) { told = append(told, args) }, funcr.Options{})
+		var logged []string
+		log := funcr.New(func(_, args string) { logged = append(logged, args) }, funcr.Options{})
 		k := runs(t, log, map[string]pass{"a": func(_ context.Context, n int) (time.Time, error) {
 			if n < 12 {
 				return time.Time{}, errDown
@@ -213,8 +213,8 @@ func TestLoopRepeatsWhatFailed(t *testing.T) {
 			pause = min(2*pause, 30*time.Second)
 		}
 		k.wantPasses("the pauses double up to half a minute", "a", want...)
-		if len(told) != 12 {
-			t.Errorf("12 failures are %d lines in the log", len(told))
+		if len(logged) != 12 {
+			t.Errorf("12 failures are %d lines in the log", len(logged))
 		}
 		k.passes["a"] = nil
 		k.Wake("a")
@@ -242,24 +242,24 @@ func TestLoopKeepsNextAtOfAFailedPass(t *testing.T) {
 	})
 }
 
-func TestOnePassAtATimeForEachFleet(t *testing.T) {
+func TestOnePassAtATimeForEachCluster(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		under := map[string]int{}
 		var mu sync.Mutex
 		together := 0
-		slow := func(fleet string) pass {
+		slow := func(key string) pass {
 			return func(context.Context, int) (time.Time, error) {
 				mu.Lock()
-				under[fleet]++
-				if under[fleet] > 1 {
-					t.Errorf("%d passes over %s run at a time", under[fleet], fleet)
+				under[key]++
+				if under[key] > 1 {
+					t.Errorf("%d passes over %s run at a time", under[key], key)
 				}
 				together = max(together, under["a"]+under["b"])
 				mu.Unlock()
 				<-time.After(time.Second)
 				mu.Lock()
 				defer mu.Unlock()
-				under[fleet]--
+				under[key]--
 				return time.Time{}, nil
 			}
 		}
@@ -274,7 +274,7 @@ func TestOnePassAtATimeForEachFleet(t *testing.T) {
 		k.wantPasses("what came during a pass is one pass after it", "a", coalesced, time.Second+coalesced+rested)
 		k.wantPasses("no event woke it", "b", coalesced)
 		if together != 2 {
-			t.Error("fleets did not run beside each other")
+			t.Error("clusters did not run beside each other")
 		}
 	})
 }
@@ -307,8 +307,8 @@ func TestLoopStops(t *testing.T) {
 	})
 }
 
-// TestFleetsComeAndGo while the loop runs.
-func TestFleetsComeAndGo(t *testing.T) {
+// TestClustersComeAndGo while the loop runs.
+func TestClustersComeAndGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hourly := func(context.Context, int) (time.Time, error) { return clock().Add(time.Hour), nil }
 		k := runs(t, logr.Discard(), map[string]pass{"a": hourly})
@@ -328,15 +328,15 @@ func TestFleetsComeAndGo(t *testing.T) {
 	})
 }
 
-// TestDroppedPassIsAskedToEnd, and a pass over another cluster of the same name waits for it.
-func TestDroppedPassIsAskedToEnd(t *testing.T) {
+// TestDroppedPassIsCancelled, and a pass over another cluster of the same name waits for it.
+func TestDroppedPassIsCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		told := 0
-		log := funcr.New(func(string, string) { told++ }, funcr.Options{})
-		var asked, ended time.Time
+		logged := 0
+		log := funcr.New(func(string, string) { logged++ }, funcr.Options{})
+		var cancelled, ended time.Time
 		k := runs(t, log, map[string]pass{"a": func(ctx context.Context, _ int) (time.Time, error) {
 			<-ctx.Done()
-			asked = clock()
+			cancelled = clock()
 			<-time.After(time.Second) // a call under way has its grace
 			ended = clock()
 			return time.Time{}, ctx.Err()
@@ -352,20 +352,71 @@ func TestDroppedPassIsAskedToEnd(t *testing.T) {
 			return time.Time{}, ctx.Err()
 		})
 		k.after(time.Minute)
-		if start := k.start; !asked.Equal(start.Add(time.Minute)) || began.Before(ended) || began.After(ended.Add(time.Second)) {
-			t.Errorf("asked to end after %s, ended after %s, the next began after %s", asked.Sub(start), ended.Sub(start), began.Sub(start))
+		if start := k.start; !cancelled.Equal(start.Add(time.Minute)) || began.Before(ended) || began.After(ended.Add(time.Second)) {
+			t.Errorf("asked to end after %s, ended after %s, the next began after %s", cancelled.Sub(start), ended.Sub(start), began.Sub(start))
 		}
-		if told > 0 {
-			t.Errorf("a pass that was asked to end is told as %d errors", told)
+		if logged > 0 {
+			t.Errorf("a pass that was asked to end is told as %d errors", logged)
 		}
 	})
 }
 
-// TestManyFleetsDoNotBurst: of hundreds of clusters the loop passes over some at a time, and over
-// all in the end.
-func TestManyFleetsDoNotBurst(t *testing.T) {
+// TestContextOfAPassEndsWithIt, so that nothing it has started goes on.
+func TestContextOfAPassEndsWithIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const fleets = 300
+		var over func() error
+		k := runs(t, logr.Discard(), map[string]pass{"a": func(ctx context.Context, _ int) (time.Time, error) {
+			over = ctx.Err
+			return time.Time{}, ctx.Err()
+		}})
+		defer k.stop()
+		k.after(time.Second)
+		if over() == nil {
+			t.Error("the context of a pass outlives it")
+		}
+	})
+}
+
+// TestRemovedClusterLeavesNoPauses: another cluster of its name begins with the shortest pauses, whether the last pass
+// over the first had failed or panicked, or was under way.
+func TestRemovedClusterLeavesNoPauses(t *testing.T) {
+	fails := func(context.Context, int) (time.Time, error) { return time.Time{}, errDown }
+	panics := func(context.Context, int) (time.Time, error) { panic("the sky falls") }
+	for sentence, tc := range map[string]struct {
+		first, second pass
+		pause         time.Duration
+	}{
+		"it failed": {fails, fails, 100 * time.Millisecond},
+		"it was under way": {func(ctx context.Context, n int) (time.Time, error) {
+			if n >= 5 {
+				<-ctx.Done()
+			}
+			return time.Time{}, errDown
+		}, fails, 100 * time.Millisecond},
+		"it panicked": {panics, panics, time.Second},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			k := runs(t, logr.Discard(), map[string]pass{"a": tc.first})
+			defer k.stop()
+			k.after(10 * time.Second)
+			k.Remove("a")
+			k.after(time.Minute)
+			k.taken("a")
+			k.keep("a", tc.second)
+			k.after(5 * time.Second)
+			began := 70*time.Second + coalesced
+			if at := k.taken("a"); len(at) < 3 || at[0] != began || at[1] != began+tc.pause || at[2] != began+3*tc.pause {
+				t.Errorf("%s: the passes over another cluster of its name begin at %v", sentence, at)
+			}
+		})
+	}
+}
+
+// TestManyClustersDoNotBurst: of hundreds of clusters the loop passes over some at a time, and over
+// all in the end.
+func TestManyClustersDoNotBurst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const clusters = 300
 		var mu sync.Mutex
 		now, most := 0, 0
 		slow := func(context.Context, int) (time.Time, error) {
@@ -380,18 +431,18 @@ func TestManyFleetsDoNotBurst(t *testing.T) {
 			return time.Time{}, nil
 		}
 		all := map[string]pass{}
-		for i := range fleets {
+		for i := range clusters {
 			all[strconv.Itoa(i)] = slow
 		}
 		k := runs(t, logr.Discard(), all)
 		defer k.stop()
 		k.after(time.Minute)
 		if most < 8 || most > 64 {
-			t.Errorf("%d fleets were passed over at a time", most)
+			t.Errorf("%d clusters were passed over at a time", most)
 		}
-		for fleet := range all {
-			if n := len(k.passes[fleet]); n != 1 {
-				t.Errorf("fleet %s was passed over %d times", fleet, n)
+		for key := range all {
+			if n := len(k.passes[key]); n != 1 {
+				t.Errorf("cluster %s was passed over %d times", key, n)
 			}
 		}
 	})

@@ -112,7 +112,7 @@ func TestWhoKnowsNothingSaysSo(t *testing.T) {
 	s.machines.observes(machine("a", dead))
 	s.machines.observation.Observed = core.Unknown
 	did, _ := s.pass()
-	s.wantDid("the fleet is not known", did, "stand by")
+	s.wantDid("the cluster is not known", did, "stand by")
 	s.refuse["stand by"] = errDown
 	if _, _, err := s.tryPass(); err == nil {
 		t.Error("the report failed, and the pass reports no error")
@@ -141,17 +141,17 @@ func (o *owner) Withdraw(ctx context.Context, r core.Request) error {
 	return o.record(ctx, "withdraw "+r.Target.Name)
 }
 
-// TestOwnerIsAsked goes through a repair by an owner.
-func TestOwnerIsAsked(t *testing.T) {
+// TestRepairIsRequestedFromTheOwner goes through a repair by an owner.
+func TestRepairIsRequestedFromTheOwner(t *testing.T) {
 	s := newFixture(t)
-	asked := &owner{fixture: s}
-	s.remedies["Mark"] = asked
+	machines := &owner{fixture: s}
+	s.remedies["Mark"] = machines
 	step := core.Step{Remedy: "Mark", Nature: core.AskOwner}
 	s.machines.observes(machine("a", dead, func(t *core.Target) { t.ControlPlane = true }))
 	s.machines.observation.Policies[0].Steps = []core.Step{step}
 	did, _ := s.pass()
 	s.wantDid("asked, whatever the quorum", did, "read a", "record workers", "open a", "read running", "ask the owner of a", "tell begun a")
-	if f := asked.remedyCalls[0].Findings; len(f) != 1 || f[0].Reason != core.ConditionMet {
+	if f := machines.remedyCalls[0].Findings; len(f) != 1 || f[0].Reason != core.ConditionMet {
 		t.Errorf("the owner is told %+v", f)
 	}
 	s.syncCaches()

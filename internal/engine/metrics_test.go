@@ -179,10 +179,10 @@ func TestRestartMeasuresNothingItDidNotSee(t *testing.T) {
 		"repairs_started_total workers Delete: 0", "repairs_total Recovered workers Delete: 0", "repairs_total Succeeded workers Delete: 1", "repairs_total Withdrawn workers Delete: 0")
 }
 
-// TestStandingIsThatOfTheLastPass: a state that has ended has no series.
-func TestStandingIsThatOfTheLastPass(t *testing.T) {
+// TestGaugesAreThoseOfTheLastPass: a state that has ended has no series.
+func TestGaugesAreThoseOfTheLastPass(t *testing.T) {
 	c := newCounted(t)
-	standing := []string{"verdicts", "refusals", "policy", "repairs"}
+	gauges := []string{"verdicts", "refusals", "policy", "repairs"}
 	rehearsing := policy("rehearsing", []int{1}, func(p *core.Policy) { p.DryRun, p.Paused = true, true })
 	idle := policy("idle", nil, func(p *core.Policy) { p.Problem, p.Steps = "it names no remedy", nil })
 	c.machines.observes(machine("a", dead, func(t *core.Target) { t.Owner = core.ID{} }), machine("b", dead), machine("c"))
@@ -199,7 +199,7 @@ func TestStandingIsThatOfTheLastPass(t *testing.T) {
 		t.Helper()
 		want := slices.Concat(lines...)
 		slices.Sort(want)
-		c.wants(sentence, standing, want...)
+		c.wants(sentence, gauges, want...)
 	}
 	states := func(policy string, invalid, paused, permitted int) []string {
 		return []string{
@@ -224,11 +224,12 @@ func TestStandingIsThatOfTheLastPass(t *testing.T) {
 	c.machines.observation.Policies = nil
 	c.pass()
 	wants("the last one is gone")
+	c.wants("it has no other series either", []string{"remedy", "requests", "steps"})
 }
 
-// TestUnobservedFleetHasNoGauges: its state is unknown, and old gauges would be wrong. Its counters
+// TestUnobservedClusterHasNoGauges: its state is unknown, and old gauges would be wrong. Its counters
 // stay.
-func TestUnobservedFleetHasNoGauges(t *testing.T) {
+func TestUnobservedClusterHasNoGauges(t *testing.T) {
 	c := newCounted(t)
 	series := []string{"verdicts", "refusals", "policy", "repairs_running", "repairs_started"}
 	c.machines.observes(machine("a", dead))
@@ -285,9 +286,9 @@ func TestOnlyTheLeaderHasSeriesOfDecisions(t *testing.T) {
 	c.wants("it leads no more", []string{"leader"}, "leader: 0")
 }
 
-// TestFleetsShareSeries: engines of several clusters keep each other's series. The series of a
+// TestClustersShareSeries: engines of several clusters keep each other's series. The series of a
 // cluster end with it.
-func TestFleetsShareSeries(t *testing.T) {
+func TestClustersShareSeries(t *testing.T) {
 	home, away := newCounted(t), newCounted(t)
 	away.Engine.Metrics, away.registry = home.metrics, home.registry
 	home.Engine.ClusterKey, away.Engine.ClusterKey = "home", "away"
@@ -295,7 +296,7 @@ func TestFleetsShareSeries(t *testing.T) {
 	home.machines.observation.Policies = append(home.machines.observation.Policies, policy("yard", []int{0}))
 	away.machines.observes(machine("a"), machine("b"))
 	away.machines.observation.Policies[0].Paused = true
-	standing := []string{"verdicts", "policy_paused", "policy_permitted", "repairs_started"}
+	gauges := []string{"verdicts", "policy_paused", "policy_permitted", "repairs_started"}
 	own := []string{
 		"policy_paused yard: 0", "policy_permitted yard: 1", "repairs_started_total yard Delete: 0",
 	}
@@ -307,23 +308,23 @@ func TestFleetsShareSeries(t *testing.T) {
 	slices.Sort(both)
 	away.pass()
 	home.pass()
-	home.wants("two fleets, and health checks of one name", standing, both...)
+	home.wants("two clusters, and health checks of one name", gauges, both...)
 	away.pass()
-	home.wants("whichever passes last", standing, both...)
+	home.wants("whichever passes last", gauges, both...)
 	home.metrics.DeleteCluster("away")
 	without := slices.Concat(own, []string{
 		"policy_paused workers: 0", "policy_permitted workers: 1", "repairs_started_total workers Delete: 1",
 		"verdicts unhealthy HealthCheck yard UnhealthyCondition: 1", "verdicts unhealthy HealthCheck workers UnhealthyCondition: 1",
 	})
 	slices.Sort(without)
-	home.wants("one is gone, and what the other has of that name stays", standing, without...)
+	home.wants("one is gone, and what the other has of that name stays", gauges, without...)
 	home.metrics.DeleteCluster("home")
-	home.wants("both are gone", standing)
+	home.wants("both are gone", gauges)
 	home.metrics.DeleteCluster("never-kept")
 }
 
-// TestDroppedFleetHasNoSeries, also if its pass ends later.
-func TestDroppedFleetHasNoSeries(t *testing.T) {
+// TestDroppedClusterHasNoSeries, also if its pass ends later.
+func TestDroppedClusterHasNoSeries(t *testing.T) {
 	c := newCounted(t)
 	c.Engine.ClusterKey = "away"
 	c.machines.observes(machine("a", dead))

@@ -217,14 +217,14 @@ func TestPanicsAreCounted(t *testing.T) {
 	c.metrics.CountPanic("east")
 	c.wants("its connection panics", series, "panics_total east: 3", "passes_total error: 3")
 	c.metrics.DeleteCluster("east")
-	c.wants("the fleet is gone", series, "passes_total error: 3")
+	c.wants("the cluster is gone", series, "passes_total error: 3")
 }
 
-// TestFleetThatPanicsIsTriedAgainAfterGrowingPauses, whatever events come. Other clusters go on.
-func TestFleetThatPanicsIsTriedAgainAfterGrowingPauses(t *testing.T) {
+// TestClusterThatPanicsIsTriedAgainAfterGrowingPauses, whatever events come. Other clusters go on.
+func TestClusterThatPanicsIsTriedAgainAfterGrowingPauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var told []string
-		log := funcr.New(func(_, args string) { told = append(told, args) }, funcr.Options{})
+		var logged []string
+		log := funcr.New(func(_, args string) { logged = append(logged, args) }, funcr.Options{})
 		var mended atomic.Bool
 		k := runs(t, log, map[string]pass{"a": func(context.Context, int) (time.Time, error) {
 			if !mended.Load() {
@@ -233,22 +233,22 @@ func TestFleetThatPanicsIsTriedAgainAfterGrowingPauses(t *testing.T) {
 			return time.Time{}, nil
 		}, "b": idle})
 		defer k.stop()
-		for range 20 * 60 {
+		for range 20 * 100 {
 			k.Wake("a")
 			k.Wake("b")
 			k.after(50 * time.Millisecond)
 		}
 		at, want := coalesced, []time.Duration{coalesced}
-		for pause := time.Second; at+pause < time.Minute; pause = min(2*pause, 30*time.Second) {
+		for pause := time.Second; at+pause < 100*time.Second; pause = min(2*pause, 30*time.Second) {
 			at += pause
 			want = append(want, at)
 		}
 		k.wantPasses("the pauses double up to half a minute", "a", want...)
 		if got := len(k.taken("b")); got < 400 {
-			t.Errorf("the other fleet was passed over %d times", got)
+			t.Errorf("the other cluster was passed over %d times", got)
 		}
-		if len(told) != len(want) || !strings.Contains(told[0], "the sky falls") || !strings.Contains(told[0], "panic_test.go:") {
-			t.Errorf("it is told %d times: %q", len(told), told)
+		if len(logged) != len(want) || !strings.Contains(logged[0], "the sky falls") || !strings.Contains(logged[0], "panic_test.go:") {
+			t.Errorf("it is told %d times: %q", len(logged), logged)
 		}
 		mended.Store(true)
 		k.after(time.Minute)
@@ -269,8 +269,8 @@ func TestFleetThatPanicsIsTriedAgainAfterGrowingPauses(t *testing.T) {
 	})
 }
 
-// TestPanicOfOneCallPausesItsFleet too, although other calls succeeded and set the next deadline.
-func TestPanicOfOneCallPausesItsFleet(t *testing.T) {
+// TestPanicOfOneCallPausesItsCluster too, although other calls succeeded and set the next deadline.
+func TestPanicOfOneCallPausesItsCluster(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := runs(t, logr.Discard(), map[string]pass{"a": func(context.Context, int) (time.Time, error) {
 			return clock().Add(100 * time.Millisecond), errors.Join(errDown, contain.Run(func() error { panic("the sky falls") }))

@@ -119,9 +119,9 @@ func TestNothingBeginsUnrecorded(t *testing.T) {
 	s.wantDid("the rest follows in the next pass", did, "read a", "record workers", "open a", "begin a", "tell begun a")
 }
 
-// TestRepairThatSomebodyElseRecordedIsTheirs (I2): until the caches show the other leader's repair,
+// TestRepairRecordedByAnotherLeader (I2): until the caches show the other leader's repair,
 // the pass does nothing and reports no error.
-func TestRepairThatSomebodyElseRecordedIsTheirs(t *testing.T) {
+func TestRepairRecordedByAnotherLeader(t *testing.T) {
 	s := newFixture(t)
 	m := machine("m", dead)
 	s.machines.observes(m)
@@ -155,7 +155,7 @@ func TestStatusThatIsNotWrittenBlocksItsMembersOnly(t *testing.T) {
 	s.wantDid("only b is selected by no policy whose status is unwritten", begun, "open b", "begin b")
 }
 
-func TestFailedLiveReadKeepsNobodyElse(t *testing.T) {
+func TestFailedLiveReadBlocksNoOtherTarget(t *testing.T) {
 	s := newFixture(t)
 	s.machines.observes(machine("a", dead), machine("b", dead))
 	s.refuse["read a"] = errDown
@@ -171,8 +171,8 @@ func TestFailedLiveReadKeepsNobodyElse(t *testing.T) {
 	}
 }
 
-// TestUnreadableTargetTakesNobodysRoom: with a limit of one, the next target is repaired.
-func TestUnreadableTargetTakesNobodysRoom(t *testing.T) {
+// TestUnreadableTargetIsNotInFlight: with a limit of one, the next target is repaired.
+func TestUnreadableTargetIsNotInFlight(t *testing.T) {
 	s := newFixture(t)
 	s.machines.observes(machine("a", dead), machine("b", dead), machine("c", dead))
 	s.machines.observation.Policies[0].MaxInFlight = core.Count(1)
@@ -476,7 +476,7 @@ func TestEndThatIsNotRecordedIsTriedAgain(t *testing.T) {
 	}
 }
 
-func TestRemedyThatNobodyKnows(t *testing.T) {
+func TestUnknownRemedy(t *testing.T) {
 	s := newFixture(t)
 	s.machines.observes(machine("m", dead))
 	s.machines.observation.Policies[0].Steps[0].Remedy = "Bless"
@@ -630,13 +630,13 @@ func TestEngineKeepsTimeAfterAStorm(t *testing.T) {
 	s.wantDid("it is over", did, "read a", "record workers", "open a", "begin a", "tell begun a")
 }
 
-func TestStatesAreToldOnce(t *testing.T) {
+func TestStatesAreEmittedOnce(t *testing.T) {
 	s := newFixture(t)
 	failing := func(t *core.Target) { t.Node = node(t.ID.Name, "False", 0) }
 	s.machines.observes(machine("orphan", dead, func(t *core.Target) { t.Owner = core.ID{} }), machine("sick", failing))
-	told := []string{"record workers", "tell suspected sick", "tell held orphan"}
+	emitted := []string{"record workers", "tell suspected sick", "tell held orphan"}
 	did, next := s.pass()
-	s.wantDid("both begin", did, told...)
+	s.wantDid("both begin", did, emitted...)
 	s.wantNext(next, noon.Add(5*time.Minute-time.Second)) // its node is read ahead
 	did, _ = s.pass()
 	s.wantDid("both last", did, "record workers")
@@ -647,7 +647,20 @@ func TestStatesAreToldOnce(t *testing.T) {
 	s.wantDid("one begins anew", did, "record workers", "tell suspected sick")
 	s.restart()
 	did, _ = s.pass()
-	s.wantDid("a new process tells them again", did, told...)
+	s.wantDid("a new process tells them again", did, emitted...)
+}
+
+// TestEventsAreLogged, once each.
+func TestEventsAreLogged(t *testing.T) {
+	s := newFixture(t)
+	s.machines.observes(machine("a", unhealthySince(time.Minute)))
+	var logged []string
+	s.Engine.Log = lines(&logged)
+	s.pass()
+	s.pass()
+	if len(logged) != 1 || !strings.Contains(logged[0], `"msg"="target is not healthy"`) || !strings.Contains(logged[0], `"target"="Machine machines/a"`) {
+		t.Errorf("logged are %q", logged)
+	}
 }
 
 // TestObservationIsLeftAsItWas: a dialect may reuse its observation.

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -205,7 +206,7 @@ func TestCountersBeginAtZero(t *testing.T) {
 	givenUp := func(remedy string) []string {
 		return []string{"steps_given_up_total " + core.Failed.String() + " " + remedy + " 0", "steps_given_up_total " + core.TimedOut.String() + " " + remedy + " 0"}
 	}
-	asked := []string{"requests_total Asked R 0", "requests_total Withdrawn R 0"}
+	created := []string{"requests_total Asked R 0", "requests_total Withdrawn R 0"}
 	for sentence, tc := range map[string]struct {
 		steps []core.Step
 		want  []string
@@ -213,8 +214,8 @@ func TestCountersBeginAtZero(t *testing.T) {
 		"no steps":             {nil, nil},
 		"one step":             {[]core.Step{deletes}, slices.Concat(of("D"), ends("D"))},
 		"one step with a time": {[]core.Step{limited}, slices.Concat(of("D"), ends("D"), givenUp("D"))},
-		"one request":          {[]core.Step{requests}, slices.Concat(of("R"), ends("R"), asked)},
-		"two steps":            {[]core.Step{requests, deletes}, slices.Concat(of("R"), of("D"), ends("R"), asked, givenUp("R"), givenUp("D"))},
+		"one request":          {[]core.Step{requests}, slices.Concat(of("R"), ends("R"), created)},
+		"two steps":            {[]core.Step{requests, deletes}, slices.Concat(of("R"), of("D"), ends("R"), created, givenUp("R"), givenUp("D"))},
 	} {
 		m := NewMetrics()
 		m.initCounters(&core.Policy{ID: core.ID{Name: "a"}}, tc.steps)
@@ -236,7 +237,24 @@ func TestCountersOfOddRepairs(t *testing.T) {
 	if diff := cmp.Diff([]string{"repairs_total Succeeded  1"}, countersOf(t, m)); diff != "" {
 		t.Errorf("counters (-want +got):\n%s", diff)
 	}
+	if got := recoveryTime(t, m); got != 0 {
+		t.Errorf("a repair that ended before it started took %gs", got)
+	}
 	(*Metrics)(nil).DeleteCluster("a")
+}
+
+// recoveryTime returns how long all repairs took that have ended.
+func recoveryTime(t *testing.T, m *Metrics) float64 {
+	t.Helper()
+	registry := prometheus.NewPedanticRegistry()
+	if err := registry.Register(m.recover); err != nil {
+		t.Fatalf("registering: %v", err)
+	}
+	families, err := registry.Gather()
+	if err != nil || len(families) != 1 {
+		t.Fatalf("gathering: %v, %v", families, err)
+	}
+	return families[0].GetMetric()[0].GetHistogram().GetSampleSum()
 }
 
 // TestLoggedEvents: one line for each event, of one kind no more than twenty, and then the number of the others.
@@ -314,6 +332,68 @@ func TestPanicsComeFirst(t *testing.T) {
 	panicking := r.call(t.Context(), pass.Call{Kind: pass.FindSibling}) // there is none, so the call panics
 	if joined := joinErrors(append(errs, panicking.Err)).Error(); !strings.HasPrefix(joined, "panic: ") || !panicking.Panicked {
 		t.Errorf("the errors are %s", joined)
+	}
+}
+
+// TestCallsThatAreCutOff: a call counts as cut off if it fails in a pass that was cancelled.
+func TestCallsThatAreCutOff(t *testing.T) {
+	r := &runner{engine: New(Config{Now: func() time.Time { return time.Unix(0, 0) }, Clock: agreeing{}})}
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, tc := range []struct {
+		ctx         context.Context
+		kind        pass.Kind
+		fails, cuts bool
+	}{
+		{t.Context(), pass.ReadClock, false, false},
+		{t.Context(), pass.FindSibling, true, false}, // there is none, so the call panics
+		{cancelled, pass.ReadClock, false, false},
+		{cancelled, pass.FindSibling, true, true},
+	} {
+		if got := r.call(tc.ctx, pass.Call{Kind: tc.kind}); (got.Err != nil) != tc.fails || got.CutOff != tc.cuts {
+			t.Errorf("%s, cancelled %t: the call fails with %v, and is cut off: %t", tc.kind, tc.ctx.Err() != nil, got.Err, got.CutOff)
+		}
+	}
+}
+
+// TestTasksEndWithTheirLastCall: neither while a result is missing, nor while there is a next step. The numbers of tasks
+// are those of other stages too, and of the same stage when it opens again.
+func TestTasksEndWithTheirLastCall(t *testing.T) {
+	const stage, task = pass.StartingRemedies, 1
+	for sentence, tc := range map[string]struct {
+		pending int
+		calls   []pass.Call
+		ends    bool
+	}{
+		"no calls":                 {0, nil, true},
+		"a result is missing":      {1, nil, false},
+		"the next step":            {0, []pass.Call{{Stage: stage, Task: task}}, false},
+		"the stage opens again":    {0, []pass.Call{{Stage: stage, Task: task, First: true}}, true},
+		"a step of another task":   {0, []pass.Call{{Stage: stage, Task: task + 1}}, true},
+		"a step of another stage":  {0, []pass.Call{{Stage: pass.EndingRepairs, Task: task}}, true},
+		"a step among other calls": {0, []pass.Call{{Stage: pass.EndingRepairs, Task: task}, {Stage: stage, Task: task}}, false},
+	} {
+		of := &openTask{key: taskKey{stage, task}, batches: make(chan []pass.Call, 1), pending: tc.pending}
+		r := &runner{tasks: map[taskKey]*openTask{of.key: of}}
+		r.endTask(of, tc.calls)
+		if _, open := r.tasks[of.key]; open == tc.ends {
+			t.Errorf("%s: the task ends: %t", sentence, !open)
+		}
+	}
+}
+
+// TestStagesEndWithTheirLastTask, whether it runs or waits.
+func TestStagesEndWithTheirLastTask(t *testing.T) {
+	for _, tc := range []struct {
+		running, waiting int
+		ends             bool
+	}{{0, 0, true}, {1, 0, false}, {0, 1, false}, {1, 1, false}} {
+		ended := false
+		r := &runner{stages: []*openStage{{running: tc.running, waiting: make([]*openTask, tc.waiting), end: func() { ended = true }}}}
+		r.endStages()
+		if gone := len(r.stages) == 0; gone != tc.ends || ended != tc.ends {
+			t.Errorf("with %d tasks under way and %d others the stage is gone: %t, and its context ends: %t", tc.running, tc.waiting, gone, ended)
+		}
 	}
 }
 

@@ -67,7 +67,7 @@ func (e *Engine) run(ctx context.Context, p *pass.Pass) error {
 	var last *openTask
 	for wrote := false; ; {
 		calls := p.Calls()
-		if err := ctx.Err(); err != nil && !wrote && !p.Deciding() {
+		if err := ctx.Err(); err != nil && !wrote {
 			return err // without reporting a decision: a removed cluster has no series
 		}
 		e.report(p)
@@ -162,7 +162,6 @@ func (r *runner) startTasks() (skipped bool) {
 			r.send(t, t.first)
 		}
 	}
-	r.endStages()
 	return skipped
 }
 

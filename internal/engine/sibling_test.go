@@ -36,9 +36,9 @@ func TestSiblingThatIsNoTarget(t *testing.T) {
 	}
 }
 
-// TestHappeningsAfterARepair: an event about a target without a running repair names its last
+// TestEventsAfterARepair: an event about a target without a running repair names its last
 // repair. So the event of a second failure differs from the first.
-func TestHappeningsAfterARepair(t *testing.T) {
+func TestEventsAfterARepair(t *testing.T) {
 	c := newStepFixture(t, target("Node", "n", dead, func(t *core.Target) { t.Node.Excluded = true }))
 	last := running(target("Node", "n"), func(r *core.Repair) { r.Ended, r.Outcome = ago(2*time.Hour), core.Succeeded })
 	c.ledger.has(last)
@@ -57,8 +57,8 @@ func TestHappeningsAfterARepair(t *testing.T) {
 	}
 }
 
-// TestHappeningsOfARepair: an event of a repair names it and its step.
-func TestHappeningsOfARepair(t *testing.T) {
+// TestEventsOfARepair: an event of a repair names it and its step.
+func TestEventsOfARepair(t *testing.T) {
 	c := newStepFixture(t, target("Node", "n", dead))
 	c.pass()
 	c.syncCaches()

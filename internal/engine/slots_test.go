@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
 )
 
 // unanswered is a pass over a cluster whose reads hang until their time limits.
@@ -21,11 +23,11 @@ func unanswered(ctx context.Context, _ int) (time.Time, error) {
 // are served as if alone.
 func TestI15HangingClustersDelayNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		fleets := map[string]pass{}
+		clusters := map[string]pass{}
 		for i := range 100 {
-			fleets[fmt.Sprintf("hanging-%d", i)] = unanswered
+			clusters[fmt.Sprintf("hanging-%d", i)] = unanswered
 		}
-		k := runs(t, logr.Discard(), fleets)
+		k := runs(t, logr.Discard(), clusters)
 		defer k.stop()
 		k.after(time.Second)
 		start := clock()
@@ -40,27 +42,27 @@ func TestI15HangingClustersDelayNoOther(t *testing.T) {
 			}
 		}
 		for range 600 {
-			for fleet := range fleets {
-				k.Wake(fleet)
+			for key := range clusters {
+				k.Wake(key)
 			}
 			woken := clock().Sub(k.start)
 			k.Wake("honest-0")
 			k.after(500 * time.Millisecond)
 			if at := k.taken("honest-0"); len(at) != 1 || at[0] != woken+coalesced {
-				t.Fatalf("woken at %s, the honest fleet is passed over at %v", woken, at)
+				t.Fatalf("woken at %s, the honest cluster is passed over at %v", woken, at)
 			}
 		}
-		for fleet := range fleets {
-			if n := len(k.taken(fleet)); n < 4 {
-				t.Errorf("in six minutes %s is passed over %d times", fleet, n)
+		for key := range clusters {
+			if n := len(k.taken(key)); n < 4 {
+				t.Errorf("in six minutes %s is passed over %d times", key, n)
 			}
 		}
 	})
 }
 
-// TestSlowFleetsTakeTurns: slow clusters share the slow slots. A cluster that is no longer slow
+// TestSlowClustersTakeTurns: slow clusters share the slow slots. A cluster that is no longer slow
 // gets fast slots again after a minute.
-func TestSlowFleetsTakeTurns(t *testing.T) {
+func TestSlowClustersTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
 		now, most, hung := 0, 0, 10*time.Second
@@ -76,21 +78,21 @@ func TestSlowFleetsTakeTurns(t *testing.T) {
 			defer mu.Unlock()
 			most, hung = 0, d
 		}
-		fleets := map[string]pass{}
+		clusters := map[string]pass{}
 		for i := range 100 {
-			fleets[strconv.Itoa(i)] = func(ctx context.Context, _ int) (time.Time, error) {
+			clusters[strconv.Itoa(i)] = func(ctx context.Context, _ int) (time.Time, error) {
 				defer count(-1)
 				return time.Time{}, withGrace(ctx, count(1))
 			}
 		}
-		k := runs(t, logr.Discard(), fleets)
+		k := runs(t, logr.Discard(), clusters)
 		defer k.stop()
 		k.after(time.Minute)
 		hangs(10 * time.Second)
 		k.WakeAll()
 		k.after(time.Minute)
 		if most != 32 {
-			t.Errorf("%d slow fleets were passed over at a time, want 32", most)
+			t.Errorf("%d slow clusters were passed over at a time, want 32", most)
 		}
 		hangs(0)
 		k.WakeAll()
@@ -99,27 +101,27 @@ func TestSlowFleetsTakeTurns(t *testing.T) {
 		k.WakeAll()
 		k.after(time.Minute)
 		if most != 32 {
-			t.Errorf("%d fleets that are prompt again were passed over at a time, want 32", most)
+			t.Errorf("%d clusters that are prompt again were passed over at a time, want 32", most)
 		}
-		for fleet := range fleets {
-			if n := len(k.taken(fleet)); n != 4 {
-				t.Errorf("%s was passed over %d times, want 4", fleet, n)
+		for key := range clusters {
+			if n := len(k.taken(key)); n != 4 {
+				t.Errorf("%s was passed over %d times, want 4", key, n)
 			}
 		}
 	})
 }
 
-// TestFleetIsAmongTheSlowForAMinute after a slow pass, and waits behind the clusters that hang.
-func TestFleetIsAmongTheSlowForAMinute(t *testing.T) {
+// TestClusterIsAmongTheSlowForAMinute after a slow pass, and waits behind the clusters that hang.
+func TestClusterIsAmongTheSlowForAMinute(t *testing.T) {
 	for after, waits := range map[time.Duration]bool{50 * time.Second: true, 70 * time.Second: false} {
 		synctest.Test(t, func(t *testing.T) {
-			fleets := map[string]pass{"once": func(ctx context.Context, n int) (time.Time, error) {
+			clusters := map[string]pass{"once": func(ctx context.Context, n int) (time.Time, error) {
 				if n == 0 {
 					return time.Time{}, withGrace(ctx, 2*time.Second)
 				}
 				return time.Time{}, nil
 			}}
-			k := runs(t, logr.Discard(), fleets)
+			k := runs(t, logr.Discard(), clusters)
 			defer k.stop()
 			k.after(3 * time.Second)
 			for i := range 96 { // three times as many as there are slow places
@@ -140,9 +142,96 @@ func TestFleetIsAmongTheSlowForAMinute(t *testing.T) {
 	}
 }
 
-// TestI12PromptFleetIsNeverAmongTheSlow: even after long passes, the home cluster doesn't wait
+// crowd has many clusters hang, and woken in each second, so that all slow slots are taken 50 seconds later and two more
+// clusters wait for each. Other clusters had their first pass before.
+func (k *loopRecorder) crowd() (wake func(during time.Duration)) {
+	k.after(time.Second)
+	for i := range 96 {
+		k.keep("hanging-"+strconv.Itoa(i), unanswered)
+	}
+	k.after(48 * time.Second)
+	wake = func(during time.Duration) {
+		for end := clock().Add(during); clock().Before(end); k.after(time.Second) {
+			for i := range 96 {
+				k.Wake("hanging-" + strconv.Itoa(i))
+			}
+		}
+	}
+	wake(2 * time.Second)
+	return wake
+}
+
+// slowThenDue returns a cluster whose second pass is slow, and whose third is due some time after that.
+func slowThenDue(after time.Duration) pass {
+	return func(ctx context.Context, n int) (time.Time, error) {
+		if n != 1 {
+			return time.Time{}, nil
+		}
+		return clock().Add(2*time.Second + after), withGrace(ctx, 2*time.Second)
+	}
+}
+
+// TestSlowMinuteHasItsBounds: it begins at the end of the slow pass, and is over at its last instant.
+func TestSlowMinuteHasItsBounds(t *testing.T) {
+	for after, waits := range map[time.Duration]bool{0: true, time.Minute - 1: true, time.Minute: false} {
+		synctest.Test(t, func(t *testing.T) {
+			k := runs(t, logr.Discard(), map[string]pass{"once": slowThenDue(after)})
+			defer k.stop()
+			wake := k.crowd()
+			k.Wake("once")
+			slow := clock().Sub(k.start) + coalesced
+			want := []time.Duration{coalesced, slow}
+			if !waits {
+				want = append(want, slow+2*time.Second+after)
+			}
+			wake(3*time.Second + after)
+			k.wantPasses(fmt.Sprintf("a pass is due %s after the slow pass", after), "once", want...)
+		})
+	}
+}
+
+// TestSlowMinuteOfAClockSetBack: a minute that seems longer is over.
+func TestSlowMinuteOfAClockSetBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var back atomic.Int64
+		k := runsBy(t, func() time.Time { return clock().Round(0).Add(-time.Duration(back.Load())) }, logr.Discard(), map[string]pass{"once": slowThenDue(time.Hour)})
+		defer k.stop()
+		wake := k.crowd()
+		slow := clock().Sub(k.start) + coalesced
+		k.Wake("once")
+		wake(3 * time.Second)
+		back.Store(int64(30 * time.Second))
+		k.Wake("once")
+		again := clock().Sub(k.start) + coalesced
+		k.after(time.Second)
+		k.wantPasses("the minute seems to last for 89 seconds more", "once", coalesced, slow, again)
+	})
+}
+
+// TestSlowSlotIsHeldForAWhile, and not for as long as a pass hangs.
+func TestSlowSlotIsHeldForAWhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := runs(t, logr.Discard(), nil)
+		defer k.stop()
+		k.crowd()
+		first := 49*time.Second + coalesced
+		k.after(40 * time.Second)
+		got := map[time.Duration]int{}
+		for i := range 96 {
+			for _, at := range k.taken("hanging-" + strconv.Itoa(i))[1:] {
+				got[at]++
+			}
+		}
+		want := map[time.Duration]int{first: 32, first + 15*time.Second: 32, first + 30*time.Second: 32}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("passes over clusters that hang again (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// TestI12PromptClusterIsNeverAmongTheSlow: even after long passes, the home cluster doesn't wait
 // behind clusters that hang.
-func TestI12PromptFleetIsNeverAmongTheSlow(t *testing.T) {
+func TestI12PromptClusterIsNeverAmongTheSlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := runs(t, logr.Discard(), nil)
 		defer k.stop()
@@ -169,27 +258,27 @@ func TestI12PromptFleetIsNeverAmongTheSlow(t *testing.T) {
 	})
 }
 
-// TestDroppedFleetWaitsForNoPlace, and neither does the end of the loop.
-func TestDroppedFleetWaitsForNoPlace(t *testing.T) {
+// TestDroppedClusterWaitsForNoSlot, and neither does the end of the loop.
+func TestDroppedClusterWaitsForNoSlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		fleets := map[string]pass{}
+		clusters := map[string]pass{}
 		for i := range 40 {
-			fleets[strconv.Itoa(i)] = unanswered
+			clusters[strconv.Itoa(i)] = unanswered
 		}
-		k := runs(t, logr.Discard(), fleets)
+		k := runs(t, logr.Discard(), clusters)
 		k.after(time.Minute)
 		k.WakeAll()
 		k.after(time.Second)
 		var waiting string
-		for fleet := range fleets {
-			if len(k.taken(fleet)) == 1 {
-				waiting = fleet
+		for key := range clusters {
+			if len(k.taken(key)) == 1 {
+				waiting = key
 			}
 		}
 		k.keep(waiting, idle)
 		k.after(time.Second)
 		if n := len(k.taken(waiting)); n != 1 {
-			t.Errorf("the fleet that was kept anew has been passed over %d times", n)
+			t.Errorf("the cluster that was kept anew has been passed over %d times", n)
 		}
 		ends := clock()
 		k.stop()
@@ -211,7 +300,7 @@ func TestLoopThatHasNotStartedKeepsNothing(t *testing.T) {
 		}
 		k.after(time.Second)
 		if n := k.Queued(); n != 0 {
-			t.Errorf("%d fleets are queued", n)
+			t.Errorf("%d clusters are queued", n)
 		}
 		k.keep("a", idle)
 		k.starts()

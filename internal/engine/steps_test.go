@@ -2,8 +2,10 @@ package engine_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,8 +18,8 @@ import (
 
 var quickBuckets = core.Reference{APIVersion: "fix.example/v1", Kind: "FixTemplate", Namespace: "fixers", Name: "quick"}
 
-// ladder returns two steps with requests, and a third that hands over.
-func ladder() []core.Step {
+// twoSteps returns two steps with requests, and a third that hands over.
+func twoSteps() []core.Step {
 	slow := quickBuckets
 	slow.Name = "slow"
 	return []core.Step{
@@ -110,7 +112,7 @@ func newStepFixture(t *testing.T, targets ...core.Target) *stepFixture {
 	s.remedies["Ask"], s.remedies["Mark"] = c.requester, c.requester
 	c.nodes.observes(targets...)
 	p := &c.nodes.observation.Policies[0]
-	p.Steps, p.Holder = ladder(), "check"
+	p.Steps, p.Holder = twoSteps(), "check"
 	c.takeOver()
 	return c
 }
@@ -133,7 +135,7 @@ func sick(name string) core.Target { return target("Node", name, dead) }
 
 // runningSteps returns a running repair of a target with these steps.
 func runningSteps(t core.Target, changes ...func(*core.Repair)) core.Repair {
-	return running(t, append([]func(*core.Repair){func(r *core.Repair) { r.Steps, r.Holder = ladder(), "check" }}, changes...)...)
+	return running(t, append([]func(*core.Repair){func(r *core.Repair) { r.Steps, r.Holder = twoSteps(), "check" }}, changes...)...)
 }
 
 func onStep(n int) func(*core.Repair) {
@@ -168,10 +170,10 @@ func acts(n int) func(*core.Decision, *core.Cluster) {
 
 func TestStepIsTakenAsRecorded(t *testing.T) {
 	cases := map[string]struct {
-		reason string
-		rungs  int
-		spoil  func(*core.Policy)
-		did    []string
+		reason  string
+		records int
+		spoil   func(*core.Policy)
+		did     []string
 	}{
 		"the first":                      {"its limit, and a margin", 0, nil, []string{"hold a-node for check 6m0s", "begin a quick", "tell begun a"}},
 		"the second, which has no limit": {"ten minutes", 1, nil, []string{"hold a-node for check 11m0s", "begin a slow", "tell begun a"}},
@@ -185,7 +187,7 @@ func TestStepIsTakenAsRecorded(t *testing.T) {
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {
 			c := newStepFixture(t, sick("a"))
-			c.ledger.has(runningSteps(sick("a"), onStep(tc.rungs)))
+			c.ledger.has(runningSteps(sick("a"), onStep(tc.records)))
 			if tc.spoil != nil {
 				tc.spoil(&c.nodes.observation.Policies[0])
 			}
@@ -195,7 +197,7 @@ func TestStepIsTakenAsRecorded(t *testing.T) {
 			}
 			c.wantDid(tc.reason, did, append([]string{"record workers"}, tc.did...)...)
 			want := core.RemedyCall{
-				Target: c.requester.remedyCalls[0].Target, Policy: policy("workers", nil).ID, Step: ladder()[tc.rungs], Repair: core.RepairName(sick("a").ID, 1),
+				Target: c.requester.remedyCalls[0].Target, Policy: policy("workers", nil).ID, Step: twoSteps()[tc.records], Repair: core.RepairName(sick("a").ID, 1),
 			}
 			if diff := cmp.Diff(want, c.requester.remedyCalls[0]); diff != "" {
 				t.Errorf("order (-want +got):\n%s", diff)
@@ -218,6 +220,33 @@ func TestRequestIsItsOwnBeforeItIsShown(t *testing.T) {
 	}
 }
 
+// TestReadsOfOneTaskRunInBoundedParallel: after a slow call, one task reads all policies of the target again.
+func TestReadsOfOneTaskRunInBoundedParallel(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newStepFixture(t, sick("n"))
+		c.ledger.has(runningSteps(sick("n"), onStep(1)))
+		for i := range 40 {
+			c.nodes.observation.Policies = append(c.nodes.observation.Policies, policy(fmt.Sprintf("p-%d", i), []int{0}))
+		}
+		var reads, at, most atomic.Int32
+		for _, p := range c.nodes.observation.Policies {
+			c.wait["read policy "+p.ID.Name] = func(ctx context.Context) error {
+				reads.Add(1)
+				most.Store(max(most.Load(), at.Add(1)))
+				defer at.Add(-1)
+				return withGrace(ctx, time.Second)
+			}
+		}
+		c.wait["hold n-node for check 11m0s"] = func(context.Context) error {
+			c.now = c.now.Add(time.Minute)
+			return nil
+		}
+		if _, _, err := c.runs(acts(1)); err != nil || reads.Load() != 2*41 || most.Load() != 32 {
+			t.Errorf("there are %d reads, %d at a time, and the pass tells %v", reads.Load(), most.Load(), err)
+		}
+	})
+}
+
 // TestHandOverIsRemembered, with the time in the ledger.
 func TestHandOverIsRemembered(t *testing.T) {
 	c := newStepFixture(t, sick("a"))
@@ -230,8 +259,8 @@ func TestHandOverIsRemembered(t *testing.T) {
 	}
 }
 
-// TestHandOverIsTold, but not if another controller had marked the target: then Fettle did nothing.
-func TestHandOverIsTold(t *testing.T) {
+// TestHandOverIsReported, but not if another controller had marked the target: then Fettle did nothing.
+func TestHandOverIsReported(t *testing.T) {
 	for sentence, tc := range map[string]struct {
 		marked bool
 		did    []string
@@ -253,7 +282,7 @@ func TestHandOverIsTold(t *testing.T) {
 
 // TestOnlyTheFirstStepNeedsTheNodeAnew, unless a step deletes.
 func TestOnlyTheFirstStepNeedsTheNodeAnew(t *testing.T) {
-	last := func(p *core.Repair) { p.Steps = append(slices.Clip(ladder()[:1]), core.Step{Remedy: "Delete"}) }
+	last := func(p *core.Repair) { p.Steps = append(slices.Clip(twoSteps()[:1]), core.Step{Remedy: "Delete"}) }
 	worker, master := sick("a"), sick("a")
 	master.ControlPlane = true
 	cases := map[string]struct {
@@ -320,8 +349,8 @@ func TestFurtherStepNeedsTheNodeAnew(t *testing.T) {
 			if begun := slices.Contains(did, "begin a slow"); begun != want || err != nil {
 				t.Errorf("%s, with a lease that took %s it begins: %t; %v, %v", name, took, begun, did, err)
 			}
-			if told := slices.Contains(did, "amend a: attempts") && slices.Contains(did, "tell refused a"); told == want {
-				t.Errorf("%s, with a lease that took %s the refusal is told: %t; %v", name, took, told, did)
+			if emitted := slices.Contains(did, "amend a: attempts") && slices.Contains(did, "tell refused a"); emitted == want {
+				t.Errorf("%s, with a lease that took %s the refusal is told: %t; %v", name, took, emitted, did)
 			}
 		}
 	}
@@ -341,8 +370,8 @@ func TestStatusOfAPolicyThatIsNotSettledWaits(t *testing.T) {
 	s.wantDid("it is", did, "record workers")
 }
 
-// TestStepThatNobodyKnows: a repair without readable steps can't go on, and blocks no other.
-func TestStepThatNobodyKnows(t *testing.T) {
+// TestUnknownStep: a repair without readable steps can't go on, and blocks no other.
+func TestUnknownStep(t *testing.T) {
 	c := newStepFixture(t, sick("a"), sick("b"))
 	c.ledger.has(runningSteps(sick("a"), func(r *core.Repair) { r.Steps = nil }), runningSteps(sick("b")))
 	did, _, err := c.runs(func(d *core.Decision, cluster *core.Cluster) {
@@ -354,8 +383,8 @@ func TestStepThatNobodyKnows(t *testing.T) {
 	}
 }
 
-// TestLeaseOfSomebodyElse makes a recorded repair wait, and blocks no other.
-func TestLeaseOfSomebodyElse(t *testing.T) {
+// TestLeaseOfAnotherHolder makes a recorded repair wait, and blocks no other.
+func TestLeaseOfAnotherHolder(t *testing.T) {
 	c := newStepFixture(t, sick("a"), sick("b"))
 	c.leases.taken["a-node"] = true
 	did, next := c.pass()
@@ -428,7 +457,7 @@ func TestStepIsGivenUp(t *testing.T) {
 	c.wantDid("the same again is harmless", did, "record workers", "stop fix-a", "amend a: not handed over, TimedOut", "tell escalated a")
 	c.wantNext(next, noon) // the next step is due
 	if diff := cmp.Diff([]core.StepRecord{{Ended: noon, Outcome: core.TimedOut, Text: "too slow"}}, c.ledger.of("a")[0].Tried); diff != "" {
-		t.Errorf("rungs (-want +got):\n%s", diff)
+		t.Errorf("records of steps (-want +got):\n%s", diff)
 	}
 }
 
@@ -440,16 +469,16 @@ func TestStepThatIsGivenUpSaysWhatFollows(t *testing.T) {
 		if _, _, err := c.runs(advances(1)); err != nil {
 			t.Fatalf("the pass failed: %v", err)
 		}
-		told := c.nodes.events
-		if len(told) != 1 || told[0].Kind != core.EventEscalated || told[0].Text != want {
-			t.Errorf("it tells %+v, want %q", told, want)
+		emitted := c.nodes.events
+		if len(emitted) != 1 || emitted[0].Kind != core.EventEscalated || emitted[0].Text != want {
+			t.Errorf("it tells %+v, want %q", emitted, want)
 		}
 	}
 }
 
-// TestOnlyThoseWhoAreAtWorkAreTold: a remediator that has succeeded, or that has no request, isn't
+// TestOnlyRunningRemediatorsAreStopped: a remediator that has succeeded, or that has no request, isn't
 // stopped.
-func TestOnlyThoseWhoAreAtWorkAreTold(t *testing.T) {
+func TestOnlyRunningRemediatorsAreStopped(t *testing.T) {
 	for sentence, requests := range map[string][]core.Request{
 		"there is no request": nil, "it has succeeded": {request("fix-a", sick("a"), func(r *core.Request) { r.Succeeded = core.Yes })},
 	} {
@@ -466,8 +495,8 @@ func TestOnlyThoseWhoAreAtWorkAreTold(t *testing.T) {
 	}
 }
 
-// TestOneFailureKeepsNobodyElse, for any kind of call of running repairs.
-func TestOneFailureKeepsNobodyElse(t *testing.T) {
+// TestOneFailureBlocksNoOtherTarget, for any kind of call of running repairs.
+func TestOneFailureBlocksNoOtherTarget(t *testing.T) {
 	script := func(d *core.Decision, cluster *core.Cluster) {
 		advances(2)(d, cluster)
 		for i := range 2 {
@@ -529,9 +558,9 @@ func TestI12WithdrawalsDontWaitForCreations(t *testing.T) {
 // TestI12WithdrawalGoesOn while the policy is paused or gone, or its status can't be written.
 func TestI12WithdrawalGoesOn(t *testing.T) {
 	cases := map[string]struct {
-		spoil  func(*stepFixture)
-		policy int
-		told   bool
+		spoil   func(*stepFixture)
+		policy  int
+		emitted bool
 	}{
 		"paused":                {func(c *stepFixture) { c.nodes.observation.Policies[0].Paused = true }, 0, true},
 		"a status not written":  {func(c *stepFixture) { c.refuse["record workers"] = errDown }, 0, true},
@@ -545,16 +574,16 @@ func TestI12WithdrawalGoesOn(t *testing.T) {
 			did, _, _ := c.runs(func(d *core.Decision, _ *core.Cluster) {
 				d.Withdrawals = []core.Withdrawal{{Request: 0, Policy: tc.policy, Target: -1, Text: "healthy"}}
 			})
-			if !slices.Contains(did, "withdraw fix-a") || slices.Contains(did, "tell relieved a") != tc.told {
+			if !slices.Contains(did, "withdraw fix-a") || slices.Contains(did, "tell relieved a") != tc.emitted {
 				t.Errorf("it did %v", did)
 			}
 		})
 	}
 }
 
-// TestReliefIsToldOnce for a target, however many of its steps had a request. A recorder would
+// TestReplacementIsReportedOnce for a target, however many of its steps had a request. A recorder would
 // write equal events twice.
-func TestReliefIsToldOnce(t *testing.T) {
+func TestReplacementIsReportedOnce(t *testing.T) {
 	c := newStepFixture(t, target("Node", "a"), target("Node", "b"))
 	c.factSource.requests = []core.Request{request("fix-a", sick("a")), request("fix-a-again", sick("a")), request("fix-b", sick("b"))}
 	did, _, err := c.runs(func(d *core.Decision, _ *core.Cluster) {
@@ -569,8 +598,8 @@ func TestReliefIsToldOnce(t *testing.T) {
 	c.wantDid("a has two", did, "record workers", "tell relieved a", "tell relieved b", "withdraw fix-a", "withdraw fix-a-again", "withdraw fix-b")
 }
 
-// TestRequestOfARemedyThatNobodyKnows can't be withdrawn, and an event says so.
-func TestRequestOfARemedyThatNobodyKnows(t *testing.T) {
+// TestRequestOfAnUnknownRemedy can't be withdrawn, and an event says so.
+func TestRequestOfAnUnknownRemedy(t *testing.T) {
 	for _, remedy := range []string{"Bless", "Delete"} {
 		c := newStepFixture(t, sick("a"))
 		c.factSource.requests = []core.Request{request("fix-a", sick("a"), func(r *core.Request) { r.Remedy = remedy })}
@@ -613,9 +642,9 @@ func TestEndGivesBackWhatWasHeld(t *testing.T) {
 			}
 		}
 	}
-	vouched := target("Node", "a", func(t *core.Target) { t.ConfirmedHealthy = true })
+	confirmed := target("Node", "a", func(t *core.Target) { t.ConfirmedHealthy = true })
 	gone := target("Node", "gone")
-	namesake := target("Node", "other", func(t *core.Target) { t.ID.UID = vouched.ID.UID })
+	namesake := target("Node", "other", func(t *core.Target) { t.ID.UID = confirmed.ID.UID })
 	cases := map[string]struct {
 		reason string
 		target core.Target
@@ -624,10 +653,10 @@ func TestEndGivesBackWhatWasHeld(t *testing.T) {
 		did    []string
 	}{
 		"its lease":                   {"", target("Node", "a"), target("Node", "a"), nil, []string{"release a-node of check"}},
-		"a person's word":             {"once nothing waits for it", vouched, vouched, nil, []string{"release a-node of check", "unvouch a"}},
-		"the lease of a deleted node": {"the ledger knows its node", vouched, gone, nil, []string{"release gone-node of check"}},
-		"none it never held":          {"", vouched, vouched, func(r *core.Repair) { r.Holder = "" }, []string{"unvouch a"}},
-		"one of another target":       {"the UID of a was written into it", vouched, namesake, nil, []string{"release other-node of check"}},
+		"a person's word":             {"once nothing waits for it", confirmed, confirmed, nil, []string{"release a-node of check", "unvouch a"}},
+		"the lease of a deleted node": {"the ledger knows its node", confirmed, gone, nil, []string{"release gone-node of check"}},
+		"none it never held":          {"", confirmed, confirmed, func(r *core.Repair) { r.Holder = "" }, []string{"unvouch a"}},
+		"one of another target":       {"the UID of a was written into it", confirmed, namesake, nil, []string{"release other-node of check"}},
 		"that of a policy gone":       {"the ledger knows its holder", target("Node", "a"), target("Node", "a"), func(r *core.Repair) { r.Policy.UID = "other" }, []string{"release a-node of check"}},
 	}
 	for sentence, tc := range cases {
@@ -677,9 +706,9 @@ func TestEndLeavesTheLeaseOfANamesake(t *testing.T) {
 // TestHandsOffGivesNothingBack: another controller that follows the same health check may hold the
 // lease under the same name.
 func TestHandsOffGivesNothingBack(t *testing.T) {
-	vouched := target("Node", "a", func(t *core.Target) { t.ConfirmedHealthy = true })
-	c := newStepFixture(t, vouched)
-	c.ledger.has(runningSteps(vouched))
+	confirmed := target("Node", "a", func(t *core.Target) { t.ConfirmedHealthy = true })
+	c := newStepFixture(t, confirmed)
+	c.ledger.has(runningSteps(confirmed))
 	did, _, err := c.runs(func(d *core.Decision, _ *core.Cluster) {
 		d.Finishes = []core.Finish{{Outcome: core.Withdrawn, Text: "it rehearses", RecordOnly: true}}
 	})
@@ -714,10 +743,10 @@ func TestWordThatIsNotTakenBackIsTriedAgain(t *testing.T) {
 	c.wantDid("once", did, "record workers")
 }
 
-// TestWordIsUsedUpWithTheLastRequest, also if no repair has that request. A running repair removes
+// TestConfirmationIsClearedWithTheLastRequest, also if no repair has that request. A running repair removes
 // the confirmation at its end.
-func TestWordIsUsedUpWithTheLastRequest(t *testing.T) {
-	vouched := target("Node", "a", func(t *core.Target) { t.ConfirmedHealthy = true })
+func TestConfirmationIsClearedWithTheLastRequest(t *testing.T) {
+	confirmed := target("Node", "a", func(t *core.Target) { t.ConfirmedHealthy = true })
 	for sentence, tc := range map[string]struct {
 		target  core.Target
 		repairs []core.Repair
@@ -725,29 +754,29 @@ func TestWordIsUsedUpWithTheLastRequest(t *testing.T) {
 		refuse  string
 		used    bool
 	}{
-		"both are taken back":         {vouched, nil, true, "", true},
-		"one still stands":            {vouched, nil, true, "withdraw fix-a", false},
+		"both are taken back":         {confirmed, nil, true, "", true},
+		"one still stands":            {confirmed, nil, true, "withdraw fix-a", false},
 		"there is no confirmation":    {target("Node", "a"), nil, true, "", false},
-		"the target is not healthy":   {vouched, nil, false, "", false},
-		"a repair of it runs":         {vouched, []core.Repair{runningSteps(vouched)}, true, "", false},
-		"a repair of it has ended":    {vouched, []core.Repair{runningSteps(vouched, endedAt(ago(time.Minute)))}, true, "", true},
-		"that is refused once":        {vouched, nil, true, "unvouch a", true},
-		"a repair of another is on":   {vouched, []core.Repair{runningSteps(sick("b"))}, true, "", true},
-		"the other one still is here": {vouched, nil, true, "withdraw fix-a-slowly", false},
+		"the target is not healthy":   {confirmed, nil, false, "", false},
+		"a repair of it runs":         {confirmed, []core.Repair{runningSteps(confirmed)}, true, "", false},
+		"a repair of it has ended":    {confirmed, []core.Repair{runningSteps(confirmed, endedAt(ago(time.Minute)))}, true, "", true},
+		"that is refused once":        {confirmed, nil, true, "unvouch a", true},
+		"a repair of another is on":   {confirmed, []core.Repair{runningSteps(sick("b"))}, true, "", true},
+		"the other one still is here": {confirmed, nil, true, "withdraw fix-a-slowly", false},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			c := newStepFixture(t, tc.target)
 			c.ledger.has(tc.repairs...)
-			c.factSource.requests = []core.Request{request("fix-a", vouched), request("fix-a-slowly", vouched)}
+			c.factSource.requests = []core.Request{request("fix-a", confirmed), request("fix-a-slowly", confirmed)}
 			c.refuse[tc.refuse] = errDown
 			did, _, err := c.runs(func(d *core.Decision, _ *core.Cluster) {
 				for i := range 2 {
 					d.Withdrawals = append(d.Withdrawals, core.Withdrawal{Request: i, TargetHealthy: tc.settled, Text: "healthy"})
 				}
 			})
-			unvouched := slices.DeleteFunc(did, func(line string) bool { return line != "unvouch a" })
-			if (err != nil) != (tc.refuse != "") || (len(unvouched) == 1) != tc.used || len(unvouched) > 1 {
-				t.Errorf("it did %v, and tells %v", unvouched, err)
+			cleared := slices.DeleteFunc(did, func(line string) bool { return line != "unvouch a" })
+			if (err != nil) != (tc.refuse != "") || (len(cleared) == 1) != tc.used || len(cleared) > 1 {
+				t.Errorf("it did %v, and tells %v", cleared, err)
 			}
 			did, _, _ = c.runs(func(*core.Decision, *core.Cluster) {})
 			if again := slices.Contains(did, "unvouch a"); again != (tc.refuse == "unvouch a") {
@@ -757,11 +786,11 @@ func TestWordIsUsedUpWithTheLastRequest(t *testing.T) {
 	}
 }
 
-// TestLostLeaseIsToldOnce, and again if it is lost again.
-func TestLostLeaseIsToldOnce(t *testing.T) {
+// TestLostLeaseIsReportedOnce, and again if it is lost again.
+func TestLostLeaseIsReportedOnce(t *testing.T) {
 	c := newStepFixture(t, sick("a"), sick("b"))
-	var told []string
-	c.Engine.Log = lines(&told)
+	var emitted []string
+	c.Engine.Log = lines(&emitted)
 	holds := func(d *core.Decision, _ *core.Cluster) {
 		d.LeaseHolds = []core.LeaseHold{{Target: 0, Holder: "check", For: time.Minute}, {Target: 1, Holder: "check", For: time.Minute}}
 	}
@@ -772,13 +801,13 @@ func TestLostLeaseIsToldOnce(t *testing.T) {
 		}
 	}
 	n := 0
-	for _, line := range told {
+	for _, line := range emitted {
 		if strings.Contains(line, "taken the lease") {
 			n++
 		}
 	}
 	if n != 2 {
-		t.Errorf("a lease that was lost twice is told %d times: %v", n, told)
+		t.Errorf("a lease that was lost twice is told %d times: %v", n, emitted)
 	}
 	c.NodeLeases = nil
 	did, _, err := c.runs(holds)

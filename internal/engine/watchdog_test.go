@@ -20,13 +20,13 @@ func TestPassThatHangsIsNoticed(t *testing.T) {
 			if (err == nil) != want {
 				t.Errorf("%s: alive %t (%v)", sentence, err == nil, err)
 			}
-			if err != nil && !strings.Contains(err.Error(), "the-fleet") {
+			if err != nil && !strings.Contains(err.Error(), "the-cluster") {
 				t.Errorf("the error doesn't say what hangs: %v", err)
 			}
 		}
 		release, ended := make(chan struct{}), make(chan struct{})
 		due := clock().Add(time.Hour)
-		pass := dog.Watch("the-fleet", func(context.Context) (time.Time, error) {
+		pass := dog.Watch("the-cluster", func(context.Context) (time.Time, error) {
 			<-release
 			return due, errDown
 		})

@@ -315,7 +315,7 @@ func TestDropInsistsOnWhatWasRead(t *testing.T) {
 	}
 }
 
-// TestAmendmentOfAnOlderVersion is refused, which is no error, and one that goes through has the revision to go on from.
+// TestAmendmentOfAnOlderVersion: the API server refuses it, which is no error. An accepted amendment returns the next revision.
 // What nothing is known of can't be insisted on.
 func TestAmendmentOfAnOlderVersion(t *testing.T) {
 	conflict := apierrors.NewConflict(repairs, "r", errors.New("it has been modified"))

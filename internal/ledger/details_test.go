@@ -28,7 +28,7 @@ func TestAccountsAreReadFieldByField(t *testing.T) {
 	if odd.Message != "why" || odd.Reason != "" || odd.LastError != "denied" || odd.Attempts != 2 || odd.Ignored || !strings.Contains(odd.Problem, "spec.retry") {
 		t.Errorf("an odd one is read as %+v", odd)
 	}
-	if nobody := look(`{"target": "node-a", "reason": "Failed"}`, `1`); !nobody.Ignored || nobody.Reason != "Failed" || nobody.Problem == "" {
-		t.Errorf("a Repair without a target is read as %+v", nobody)
+	if none := look(`{"target": "node-a", "reason": "Failed"}`, `1`); !none.Ignored || none.Reason != "Failed" || none.Problem == "" {
+		t.Errorf("a Repair without a target is read as %+v", none)
 	}
 }

@@ -64,7 +64,7 @@ func TestRepairIsReadAsFarAsItCanBe(t *testing.T) {
 		Target: core.ID{Kind: "Machine", Namespace: "machines", Name: "m", UID: "m-uid"}, Policy: aPolicy,
 		Steps: []core.Step{{Remedy: "DeleteMachine"}},
 	}
-	ladder := func(steps ...core.Step) core.Repair {
+	withSteps := func(steps ...core.Step) core.Repair {
 		r := whole
 		r.Steps = steps
 		return r
@@ -95,7 +95,7 @@ func TestRepairIsReadAsFarAsItCanBe(t *testing.T) {
 		"a retry beyond all":       {"", aSpec(`"retry": 9999999999`), `{}`, with(func(r *core.Repair) { r.Retry = 0 }), "spec.retry is 9999999999 and can't be read"},
 		"an owner that is a word":  {"", aSpec(`"owner": "pool"`), `{}`, with(func(r *core.Repair) { r.Owner = core.ID{} }), `spec.owner is "pool" and can't be read`},
 		"a policy that is a list":  {"", aSpec(`"policy": []`), `{}`, core.Repair{}, "spec.policy is [] and can't be read; spec.policy is not in the namespace of spec.target"},
-		"a message of a number":    {"it is not read", aSpec(`"message": 5, "ladder": "up"`), `{}`, ladder(), `spec.ladder is "up" and can't be read`},
+		"a message of a number":    {"it is not read", aSpec(`"message": 5, "ladder": "up"`), `{}`, withSteps(), `spec.ladder is "up" and can't be read`},
 		"a phase of a number":      {"it does not say that it ended", aSpec(), `{"phase": 7, "attempts": 1}`, with(func(r *core.Repair) { r.Attempts = 1 }), "status.phase is 7 and can't be read"},
 		"an unknown phase":         {"the same", aSpec(), `{"phase": "Exploded"}`, whole, ""},
 		"attempts in words":        {"", aSpec(), `{"attempts": "many"}`, whole, `status.attempts is "many" and can't be read`},
@@ -106,24 +106,24 @@ func TestRepairIsReadAsFarAsItCanBe(t *testing.T) {
 		"an attempt in seconds":    {"", aSpec(), `{"attempts": 1, "lastAttempt": "2026-08-03T12:00:00Z"}`, with(func(r *core.Repair) { r.Attempts, r.LastAttempt = 1, created }), ""},
 		"a step that asks": {
 			"", aSpec(`"ladder": [{"remedy": "Ask", "nature": "CreateRequest", "timeout": "5m", "template": {"apiVersion": "fix.example/v1", "kind": "FixTemplate", "name": "quick"}}]`),
-			`{}`, ladder(core.Step{Remedy: "Ask", Nature: core.CreateRequest, Template: template, Limit: 5 * time.Minute}), "",
+			`{}`, withSteps(core.Step{Remedy: "Ask", Nature: core.CreateRequest, Template: template, Limit: 5 * time.Minute}), "",
 		},
 		"steps of an earlier version": {
 			"", aSpec(`"ladder": [{"remedy": "A"}, {"remedy": "B", "nature": "Destroys"}, {"remedy": "C", "nature": "Requests"}, {"remedy": "D", "nature": "HandsOver"}, {"remedy": "E", "nature": "Delegates"}]`),
-			`{}`, ladder(core.Step{Remedy: "A"}, core.Step{Remedy: "B", Nature: core.Delete}, core.Step{Remedy: "C", Nature: core.CreateRequest},
+			`{}`, withSteps(core.Step{Remedy: "A"}, core.Step{Remedy: "B", Nature: core.Delete}, core.Step{Remedy: "C", Nature: core.CreateRequest},
 				core.Step{Remedy: "D", Nature: core.Annotate}, core.Step{Remedy: "E", Nature: core.AskOwner}), "",
 		},
 		"steps of today": {
 			"", aSpec(`"ladder": [{"remedy": "B", "nature": "Delete"}, {"remedy": "C", "nature": "CreateRequest"}, {"remedy": "D", "nature": "Annotate"}, {"remedy": "E", "nature": "AskOwner"}]`),
-			`{}`, ladder(core.Step{Remedy: "B", Nature: core.Delete}, core.Step{Remedy: "C", Nature: core.CreateRequest},
+			`{}`, withSteps(core.Step{Remedy: "B", Nature: core.Delete}, core.Step{Remedy: "C", Nature: core.CreateRequest},
 				core.Step{Remedy: "D", Nature: core.Annotate}, core.Step{Remedy: "E", Nature: core.AskOwner}), "",
 		},
 		"a step of an unknown nature": {
 			"what it would do to the target is no matter for a guess", aSpec(`"ladder": [{"remedy": "A", "nature": "Annotate"}, {"remedy": "B", "nature": "Blesses"}]`),
-			`{}`, ladder(), `spec.ladder[1].nature is "Blesses" and can't be read`,
+			`{}`, withSteps(), `spec.ladder[1].nature is "Blesses" and can't be read`,
 		},
-		"a time limit in words":     {"", aSpec(`"ladder": [{"remedy": "A", "timeout": "soon"}]`), `{}`, ladder(), `spec.ladder is [{"remedy":"A","timeout":"soon"}] and can't be read`},
-		"a time limit of less than": {"it would be over before it began", aSpec(`"ladder": [{"remedy": "A", "timeout": "-5m"}]`), `{}`, ladder(core.Step{Remedy: "A"}), ""},
+		"a time limit in words":     {"", aSpec(`"ladder": [{"remedy": "A", "timeout": "soon"}]`), `{}`, withSteps(), `spec.ladder is [{"remedy":"A","timeout":"soon"}] and can't be read`},
+		"a time limit of less than": {"it would be over before it began", aSpec(`"ladder": [{"remedy": "A", "timeout": "-5m"}]`), `{}`, withSteps(core.Step{Remedy: "A"}), ""},
 		"steps that were given up": {
 			"", aSpec(), `{"step": 2, "steps": [{"outcome": "TimedOut", "endedAt": "2026-08-03T12:05:00Z", "message": "slow"}, {"outcome": "Failed", "endedAt": "2026-08-03T12:06:00.000000Z"}]}`,
 			with(func(r *core.Repair) {
@@ -186,16 +186,16 @@ func (r recorder) Eventf(regarding, _ runtime.Object, kind, reason, _, note stri
 	r(strings.Join([]string{kind, reason, ref.Kind + " " + ref.Namespace + "/" + ref.Name, string(ref.UID), fmt.Sprintf(note, args...)}, "|"))
 }
 
-// TestIllegibleRepairIsTold: a Repair that can't be read leads to one warning, and prevents nothing, not even a
+// TestUnparsableRepairIsReported: a Repair that can't be read leads to one warning, and prevents nothing, not even a
 // Repair of its name.
-func TestIllegibleRepairIsTold(t *testing.T) {
-	var told []string
+func TestUnparsableRepairIsReported(t *testing.T) {
+	var logged []string
 	in := informertest.New()
 	in.SetSynced(true)
 	w := &writer{}
 	c := NewClient(Config{
 		Informers: in, Writer: w, Wake: func(ClusterKey) {}, Log: logr.Discard(),
-		Events: recorder(func(line string) { told = append(told, line) }),
+		Events: recorder(func(line string) { logged = append(logged, line) }),
 	}).Store(ClusterKey{})
 	if err := c.Watch(t.Context()); err != nil {
 		t.Fatalf("watching: %v", err)
@@ -211,7 +211,7 @@ func TestIllegibleRepairIsTold(t *testing.T) {
 			`only Fettle makes Repairs, and this one is ignored; delete it, and see who may write Repairs in its namespace`,
 		`Warning|RepairUnreadable|Repair machines/` + ofM + `|r-uid|spec.startedAt is 5 and can't be read: what can be read of it counts; delete it if a user made it by hand`,
 	}
-	if diff := cmp.Diff(want, told); diff != "" {
+	if diff := cmp.Diff(want, logged); diff != "" {
 		t.Errorf("told (-want +got):\n%s", diff)
 	}
 	if entries, _ := c.Repairs(); len(entries) != 1 || entries[0].Name != ofM {

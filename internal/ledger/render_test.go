@@ -242,10 +242,10 @@ func someProgress() *rapid.Generator[core.Repair] {
 		if r.Attempts = rapid.IntRange(0, 1<<30).Draw(t, "attempts"); r.Attempts > 0 {
 			r.LastAttempt = noon.Add(time.Duration(rapid.Int64Range(0, int64(time.Hour)).Draw(t, "attempt")))
 		}
-		for range rapid.IntRange(0, 4).Draw(t, "rungs") {
+		for range rapid.IntRange(0, 4).Draw(t, "records") {
 			r.Tried = append(r.Tried, core.StepRecord{
 				Ended: someTime(t), Text: rapid.StringMatching(`[a-z ]{0,20}`).Draw(t, "text"),
-				Outcome: rapid.SampledFrom([]core.StepOutcome{core.TimedOut, core.Failed}).Draw(t, "rung"),
+				Outcome: rapid.SampledFrom([]core.StepOutcome{core.TimedOut, core.Failed}).Draw(t, "outcome of a step"),
 			})
 		}
 		if rapid.Bool().Draw(t, "recovered") {

@@ -88,17 +88,17 @@ func TestI14WhatFettleRecordsCounts(t *testing.T) {
 // ledgerOf is a ledger with the Repairs that it is given by hand.
 func ledgerOf(t *testing.T) (*Client, *informertest.Informers, *[]string) {
 	t.Helper()
-	var told []string
+	var logged []string
 	in := informertest.New()
 	in.SetSynced(true)
 	c := NewClient(Config{
-		Namespace: "repairs", Informers: in, Writer: &writer{}, Wake: func(ClusterKey) { told = append(told, "woken") }, Log: logr.Discard(),
-		Events: recorder(func(line string) { told = append(told, line) }),
+		Namespace: "repairs", Informers: in, Writer: &writer{}, Wake: func(ClusterKey) { logged = append(logged, "woken") }, Log: logr.Discard(),
+		Events: recorder(func(line string) { logged = append(logged, line) }),
 	})
 	if err := c.Watch(t.Context()); err != nil {
 		t.Fatalf("watching: %v", err)
 	}
-	return c, in, &told
+	return c, in, &logged
 }
 
 // flood adds Repairs that count to the ledger, of machines of a namespace.
@@ -127,7 +127,7 @@ func TestI15FloodOfRepairs(t *testing.T) {
 	if n := ignoredOf(t, c)[tooMany]; n != 5 {
 		t.Errorf("%v are ignored as too many, want 5", n)
 	}
-	if _, created, err := home.Create(t.Context(), anEntry()); created || err == nil || !strings.Contains(err.Error(), "delete the ones") {
+	if _, created, err := home.Create(t.Context(), anEntry()); created || err == nil || !strings.Contains(err.Error(), "has more than 20000 Repairs, which is more than Fettle reads, so nothing is begun for its targets; delete the ones") {
 		t.Errorf("a repair is recorded in a namespace that is flooded: %v", err)
 	}
 	for _, p := range flooded[:5] {
@@ -169,9 +169,9 @@ func (p pagedReader) List(_ context.Context, into client.ObjectList, opts ...cli
 	return nil
 }
 
-// TestI14RunningIsAskedOfWhatCounts: the look at the API server before an act takes no forged Repair for a running one, nor
-// a Repair of another fleet, nor an ended one.
-func TestI14RunningIsAskedOfWhatCounts(t *testing.T) {
+// TestI14RunningListsOnlyRepairsThatCount: the look at the API server before an act takes no forged Repair for a running one, nor
+// a Repair of another cluster, nor an ended one.
+func TestI14RunningListsOnlyRepairsThatCount(t *testing.T) {
 	of := func(namespace, name, spec, status string) unstructured.Unstructured {
 		return *rawAs(t, namespace, name, spec, status)
 	}
@@ -206,37 +206,37 @@ func TestI15FloodOfClusters(t *testing.T) {
 	}
 }
 
-// TestI15IgnoredRepairsAreToldInBounds: each is told once, a flood is not told one by one, and the metric counts all. None
+// TestI15IgnoredRepairsAreLoggedInBounds: each is told once, a flood is not told one by one, and the metric counts all. None
 // of them wakes an engine.
-func TestI15IgnoredRepairsAreToldInBounds(t *testing.T) {
-	c, in, told := ledgerOf(t)
+func TestI15IgnoredRepairsAreLoggedInBounds(t *testing.T) {
+	c, in, logged := ledgerOf(t)
 	var last *record
 	for i := range 200 {
 		last = writtenAs(t, "tenant", fmt.Sprintf("r-%d", i), aSpec(), `{"steps": [{"outcome": "Failed"}]}`)
 		in.Of("Repair").Handler.OnAdd(last, true)
 		in.Of("Repair").Handler.OnUpdate(last, last)
 	}
-	if len(*told) != warningBurst {
-		t.Errorf("%d events, want %d: %q", len(*told), warningBurst, *told)
+	if len(*logged) != warningBurst {
+		t.Errorf("%d events, want %d: %q", len(*logged), warningBurst, *logged)
 	}
-	if !strings.Contains((*told)[0], "RepairIgnored") || !strings.Contains((*told)[0], "only Repairs of that namespace count for it") {
-		t.Errorf("it is told as %q", (*told)[0])
+	if !strings.Contains((*logged)[0], "RepairIgnored") || !strings.Contains((*logged)[0], "only Repairs of that namespace count for it") {
+		t.Errorf("it is told as %q", (*logged)[0])
 	}
 	if n := ignoredOf(t, c)[wrongNamespace]; n != 200 {
 		t.Errorf("%v are counted", n)
 	}
 	in.Of("Repair").Handler.OnAdd(writtenAs(t, "others", "r", aSpec(), `{}`), true)
-	if len(*told) != warningBurst+1 {
+	if len(*logged) != warningBurst+1 {
 		t.Error("no event is in another namespace")
 	}
 	in.Of("Repair").Handler.OnAdd(writtenAs(t, "tenant", core.RepairName(core.ID{Kind: "Machine", Namespace: "tenant", Name: "m", UID: "m-uid"}, 1),
 		strings.ReplaceAll(aSpec(`"retry": "often"`), `"machines"`, `"tenant"`), `{}`), true)
-	if events := *told; len(events) != warningBurst+2 || !strings.Contains(events[len(events)-1], "RepairUnreadable") {
+	if events := *logged; len(events) != warningBurst+2 || !strings.Contains(events[len(events)-1], "RepairUnreadable") {
 		t.Error("the flood hides a Repair that counts and can't be read")
 	}
 	in.Of("Repair").Handler.OnDelete(last)
-	if n := ignoredOf(t, c)[wrongNamespace]; n != 200 || len(*told) != warningBurst+2 {
-		t.Errorf("after one was deleted %v are counted: %q", n, *told)
+	if n := ignoredOf(t, c)[wrongNamespace]; n != 200 || len(*logged) != warningBurst+2 {
+		t.Errorf("after one was deleted %v are counted: %q", n, *logged)
 	}
 }
 

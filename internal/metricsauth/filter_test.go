@@ -21,14 +21,14 @@ import (
 
 // reviewer plays the API server: it knows tokens by their owner and has rights by user.
 type reviewer struct {
-	mu      sync.Mutex
-	now     time.Time
-	owners  map[string]string
-	rights  map[string]bool
-	broken  map[string]int
-	hanging chan struct{}
-	asked   []string
-	spec    authorizationv1.SubjectAccessReviewSpec
+	mu       sync.Mutex
+	now      time.Time
+	owners   map[string]string
+	rights   map[string]bool
+	broken   map[string]int
+	hanging  chan struct{}
+	reviewed []string
+	spec     authorizationv1.SubjectAccessReviewSpec
 }
 
 func newReviewer() *reviewer {
@@ -47,7 +47,7 @@ func (r *reviewer) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.asked = append(r.asked, kind)
+	r.reviewed = append(r.reviewed, kind)
 	if status := r.broken[kind]; status != 0 {
 		http.Error(w, "broken", status)
 		return
@@ -118,7 +118,7 @@ func TestWhoIsLetIn(t *testing.T) {
 	cases := map[string]struct {
 		authorization string
 		want          int
-		asked         []string
+		reviewed      []string
 	}{
 		"a token with the right":      {"Bearer good", http.StatusOK, []string{"tokenreviews", "subjectaccessreviews"}},
 		"a token without the right":   {"Bearer poor", http.StatusForbidden, []string{"tokenreviews", "subjectaccessreviews"}},
@@ -138,7 +138,7 @@ func TestWhoIsLetIn(t *testing.T) {
 			if got := get(t, r.filter(t), tc.authorization); got != tc.want {
 				t.Errorf("answered %d, want %d", got, tc.want)
 			}
-			if diff := cmp.Diff(tc.asked, r.asked); diff != "" {
+			if diff := cmp.Diff(tc.reviewed, r.reviewed); diff != "" {
 				t.Errorf("reviews (-want +got):\n%s", diff)
 			}
 		})
@@ -164,9 +164,9 @@ func TestAnswersAreRemembered(t *testing.T) {
 	h := r.filter(t)
 	wants := func(sentence, token string, status, reviews int) {
 		t.Helper()
-		r.asked = nil
-		if got := get(t, h, "Bearer "+token); got != status || len(r.asked) != reviews {
-			t.Errorf("%s: answered %d after %d reviews, want %d after %d", sentence, got, len(r.asked), status, reviews)
+		r.reviewed = nil
+		if got := get(t, h, "Bearer "+token); got != status || len(r.reviewed) != reviews {
+			t.Errorf("%s: answered %d after %d reviews, want %d after %d", sentence, got, len(r.reviewed), status, reviews)
 		}
 	}
 	wants("the first time", "good", http.StatusOK, 2)
@@ -184,17 +184,17 @@ func TestAnswersAreRemembered(t *testing.T) {
 	wants("revoked", "good", http.StatusUnauthorized, 1)
 }
 
-// TestStrangersDisplaceNobody: many guessed tokens lead to no new review of an admitted one.
-func TestStrangersDisplaceNobody(t *testing.T) {
+// TestStrangersDisplaceNoUser: many guessed tokens lead to no new review of an admitted one.
+func TestStrangersDisplaceNoUser(t *testing.T) {
 	r := newReviewer()
 	h := r.filter(t)
 	get(t, h, "Bearer good")
 	for i := range 300 {
 		get(t, h, "Bearer guess"+strings.Repeat("x", i))
 	}
-	r.asked = nil
-	if got := get(t, h, "Bearer good"); got != http.StatusOK || len(r.asked) != 0 {
-		t.Errorf("answered %d after the reviews %v", got, r.asked)
+	r.reviewed = nil
+	if got := get(t, h, "Bearer good"); got != http.StatusOK || len(r.reviewed) != 0 {
+		t.Errorf("answered %d after the reviews %v", got, r.reviewed)
 	}
 }
 
@@ -215,7 +215,7 @@ func TestWhatCanNotBeReviewedIsRefused(t *testing.T) {
 	}
 }
 
-func TestNobodyIsLetInWhileTheAPIServerIsAway(t *testing.T) {
+func TestNoUserIsAdmittedWhileTheAPIServerIsAway(t *testing.T) {
 	gone := httptest.NewServer(http.NotFoundHandler())
 	gone.Close()
 	if got := get(t, newReviewer().filterOf(t, gone.URL), "Bearer good"); got != http.StatusServiceUnavailable {

@@ -168,9 +168,9 @@ func annotated(key, value string) func(*corev1.Node) {
 
 func leaving(n *corev1.Node) { n.DeletionTimestamp = &metav1.Time{Time: noon} }
 
-// TestI15WhatIsNotReadIsTold: a node whose fields were cut says so, also when nothing else has
+// TestI15UnreadFieldsAreReported: a node whose fields were cut says so, also when nothing else has
 // changed.
-func TestI15WhatIsNotReadIsTold(t *testing.T) {
+func TestI15UnreadFieldsAreReported(t *testing.T) {
 	whole := &slim.Node{Meta: slim.Meta{Name: "n"}}
 	cut := &slim.Node{Meta: slim.Meta{Name: "n", Unread: "it has too much"}}
 	if FactsOf(whole).Node.Unread != "" || FactsOf(cut).Node.Unread == "" || NewView(whole).Same(NewView(cut)) {

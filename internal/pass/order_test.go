@@ -92,7 +92,7 @@ func (w *checker) granted(c pass.Call) {
 	switch c.Kind { //nolint:exhaustive // the others destroy nothing
 	case pass.CreateRepair:
 		w.created++
-		w.wantStanding(c.NewRepair.Target.ID.Name)
+		w.wantRequestKept(c.NewRepair.Target.ID.Name)
 	case pass.StartRemedy:
 		w.wantStart(c.RemedyCall, w.clocks[c.Task])
 	case pass.ReleaseLease:
@@ -118,8 +118,8 @@ func (w *checker) granted(c pass.Call) {
 	}
 }
 
-// wantStanding checks the policies of a target: their statuses are written, and each was read since the pass began.
-func (w *checker) wantStanding(target string) {
+// wantRequestKept checks the policies of a target: their statuses are written, and each was read since the pass began.
+func (w *checker) wantRequestKept(target string) {
 	i := slices.IndexFunc(w.targets, func(t core.Target) bool { return t.ID.Name == target })
 	for _, p := range w.policies {
 		if !slices.Contains(p.Members, i) {
@@ -137,7 +137,7 @@ func (w *checker) wantStanding(target string) {
 // wantStart checks all that must come before a remedy.
 func (w *checker) wantStart(o *core.RemedyCall, clock pass.ClockReading) {
 	t, name := &o.Target, o.Target.ID.Name
-	w.wantStanding(name)
+	w.wantRequestKept(name)
 	switch at, read := w.read[name]; {
 	case w.called[name]:
 		w.t.Fatalf("the remedy of %s is called twice in one pass", name)

@@ -213,9 +213,9 @@ func (p *Pass) Next() time.Time {
 		next = p.now
 	}
 	// What has ended made room that this decision could not count on.
-	madeRoom := len(p.decision.Finishes) > 0 && !p.failed(EndingRepairs)
+	freedPlace := len(p.decision.Finishes) > 0 && !p.failed(EndingRepairs)
 	repeat := p.starting.repeat || p.status.more || p.conditions.more || p.running.conflict
-	if repeat || madeRoom || p.reading.undecided {
+	if repeat || freedPlace || p.reading.undecided {
 		next = earliest(next, p.now.Add(repeatAfter))
 	}
 	return next

@@ -157,16 +157,16 @@ func (w *world) outcomes(names []string) []string {
 		if _, about, some := strings.Cut(name, " "); some && len(names) > 0 && !slices.Contains(names, about) {
 			continue
 		}
-		told := map[string]int{}
+		reported := map[string]int{}
 		for _, how := range endings() {
 			twin := w.clone()
 			rec := twin.runs(place, how)
 			effect := rec.differs(first) + "; then " + twin.follows().differs(second)
-			if at, same := told[effect]; same {
+			if at, same := reported[effect]; same {
 				lines[at] = strings.Replace(lines[at], ": ", ", "+how.name+": ", 1)
 				continue
 			}
-			told[effect] = len(lines)
+			reported[effect] = len(lines)
 			lines = append(lines, name+" "+how.name+": "+effect)
 		}
 	}

@@ -29,7 +29,7 @@ func (w *world) written() string {
 	return fmt.Sprintf("%d now, %d later, %s", now, later, rec.next)
 }
 
-// unjudgedWorld has policies that are not judged, and one that is.
+// unjudgedWorld has policies that are not judged, and one judged policy.
 func unjudgedWorld(n, selected int) *world {
 	w := newWorld()
 	w.policies = []core.Policy{policy("judged", "delete")}

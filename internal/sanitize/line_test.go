@@ -60,7 +60,7 @@ func TestLineIsCut(t *testing.T) {
 		"letters that are not plain fit": {5, "aüü", "aüü"},
 		"letters are whole":              {6, "aüüü", "aü…"},
 		"escape sequences are whole":     {8, "a\x1b\x1b\x1b", `a\x1b…`},
-		"there is no room for anything":  {2, "four", ""},
+		"no byte is allowed":             {2, "four", ""},
 		"there is room for the ellipsis": {3, "four", "…"},
 		"the longest authority":          {MaxMessage, "a://" + strings.Repeat("b", maxAuthority-1), "a://" + strings.Repeat("b", 2047)},
 		"a long path":                    {MaxMessage, "a:///" + strings.Repeat("b", maxAuthority), "a:///" + strings.Repeat("b", 2048)},

@@ -109,16 +109,16 @@ func (*Starter) NeedLeaderElection() bool { return false }
 
 // startWhenServed waits until the kinds of a part are defined and served, and starts the part.
 func (w *Starter) startWhenServed(ctx context.Context, part Part, definitions *definitions) {
-	told, tries := false, newReadAttempt()
+	logged, tries := false, newReadAttempt()
 	for ctx.Err() == nil {
 		changed := definitions.changed()
 		if !definitions.have(part.Kinds) {
 			w.unserved.Delete(part.Name)
 			w.forbidden.Delete(part.Name)
 			w.unreadable.Delete(part.Name)
-			if !told {
+			if !logged {
 				w.Log.Info("asleep until the cluster serves what this needs", "part", part.Name, "needs", part.Kinds)
-				told = true
+				logged = true
 			}
 			await(ctx, changed, 0)
 			tries = newReadAttempt()
@@ -135,7 +135,7 @@ func (w *Starter) startWhenServed(ctx context.Context, part Part, definitions *d
 			return
 		case apierrors.IsForbidden(err):
 			pause = allowedCheck
-			if _, told := w.forbidden.Swap(part.Name, true); !told {
+			if _, logged := w.forbidden.Swap(part.Name, true); !logged {
 				w.Log.Info("asleep until this may read what it needs", "part", part.Name, "why", err.Error())
 			}
 			tries = newReadAttempt()

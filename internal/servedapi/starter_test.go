@@ -35,12 +35,12 @@ type informers struct {
 	cache.Informers
 
 	refuse, refuseHandler error
-	asked                 schema.GroupVersionKind
+	requested             schema.GroupVersionKind
 	handler               toolscache.ResourceEventHandler
 }
 
 func (i *informers) GetInformer(_ context.Context, obj client.Object, _ ...cache.InformerGetOption) (cache.Informer, error) {
-	i.asked = obj.GetObjectKind().GroupVersionKind()
+	i.requested = obj.GetObjectKind().GroupVersionKind()
 	return definitionsInformer{of: i}, i.refuse
 }
 
@@ -179,8 +179,8 @@ func TestPartWakesWhenAllItsKindsAreThere(t *testing.T) {
 		m.defines(things)
 		m.wantDid("once awake it stays so", time.Hour, "awake")
 		m.stop()
-		if want := (schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}); m.asked != want {
-			t.Errorf("it watches %s", m.asked)
+		if want := (schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}); m.requested != want {
+			t.Errorf("it watches %s", m.requested)
 		}
 	})
 }
@@ -225,15 +225,15 @@ func TestDefinitionThatIsNotServedYet(t *testing.T) {
 	})
 }
 
-func TestWatchThatFailsIsToldAndTriedAgain(t *testing.T) {
+func TestWatchThatFailsIsLoggedAndTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := begins(t, map[string][]string{"p": {things}})
 		m.diary = nil
 		m.answers("p", errDown, true)
 		m.defines(things)
-		told := `log "msg"="could not begin to watch; it is tried again" "error"="the API server is down" "part"="p"`
-		m.wantDid("it fails", 0, "watch p", told)
-		m.wantDid("it fails again", time.Second, "watch p", told)
+		logged := `log "msg"="could not begin to watch; it is tried again" "error"="the API server is down" "part"="p"`
+		m.wantDid("it fails", 0, "watch p", logged)
+		m.wantDid("it fails again", time.Second, "watch p", logged)
 		m.answers("p", nil, true)
 		m.defines(others)
 		m.wantDid("a change is a reason to look at once", 0, "watch p", isUp, "awake")
@@ -255,11 +255,11 @@ func (m *fixture) later(d time.Duration) []string {
 	synctest.Wait()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	told := slices.DeleteFunc(m.diary, func(line string) bool {
+	logged := slices.DeleteFunc(m.diary, func(line string) bool {
 		return !strings.Contains(line, "reading it has failed for a minute") && line != "awake"
 	})
 	m.diary = nil
-	return told
+	return logged
 }
 
 // TestOthersGoOnWithoutAPartThatCannotRead: at once if no version is served that Fettle reads, and after a minute
@@ -283,12 +283,12 @@ func TestOthersGoOnWithoutAPartThatCannotRead(t *testing.T) {
 				m.defines(things)
 				m.later(59 * time.Second)
 				m.wantUnread("less than a minute", tc.first)
-				if told := m.later(2 * time.Second); len(told) != 2 || told[1] != "awake" {
-					t.Errorf("after a minute it tells %q, and wakes the others", told)
+				if logged := m.later(2 * time.Second); len(logged) != 2 || logged[1] != "awake" {
+					t.Errorf("after a minute it tells %q, and wakes the others", logged)
 				}
 				m.wantUnread("over a minute", true)
-				if told := m.later(time.Hour); len(told) != 0 {
-					t.Errorf("it tells again: %q", told)
+				if logged := m.later(time.Hour); len(logged) != 0 {
+					t.Errorf("it tells again: %q", logged)
 				}
 				m.answers("p", nil, true)
 				m.later(time.Second)

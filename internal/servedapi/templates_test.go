@@ -18,9 +18,9 @@ const reboots = "rebootremediationtemplates.reboot.example"
 type lateMapper struct {
 	meta.RESTMapper
 
-	mu     sync.Mutex
-	serves bool
-	asked  int
+	mu      sync.Mutex
+	serves  bool
+	lookups int
 }
 
 func (m *lateMapper) serve(serves bool) {
@@ -32,7 +32,7 @@ func (m *lateMapper) serve(serves bool) {
 func (m *lateMapper) KindFor(r schema.GroupVersionResource) (schema.GroupVersionKind, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.asked++
+	m.lookups++
 	if !m.serves {
 		return schema.GroupVersionKind{}, &meta.NoResourceMatchError{PartialResource: r}
 	}
@@ -58,18 +58,18 @@ func TestTemplatesThatAreServed(t *testing.T) {
 		}
 		m.defines("things.reboot.example")
 		wants("no templates", nil)
-		if mapper.asked > 0 {
-			t.Errorf("of what is no template, %d were looked up", mapper.asked)
+		if mapper.lookups > 0 {
+			t.Errorf("of what is no template, %d were looked up", mapper.lookups)
 		}
 		m.defines(reboots)
 		wants("it is not served yet", nil)
 		mapper.serve(true)
 		m.wantDid("it is looked up again, and a pass is due", 2*servedCheck, "awake")
 		wants("it is served", []TemplateKind{{kind, reboots, true}})
-		asked := mapper.asked
+		lookups := mapper.lookups
 		<-time.After(time.Hour)
-		if mapper.asked != asked {
-			t.Errorf("it was looked up %d times more without need", mapper.asked-asked)
+		if mapper.lookups != lookups {
+			t.Errorf("it was looked up %d times more without need", mapper.lookups-lookups)
 		}
 		m.handler.OnDelete(toolscache.DeletedFinalStateUnknown{Key: reboots, Obj: definition(reboots)})
 		wants("it is gone", nil)

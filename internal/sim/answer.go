@@ -158,7 +158,7 @@ func (u *Universe) handOver(p *passRun, b remedyStart) core.RemedyResult {
 		return core.Stale
 	}
 	before := u.truth.clone()
-	m.claimed, m.revision = true, m.revision+1
+	m.remediated, m.revision = true, m.revision+1
 	u.requested++
 	u.checkLimitsOf(p, before, slot)
 	u.wrote(p, slot)

@@ -44,11 +44,11 @@ func (c *apiServer) relapsed(m machine, repair string) bool {
 // deleted from the ledger, the engine knows it by its state alone.
 func (u *Universe) markedOut(p *passRun, c *apiServer, slot int) bool {
 	m := c.machines[slot]
-	if !m.mark.asked || !m.mark.ours {
+	if !m.mark.requested || !m.mark.ours {
 		return false
 	}
 	i := p.target(m.id())
-	seen := i >= 0 && p.engine.machines[slot].mark.asked && !u.looksHealthy(&p.cluster.Targets[i])
+	seen := i >= 0 && p.engine.machines[slot].mark.requested && !u.looksHealthy(&p.cluster.Targets[i])
 	return seen || c.inRepair(m.id().UID)
 }
 
@@ -119,7 +119,7 @@ func (u *Universe) marksAtRest(p *passRun) {
 func (u *Universe) markAtRest(p *passRun, m machine, target int) {
 	selected := u.selected(p, target)
 	switch {
-	case !m.mark.asked:
+	case !m.mark.requested:
 		if selected && m.unhealthy(u.truth.now) && !refused(p, m.slot) {
 			u.complain("convergence: %s is at rest and not marked, and no refusal says why", m.id().UID)
 		}

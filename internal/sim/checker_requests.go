@@ -163,15 +163,15 @@ func (u *Universe) checkAdvance(p *passRun, was, amended *core.Repair) {
 		began = was.Tried[at-1].Ended
 	}
 	step := &was.Steps[at]
-	asked := p.advanced(was.Name)
-	if asked < 0 && step.Limit == 0 && at == len(was.Steps)-1 {
-		asked = p.requestOf(was.Target, step) // it stays, so the decision does not name it
+	requested := p.advanced(was.Name)
+	if requested < 0 && step.Limit == 0 && at == len(was.Steps)-1 {
+		requested = p.requestOf(was.Target, step) // it stays, so the decision does not name it
 	}
-	if asked >= 0 && p.cluster.Requests[asked].Created.After(began) {
-		began = p.cluster.Requests[asked].Created
+	if requested >= 0 && p.cluster.Requests[requested].Created.After(began) {
+		began = p.cluster.Requests[requested].Created
 	}
 	over := step.Limit > 0 && !now.Add(2*u.setup.Skew.Abs()).Before(began.Add(step.Limit))
-	failed := asked >= 0 && p.cluster.Requests[asked].Succeeded == core.No
+	failed := requested >= 0 && p.cluster.Requests[requested].Succeeded == core.No
 	if !over && !failed {
 		u.complain("ladder: step %d of %s is given up before its time", at, was.Name)
 	}

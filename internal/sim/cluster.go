@@ -31,8 +31,8 @@ type machine struct {
 	mark     mark
 	// awaited is set while it names no node.
 	awaited bool
-	// claimed is set while an outside remediator is at work on it.
-	claimed bool
+	// remediated is set while an outside remediator is at work on it.
+	remediated bool
 	// markRemoved says when an engine last removed its own mark from the healthy machine.
 	markRemoved markRemoval
 	// deselected is set while no policy selects it.

@@ -148,7 +148,7 @@ func (e *engine) snapshot(u *Universe) core.Cluster {
 		if !m.node.exists && !m.awaited {
 			t.Node.State = core.NodeUnseen
 		}
-		t.ExternallyRemediated = m.claimed
+		t.ExternallyRemediated = m.remediated
 		f.Targets = append(f.Targets, t)
 		if r, asks := m.request(); asks {
 			f.Requests = append(f.Requests, r)

@@ -13,8 +13,8 @@ func MarkStep() core.Step { return core.Step{Remedy: "Mark", Nature: core.AskOwn
 // mark asks the owner of a machine to replace it. It is a part of the machine, so it changes its revision, and each
 // view of the machine shows it. The zero mark asks nothing.
 type mark struct {
-	asked bool
-	since int
+	requested bool
+	since     int
 	// ours is set when an engine has made it, and not a user.
 	ours bool
 	// deferred is set while the owner says that it won't yet, and followed once it does so.
@@ -39,11 +39,11 @@ func (s *Setup) delegates() bool {
 func (m machine) markUID() string { return fmt.Sprintf("%s@%d", m.id().UID, m.mark.since) }
 
 // stands reports whether a mark stands that can still be removed.
-func (m machine) stands() bool { return m.mark.asked && !m.mark.followed && !m.deleting }
+func (m machine) stands() bool { return m.mark.requested && !m.mark.followed && !m.deleting }
 
 // request returns the mark as a request, and false when there is none. A mark that the owner follows can't be removed.
 func (m machine) request() (core.Request, bool) {
-	if !m.mark.asked {
+	if !m.mark.requested {
 		return core.Request{}, false
 	}
 	id := m.id()
@@ -62,10 +62,10 @@ func (c *apiServer) ask(slot int, uid, revision string) (answer core.RemedyResul
 	if uid != "" && m.id().UID != uid || revision != "" && fmt.Sprint(m.revision) != revision || uid != "" && m.deleting {
 		return core.Stale, false
 	}
-	if m.mark.asked {
+	if m.mark.requested {
 		return core.Accepted, false
 	}
-	m.mark = mark{asked: true, since: c.now, ours: true}
+	m.mark = mark{requested: true, since: c.now, ours: true}
 	m.revision++
 	return core.Accepted, true
 }
@@ -102,7 +102,7 @@ func (u *Universe) markSteps(steps []Step, i int) []Step {
 		return steps
 	case m.mark.followed:
 		return append(steps, Step{Kind: Discard, Which: i})
-	case m.mark.asked:
+	case m.mark.requested:
 	case m.mark == (mark{}) || m.mark.since < u.truth.now: // marks of one instant can't be told apart
 		return u.maybe(steps, Step{Kind: Stray, Which: i})
 	default:
@@ -143,7 +143,7 @@ func (c *apiServer) touch(slot int, k Kind) {
 	case Unmark:
 		m.mark = mark{since: m.mark.since}
 	case Stray:
-		m.mark = mark{asked: true, since: c.now}
+		m.mark = mark{requested: true, since: c.now}
 	}
 	m.revision++
 }

@@ -11,7 +11,7 @@ import (
 
 // markPolicy has machines 0 to n-1 marked for their owner, as many at a time as there are unless a test says otherwise.
 func markPolicy(n int, changes ...func(*core.Policy)) core.Policy {
-	p := onePolicy(n, ladder(sim.MarkStep()), inFlight(core.Unlimited()))
+	p := onePolicy(n, withSteps(sim.MarkStep()), inFlight(core.Unlimited()))
 	p.ID.Kind, p.IgnoresRequests = "MarkCheck", true
 	for _, change := range changes {
 		change(&p)

@@ -13,7 +13,7 @@ import (
 
 // nodePolicy has nodes 0 to n-1 repaired by asking one remediator, one node at a time unless a test says otherwise.
 func nodePolicy(n int, changes ...func(*core.Policy)) core.Policy {
-	p := onePolicy(n, ladder(sim.RequestStep(0, 0)))
+	p := onePolicy(n, withSteps(sim.RequestStep(0, 0)))
 	p.ID.Kind, p.ID.Namespace, p.ID.Name, p.ID.UID = "NodeCheck", "", "nodes", "nodes"
 	for _, change := range changes {
 		change(&p)
@@ -21,7 +21,9 @@ func nodePolicy(n int, changes ...func(*core.Policy)) core.Policy {
 	return p
 }
 
-func ladder(steps ...core.Step) func(*core.Policy) { return func(p *core.Policy) { p.Steps = steps } }
+func withSteps(steps ...core.Step) func(*core.Policy) {
+	return func(p *core.Policy) { p.Steps = steps }
+}
 
 // twoSteps asks a second remediator when the first has failed or had its tick.
 func twoSteps(p *core.Policy) { p.Steps = []core.Step{sim.RequestStep(0, 1), sim.RequestStep(1, 1)} }
@@ -42,33 +44,33 @@ func healthyDelay(d time.Duration) func(*core.Policy) {
 // nodeWorlds are small worlds of nodes that remediators repair, each with some of what can go wrong.
 func nodeWorlds() map[string]world {
 	classic := []core.Policy{nodePolicy(2)}
-	ladders := []core.Policy{nodePolicy(1, twoSteps)}
+	escalating := []core.Policy{nodePolicy(1, twoSteps)}
 	two := []core.Policy{nodePolicy(2, twoSteps)}
-	body := []core.Policy{nodePolicy(1, inFlight(core.Unlimited())), onePolicy(1, inFlight(core.Unlimited()), younger)}
-	bodies := []core.Policy{nodePolicy(2, inFlight(core.Unlimited())), onePolicy(2, inFlight(core.Unlimited()), younger)}
+	shared := []core.Policy{nodePolicy(1, inFlight(core.Unlimited())), onePolicy(1, inFlight(core.Unlimited()), younger)}
+	sharing := []core.Policy{nodePolicy(2, inFlight(core.Unlimited())), onePolicy(2, inFlight(core.Unlimited()), younger)}
 	return map[string]world{
 		"nodes that flap, and remediators":          {sim.Setup{Policies: classic, Nodes: 2, NotReady: 2, Ticks: 3, Flaps: 2, Mends: 1}, 9},
-		"a ladder of two steps":                     {sim.Setup{Policies: ladders, Nodes: 1, NotReady: 1, Ticks: 5, Flaps: 1, Mends: 1, Defeats: 2}, 12},
+		"a ladder of two steps":                     {sim.Setup{Policies: escalating, Nodes: 1, NotReady: 1, Ticks: 5, Flaps: 1, Mends: 1, Defeats: 2}, 12},
 		"a step without a limit that fails":         {sim.Setup{Policies: []core.Policy{nodePolicy(1)}, Nodes: 1, NotReady: 1, Ticks: 3, Flaps: 1, Defeats: 2, Cancellations: 1}, 12},
 		"ladders of two nodes":                      {sim.Setup{Policies: two, Nodes: 2, NotReady: 2, Ticks: 4, Defeats: 1, Mends: 1}, 10},
-		"ladders and crashes":                       {sim.Setup{Policies: ladders, Nodes: 1, NotReady: 1, Ticks: 4, Crashes: 1, Defeats: 1, Flaps: 1}, 11},
+		"ladders and crashes":                       {sim.Setup{Policies: escalating, Nodes: 1, NotReady: 1, Ticks: 4, Crashes: 1, Defeats: 1, Flaps: 1}, 11},
 		"ladders, crashes, and the last call first": {sim.Setup{Policies: two, Nodes: 2, NotReady: 2, Ticks: 4, Crashes: 1, LastFirst: true}, 9},
-		"requests that a user deletes":              {sim.Setup{Policies: ladders, Nodes: 1, NotReady: 1, Ticks: 4, Flaps: 1, Cancellations: 2}, 12},
-		"requests that a user makes anew":           {sim.Setup{Policies: ladders, Nodes: 1, NotReady: 1, Ticks: 4, Flaps: 1, Remakes: 1, Cancellations: 1}, 11},
+		"requests that a user deletes":              {sim.Setup{Policies: escalating, Nodes: 1, NotReady: 1, Ticks: 4, Flaps: 1, Cancellations: 2}, 12},
+		"requests that a user makes anew":           {sim.Setup{Policies: escalating, Nodes: 1, NotReady: 1, Ticks: 4, Flaps: 1, Remakes: 1, Cancellations: 1}, 11},
 		"nodes that register anew":                  {sim.Setup{Policies: classic, Nodes: 2, NotReady: 1, Ticks: 4, Vanishings: 2, Flaps: 1}, 9},
 		"requests that keep their finalizers":       {sim.Setup{Policies: classic, Nodes: 2, NotReady: 1, Ticks: 4, Vanishings: 2, Flaps: 1, Clinging: true}, 9},
 		"remediators that replace nodes":            {sim.Setup{Policies: two, Nodes: 2, NotReady: 2, Ticks: 3, Vanishings: 2, Mends: 1, Defeats: 1, Replacing: true}, 9},
-		"a replaced node, and a step never let go":  {sim.Setup{Policies: ladders, Nodes: 1, NotReady: 1, Ticks: 4, Vanishings: 2, Defeats: 2, Replacing: true, Clinging: true}, 10},
-		"a ledger that loses repairs of nodes":      {sim.Setup{Policies: ladders, Nodes: 1, NotReady: 1, Ticks: 4, Erasures: 1, Crashes: 1, Flaps: 1}, 11},
-		"policies that are paused":                  {sim.Setup{Policies: ladders, Nodes: 1, NotReady: 1, Ticks: 4, Pauses: 2, Flaps: 2}, 11},
+		"a replaced node, and a step never let go":  {sim.Setup{Policies: escalating, Nodes: 1, NotReady: 1, Ticks: 4, Vanishings: 2, Defeats: 2, Replacing: true, Clinging: true}, 10},
+		"a ledger that loses repairs of nodes":      {sim.Setup{Policies: escalating, Nodes: 1, NotReady: 1, Ticks: 4, Erasures: 1, Crashes: 1, Flaps: 1}, 11},
+		"policies that are paused":                  {sim.Setup{Policies: escalating, Nodes: 1, NotReady: 1, Ticks: 4, Pauses: 2, Flaps: 2}, 11},
 		"nodes that no policy selects":              {sim.Setup{Policies: classic, Nodes: 2, NotReady: 2, Ticks: 2, Deselections: 2, Flaps: 1}, 10},
 		"recoveries that must last":                 {sim.Setup{Policies: []core.Policy{nodePolicy(1, twoSteps, healthyDelay(sim.Ticks(1)))}, Nodes: 1, NotReady: 1, Ticks: 5, Flaps: 3, Crashes: 1}, 11},
-		"refused requests":                          {sim.Setup{Policies: ladders, Nodes: 1, NotReady: 1, Ticks: 4, Refusals: 2, Flaps: 1}, 12},
+		"refused requests":                          {sim.Setup{Policies: escalating, Nodes: 1, NotReady: 1, Ticks: 4, Refusals: 2, Flaps: 1}, 12},
 		"a control plane of nodes":                  {sim.Setup{Policies: []core.Policy{nodePolicy(3, inFlight(core.Unlimited()))}, Nodes: 3, NotReady: 2, Ticks: 3, ControlPlane: 3, QuorumSurvives: core.Yes, Crashes: 1, Flaps: 1}, 10},
 		"two leaders of nodes":                      {sim.Setup{Policies: classic, Nodes: 2, NotReady: 2, Ticks: 2, Flaps: 1, Leaders: 2}, 9},
-		"two leaders and a ladder":                  {sim.Setup{Policies: ladders, Nodes: 1, NotReady: 1, Ticks: 4, Flaps: 1, Defeats: 1, Leaders: 2}, 9},
-		"machines and their nodes":                  {sim.Setup{Policies: bodies, Machines: 2, Nodes: 2, NotReady: 1, Ticks: 2, Failures: 1, Flaps: 1, Vanishings: 1}, 9},
-		"machines and their nodes, of two leaders":  {sim.Setup{Policies: body, Machines: 1, Nodes: 1, NotReady: 1, Ticks: 2, Failures: 1, Leaders: 2}, 10},
+		"two leaders and a ladder":                  {sim.Setup{Policies: escalating, Nodes: 1, NotReady: 1, Ticks: 4, Flaps: 1, Defeats: 1, Leaders: 2}, 9},
+		"machines and their nodes":                  {sim.Setup{Policies: sharing, Machines: 2, Nodes: 2, NotReady: 1, Ticks: 2, Failures: 1, Flaps: 1, Vanishings: 1}, 9},
+		"machines and their nodes, of two leaders":  {sim.Setup{Policies: shared, Machines: 1, Nodes: 1, NotReady: 1, Ticks: 2, Failures: 1, Leaders: 2}, 10},
 	}
 }
 
@@ -96,7 +98,7 @@ func TestPlantedFaultsOfRequestsAreFound(t *testing.T) {
 	steps := sim.Setup{Policies: []core.Policy{nodePolicy(1, twoSteps)}, Nodes: 1, NotReady: 1, Ticks: 4, Defeats: 1}
 	two := sim.Setup{Policies: []core.Policy{nodePolicy(2)}, Nodes: 2, NotReady: 2, Ticks: 2}
 	unlimited := []core.Policy{nodePolicy(2, inFlight(core.Unlimited()))}
-	body := []core.Policy{nodePolicy(1, inFlight(core.Unlimited())), onePolicy(1, inFlight(core.Unlimited()), younger)}
+	shared := []core.Policy{nodePolicy(1, inFlight(core.Unlimited())), onePolicy(1, inFlight(core.Unlimited()), younger)}
 	with := func(s sim.Setup, change func(*sim.Setup)) sim.Setup { change(&s); return s }
 	cases := map[string]planted{
 		"no memory of requests":            {one, sim.Faults{NoRequestExpectations: true}, "I8", nil},
@@ -104,7 +106,7 @@ func TestPlantedFaultsOfRequestsAreFound(t *testing.T) {
 		"steps given up without a stop":    {steps, sim.Faults{NoStop: true}, "ladder", nil},
 		"a step skipped":                   {with(steps, func(s *sim.Setup) { s.Policies = []core.Policy{nodePolicy(1, threeSteps)} }), sim.Faults{TwoSteps: true}, "ladder", nil},
 		"steps given up too early":         {steps, sim.Faults{Decide: impatient}, "ladder", nil},
-		"a node and its machine apart":     {sim.Setup{Policies: body, Machines: 1, Nodes: 1, NotReady: 1, Ticks: 2}, sim.Faults{Decide: dissecting}, "I2", []string{"I8", "convergence"}},
+		"a node and its machine apart":     {sim.Setup{Policies: shared, Machines: 1, Nodes: 1, NotReady: 1, Ticks: 2}, sim.Faults{Decide: dissecting}, "I2", []string{"I8", "convergence"}},
 		"withdrawals held back by a pause": {with(one, func(s *sim.Setup) { s.Pauses = 1 }), sim.Faults{Decide: pausing}, "I12", nil},
 		"withdrawals from the sick":        {one, sim.Faults{Decide: fickle}, "I10", []string{"I8"}},
 		"requests of the departed forgotten": {
@@ -228,10 +230,10 @@ func TestWalksOfNodes(t *testing.T) {
 // TestRecordsWrittenOverAreFound: of two leaders, one does not see how far the other has come. It
 // gives up a step once more, unless the ledger refuses that.
 func TestRecordsWrittenOverAreFound(t *testing.T) {
-	climbing := sim.Setup{Policies: []core.Policy{nodePolicy(1, twoSteps)}, Nodes: 1, NotReady: 1, Ticks: 8, Defeats: 2, Leaders: 2}
-	climbing.Unchecked = []string{"ladder: the remediator was not told"}
+	escalation := sim.Setup{Policies: []core.Policy{nodePolicy(1, twoSteps)}, Nodes: 1, NotReady: 1, Ticks: 8, Defeats: 2, Leaders: 2}
+	escalation.Unchecked = []string{"ladder: the remediator was not told"}
 	complaint := func(fault sim.Faults) string {
-		s := climbing
+		s := escalation
 		s.Faults = fault
 		for seed := range uint64(500) {
 			if result := sim.Walk(sim.New(s), rand.New(rand.NewPCG(seed, 22)), 60); result.Complaint != "" {

@@ -49,9 +49,9 @@ func (u *Universe) Settle() string {
 	return s.complaint
 }
 
-// anyClaimed reports whether an outside remediator is at work.
-func (u *Universe) anyClaimed() bool {
-	return slices.ContainsFunc(u.truth.machines, func(m machine) bool { return m.claimed })
+// anyRemediated reports whether an outside remediator is at work.
+func (u *Universe) anyRemediated() bool {
+	return slices.ContainsFunc(u.truth.machines, func(m machine) bool { return m.remediated })
 }
 
 func (u *Universe) endDeletions() bool {
@@ -62,9 +62,9 @@ func (u *Universe) endDeletions() bool {
 			ended = true
 		}
 	}
-	standing := slices.DeleteFunc(slices.Clone(u.truth.requests), func(r request) bool { return r.Leaving && !u.setup.Clinging })
-	ended = ended || len(standing) < len(u.truth.requests)
-	u.truth.requests = standing
+	kept := slices.DeleteFunc(slices.Clone(u.truth.requests), func(r request) bool { return r.Leaving && !u.setup.Clinging })
+	ended = ended || len(kept) < len(u.truth.requests)
+	u.truth.requests = kept
 	return ended
 }
 
@@ -161,7 +161,7 @@ func (u *Universe) mayStaySick(slot int) bool {
 	if slot < u.setup.ControlPlane && u.truth.quorum != core.Yes {
 		return true
 	}
-	if u.truth.paused || u.truth.removed || u.setup.NeverGone || len(u.truth.leases) > 0 || u.anyClaimed() {
+	if u.truth.paused || u.truth.removed || u.setup.NeverGone || len(u.truth.leases) > 0 || u.anyRemediated() {
 		return true
 	}
 	for i := range u.setup.Policies {

@@ -222,7 +222,7 @@ func TestWalks(t *testing.T) {
 	})
 }
 
-// walks are so many random stories of 120 steps, each stream another. There must be at least so many deeds, or they show
+// walks are so many random stories of 120 steps, each stream another. There must be at least so many actions, or they show
 // little.
 type walks struct {
 	stories, stream uint64

@@ -60,7 +60,7 @@ func randomWorld(dice *rand.Rand) sim.Setup {
 	s := sim.Setup{
 		NotReady: some(n), Now: some(2), Ticks: 10 + some(20), Flaps: some(20), Vanishings: some(3), Crashes: some(4), Refusals: some(3),
 		Losses: some(4), Misses: some(6), SteppedPasses: some(12), Pauses: some(2), Prunes: some(1) == 1, Interpose: nil, LastFirst: some(1) == 1,
-		QuorumSurvives: core.Yes, Mends: some(8), Defeats: some(4), Unchecked: untold,
+		QuorumSurvives: core.Yes, Mends: some(8), Defeats: some(4), Unchecked: notStopped,
 	}
 	limits := []func(*core.Policy){inFlight(core.Count(1 + some(2))), maxUnhealthy(core.Percent(50 + 10*some(5)))}
 	switch dice.IntN(4) {

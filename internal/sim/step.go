@@ -109,7 +109,7 @@ func (u *Universe) machineSteps(steps []Step, m int) []Step {
 	if now.deleting && !u.setup.NeverGone {
 		steps = append(steps, Step{Kind: Deleted, Which: m})
 	}
-	if now.claimed {
+	if now.remediated {
 		steps = u.maybe(steps, Step{Kind: Heal, Which: m})
 	}
 	steps = u.maybe(steps, Step{Kind: Lease, Which: m})
@@ -228,7 +228,7 @@ func (u *Universe) happen(s Step) {
 		c.takeLease(s.Which)
 	case Heal:
 		m := &c.machines[s.Which]
-		m.claimed, m.node.ready, m.node.since, m.revision = false, true, c.now, m.revision+1
+		m.remediated, m.node.ready, m.node.since, m.revision = false, true, c.now, m.revision+1
 	case Erase:
 		c.erase(c.ledger[s.Which].Name)
 	case Deleted:

@@ -78,7 +78,7 @@ func FuzzNodeJSON(f *testing.F) {
 			return
 		}
 		if err != nil {
-			t.Fatalf("the stock type reads it, and the lean one says: %v", err)
+			t.Fatalf("the stock type reads it, and the slim one says: %v", err)
 		}
 		bytes, err := stock.Marshal()
 		if err != nil {
@@ -148,11 +148,11 @@ func FuzzMetadata(f *testing.F) {
 		}
 		var wire Metadata
 		if err := utiljson.Unmarshal(body, &wire); err != nil {
-			t.Fatalf("the stock type reads it, and the lean one says: %v", err)
+			t.Fatalf("the stock type reads it, and the slim one says: %v", err)
 		}
 		m := wire.Keep("kept")
 		if diff := cmp.Diff(metaView(&stock), metaView(&m)); diff != "" {
-			t.Errorf("metadata (-stock +lean):\n%s", diff)
+			t.Errorf("metadata (-stock +slim):\n%s", diff)
 		}
 		if value, set := stock.Annotations["kept"]; m.Annotations.Has("kept") != set || m.Annotations.Get("kept") != value {
 			t.Errorf("the annotation is %q, %t; want %q, %t", m.Annotations.Get("kept"), m.Annotations.Has("kept"), value, set)

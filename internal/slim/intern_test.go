@@ -143,7 +143,7 @@ func BenchmarkHeartbeat(b *testing.B) {
 			_ = new(corev1.Node).Unmarshal(body)
 		}
 	})
-	b.Run("lean", func(b *testing.B) {
+	b.Run("slim", func(b *testing.B) {
 		b.SetBytes(int64(len(body)))
 		b.ReportAllocs()
 		for b.Loop() {

@@ -55,7 +55,7 @@ func (m *Meta) RepairRequest() core.RepairRequest {
 }
 
 // errPartial is the error of encoding a slim object.
-var errPartial = errors.New("encoding a lean object: it holds a part of what was read, and writing it would erase the rest; " +
+var errPartial = errors.New("encoding a slim object: it holds a part of what was read, and writing it would erase the rest; " +
 	"patch the fields that are meant to change instead")
 
 // MarshalJSON fails, so that no write erases skipped fields. Kinds that embed Meta inherit it.

@@ -48,8 +48,8 @@ func filled[T any]() *rapid.Generator[*T] {
 	})
 }
 
-// TestLeanNodesAreStockNodes: a slim node reads as the usual type does, whatever the node has and in any format.
-func TestLeanNodesAreStockNodes(t *testing.T) {
+// TestSlimNodesAreStockNodes: a slim node reads as the usual type does, whatever the node has and in any format.
+func TestSlimNodesAreStockNodes(t *testing.T) {
 	for name, f := range formats(t) {
 		t.Run(name, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
@@ -58,14 +58,14 @@ func TestLeanNodesAreStockNodes(t *testing.T) {
 				body := f.encode(t, n)
 				want, got := decode[*corev1.Node](t, f.stock, body), decode[*Node](t, f.slim, body)
 				if diff := cmp.Diff(stockView(want), slimView(got)); diff != "" {
-					t.Errorf("node (-stock +lean):\n%s", diff)
+					t.Errorf("node (-stock +slim):\n%s", diff)
 				}
 			})
 		})
 	}
 }
 
-func TestLeanListsAreStockLists(t *testing.T) {
+func TestSlimListsAreStockLists(t *testing.T) {
 	many := int64(4500)
 	lists := map[string]*corev1.NodeList{
 		"an empty list":           {},
@@ -83,7 +83,7 @@ func TestLeanListsAreStockLists(t *testing.T) {
 				body := f.encode(t, list)
 				want, got := decode[*corev1.NodeList](t, f.stock, body), decode[*NodeList](t, f.slim, body)
 				if diff := cmp.Diff(want.ListMeta, got.ListMeta); diff != "" {
-					t.Errorf("list metadata (-stock +lean):\n%s", diff)
+					t.Errorf("list metadata (-stock +slim):\n%s", diff)
 				}
 				items, err := meta.ExtractListWithAlloc(got)
 				if err != nil || len(items) != len(want.Items) {
@@ -91,7 +91,7 @@ func TestLeanListsAreStockLists(t *testing.T) {
 				}
 				for i := range items {
 					if diff := cmp.Diff(stockView(&want.Items[i]), slimView(items[i].(*Node))); diff != "" {
-						t.Errorf("item %d (-stock +lean):\n%s", i, diff)
+						t.Errorf("item %d (-stock +slim):\n%s", i, diff)
 					}
 				}
 			})
@@ -128,7 +128,7 @@ func TestShapesOfNodes(t *testing.T) {
 				body := f.encode(t, n)
 				want, got := decode[*corev1.Node](t, f.stock, body), decode[*Node](t, f.slim, body)
 				if diff := cmp.Diff(stockView(want), slimView(got)); diff != "" {
-					t.Errorf("node (-stock +lean):\n%s", diff)
+					t.Errorf("node (-stock +slim):\n%s", diff)
 				}
 			})
 		}
@@ -164,7 +164,7 @@ func TestNoBytesAreKept(t *testing.T) {
 	}
 }
 
-func TestLeanNodesAreNotEncoded(t *testing.T) {
+func TestSlimNodesAreNotEncoded(t *testing.T) {
 	for name, f := range formats(t) {
 		for _, obj := range []runtime.Object{&Node{}, &NodeList{}} {
 			err := f.slim.Encode(obj, &strings.Builder{})

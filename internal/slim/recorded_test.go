@@ -29,7 +29,7 @@ func TestRecordedNodes(t *testing.T) {
 				facts := make([]view, 0, len(got.Items))
 				for i := range want.Items {
 					if diff := cmp.Diff(stockView(&want.Items[i]), slimView(&got.Items[i])); diff != "" {
-						t.Errorf("node %d (-stock +lean):\n%s", i, diff)
+						t.Errorf("node %d (-stock +slim):\n%s", i, diff)
 					}
 					facts = append(facts, lasting(slimView(&got.Items[i])))
 				}

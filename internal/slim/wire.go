@@ -171,8 +171,8 @@ func (n *Node) decodeField(f field) error {
 }
 
 func (n *Node) decodeStatus(status field) error {
-	var room [commonConditions]core.Condition
-	found := room[:0]
+	var buffer [commonConditions]core.Condition
+	found := buffer[:0]
 	err := status.message(func(f field) error {
 		if f.number != statusConditions {
 			return nil
@@ -227,8 +227,8 @@ type rawMeta struct {
 type rawEntry struct{ key, value []byte }
 
 func (n *Node) decodeMetadata(metadata field) error {
-	var room [commonAnnotations]rawEntry
-	raw := rawMeta{labels: shared.labelBuffer[:0], annotations: room[:0]}
+	var buffer [commonAnnotations]rawEntry
+	raw := rawMeta{labels: shared.labelBuffer[:0], annotations: buffer[:0]}
 	err := metadata.message(func(f field) error { return n.Meta.decodeField(f, &raw) })
 	n.identify(&raw)
 	n.label(raw.labels)

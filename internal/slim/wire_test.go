@@ -83,7 +83,7 @@ func TestWireForms(t *testing.T) {
 				t.Fatalf("decoding: %v", err)
 			}
 			if diff := cmp.Diff(stockView(&stock), slimView(n)); diff != "" {
-				t.Errorf("node (-stock +lean):\n%s", diff)
+				t.Errorf("node (-stock +slim):\n%s", diff)
 			}
 		})
 	}
@@ -145,7 +145,7 @@ func TestEveryTruncationIsNoticed(t *testing.T) {
 		var stock corev1.Node
 		want, got := stock.Unmarshal(body[:end]), new(Node).Unmarshal(body[:end])
 		if (want == nil) != (got == nil) {
-			t.Fatalf("%d of %d bytes: stock says %v, lean says %v", end, len(body), want, got)
+			t.Fatalf("%d of %d bytes: stock says %v, slim says %v", end, len(body), want, got)
 		}
 	}
 }
@@ -172,7 +172,7 @@ func FuzzNodeUnmarshal(f *testing.F) {
 			return
 		}
 		if diff := cmp.Diff(stockView(&stock), slimView(n)); diff != "" {
-			t.Errorf("node (-stock +lean):\n%s", diff)
+			t.Errorf("node (-stock +slim):\n%s", diff)
 		}
 	})
 }
@@ -193,7 +193,7 @@ func TestFlippedBytes(t *testing.T) {
 			return
 		}
 		if diff := cmp.Diff(stockView(stock), slimView(n)); diff != "" {
-			t.Errorf("node (-stock +lean):\n%s", diff)
+			t.Errorf("node (-stock +slim):\n%s", diff)
 		}
 	})
 }

@@ -85,17 +85,17 @@ func groupEntries(text string) ([]any, error) {
 	case strings.Contains(text, "&"):
 		return nil, errors.New("has the character &, which is not read; write each entry out")
 	}
+	var value any
 	body, err := yaml.YAMLToJSONStrict([]byte(text))
+	if err == nil {
+		err = kjson.UnmarshalCaseSensitivePreserveInts(body, &value)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("is not YAML (%s); give a list such as %s", sanitize.Line(maxFault, err.Error()), groupsExample)
 	}
-	var value any
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(body, &value); err != nil {
-		return nil, fmt.Errorf("is not YAML (%s); give a list such as %s", sanitize.Line(maxFault, err.Error()), groupsExample)
-	}
-	entries, isList := value.([]any)
+	entries, _ := value.([]any)
 	switch {
-	case !isList || len(entries) == 0:
+	case len(entries) == 0:
 		return nil, fmt.Errorf("has no list of entries; give one such as %s, or remove the annotation", groupsExample)
 	case len(entries) > maxGroups:
 		return nil, fmt.Errorf("has %d entries; give at most %d", len(entries), maxGroups)
@@ -136,11 +136,10 @@ func (r *groupReader) group(at string, entry any) core.ConditionGroup {
 		return core.ConditionGroup{}
 	}
 	g := core.ConditionGroup{For: r.duration(at+".for", fields["for"])}
-	all, isList := fields["all"].([]any)
+	all, _ := fields["all"].([]any)
 	switch {
-	case !isList || len(all) == 0:
+	case len(all) == 0:
 		r.addFault(at+".all", "is no list of conditions; give one such as [%s]", statusExample)
-		return g
 	case len(all) > maxTests:
 		r.addFault(at+".all", "has %d conditions; give at most %d", len(all), maxTests)
 		return g
@@ -161,11 +160,10 @@ func (r *groupReader) group(at string, entry any) core.ConditionGroup {
 // duration reads how long a group must hold. There is no default, since a new node lacks conditions that its agents
 // set a little later.
 func (r *groupReader) duration(at string, v any) time.Duration {
-	text, isText := v.(string)
+	text, _ := v.(string)
 	d, err := time.ParseDuration(text)
-	if !isText || err != nil || d <= 0 {
+	if err != nil || d <= 0 {
 		r.addFault(at, "is %s; give a duration above zero, such as 10m", describe(v))
-		return 0
 	}
 	return d
 }
@@ -180,11 +178,11 @@ func (r *groupReader) test(at string, entry any) core.ConditionTest {
 		r.addFault(at+".type", "is %s; give the type of a condition of nodes, such as Ready", describe(fields["type"]))
 		kind = ""
 	}
-	missing, isBool := fields["missing"].(bool)
+	missing, _ := fields["missing"].(bool)
 	_, hasStatus := fields["status"]
 	_, hasReason := fields["reason"]
 	switch _, given := fields["missing"]; {
-	case given && (!isBool || !missing):
+	case given && !missing:
 		r.addFault(at+".missing", "is %s; give true, or remove it", describe(fields["missing"]))
 	case missing && (hasStatus || hasReason):
 		r.addFault(at, "asks for a condition that is missing and for its status or reason; give %s", testExample)
@@ -249,10 +247,7 @@ const soonMissing = 5 * time.Minute
 // GroupWarnings returns warnings about an annotation with groups of conditions. It returns none for an annotation
 // that can't be read, which is a fault.
 func GroupWarnings(annotations map[string]string, key, target string) []Remark {
-	groups, err := Groups(annotations, key)
-	if err != nil {
-		return nil
-	}
+	groups, _ := Groups(annotations, key) // none if they can't be read
 	var remarks []Remark
 	field := "metadata.annotations." + key
 	for i := range groups {

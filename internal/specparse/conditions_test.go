@@ -2,6 +2,7 @@ package specparse
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -53,8 +54,8 @@ func TestGroupsAreRead(t *testing.T) {
 	}
 }
 
-// TestFaultsOfGroupsAreTold: each names its place and what to give, and nothing is judged by any of the groups then.
-func TestFaultsOfGroupsAreTold(t *testing.T) {
+// TestFaultsOfGroupsAreReported: each names its place and what to give, and nothing is judged by any of the groups then.
+func TestFaultsOfGroupsAreReported(t *testing.T) {
 	one := func(test string) string { return `[{all: [` + test + `], for: 5m}]` }
 	long := strings.Repeat("x", 200)
 	for text, says := range map[string][]string{
@@ -63,7 +64,7 @@ func TestFaultsOfGroupsAreTold(t *testing.T) {
 		"{all: []}":                            {"has no list of entries"},
 		"Ready=False":                          {"has no list of entries"},
 		"- [":                                  {"is not YAML ("},
-		"[{all: [], all: [], for: 5m}]":        {"is not YAML (", "all"},
+		"[{all: [], all: [], for: 5m}]":        {"is not YAML (", `key "all" already set in map); give a list such as ` + groupsExample},
 		"[&a {all: []}, *a]":                   {"has the character &"},
 		strings.Repeat(" ", 4097):              {"has 4097 bytes; give at most 4096"},
 		"[" + strings.Repeat("{}, ", 17) + "]": {"has 17 entries; give at most 16"},
@@ -117,6 +118,41 @@ func TestFaultsOfGroupsAreTold(t *testing.T) {
 	}
 }
 
+// TestEachFaultOfGroupsIsToldOnce: what can't be read has no further faults.
+func TestEachFaultOfGroupsIsToldOnce(t *testing.T) {
+	one := func(tests string) string { return `[{all: [` + tests + `], for: 5m}]` }
+	const typeFault = `.type is "a b"; give the type of a condition of nodes, such as Ready`
+	for text, want := range map[string][]string{
+		"[Ready]":                      {`[0] is "Ready"; give an object such as {all: [{type: Ready, status: "False"}, {type: KernelDeadlock, missing: true}], for: 10m}`},
+		"[{any: []}]":                  {`[0] has the field "any", which means nothing; the fields are all, for`},
+		"[{for: 5m}]":                  {`[0].all is no list of conditions; give one such as [{type: Ready, status: "False"}]`},
+		one("Ready"):                   {`[0].all[0] is "Ready"; give an object such as {type: Ready, status: "False"} or {type: KernelDeadlock, missing: true}`},
+		one("{what: 7}"):               {`[0].all[0] has the field "what", which means nothing; the fields are type, status, reason, missing`},
+		one(strings.Repeat("{}, ", 9)): {"[0].all has 9 conditions; give at most 8"},
+		one(`{type: "a b", status: "True"}, {type: "a b", status: "True"}`): {"[0].all[0]" + typeFault, "[0].all[1]" + typeFault},
+	} {
+		_, err := groupsOf(text)
+		got := ErrorLines(err)
+		for i, line := range got {
+			got[i] = strings.TrimPrefix(line, "annotation "+groupsKey+" ")
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", text, diff)
+		}
+	}
+}
+
+// TestI15FaultOfYAMLIsBounded: the parser quotes the text, and a part of that is shown.
+func TestI15FaultOfYAMLIsBounded(t *testing.T) {
+	key := strings.Repeat("x", 2*maxFault)
+	_, err := groupsOf("[{" + key + ": 1, " + key + ": 2}]")
+	_, fault, _ := strings.Cut(fmt.Sprint(err), "is not YAML (")
+	fault, _, _ = strings.Cut(fault, "); give")
+	if len(fault) != maxFault || !strings.HasSuffix(fault, "x…") {
+		t.Errorf("%d bytes of the parser's error are shown, want %d: %s", len(fault), maxFault, fault)
+	}
+}
+
 // TestI15GroupsAtTheirBounds: as much as is allowed is read.
 func TestI15GroupsAtTheirBounds(t *testing.T) {
 	one := `{all: [{type: A, status: "True"}], for: 5m}, `
@@ -157,6 +193,7 @@ func TestDoubtGroups(t *testing.T) {
 		`[{all: [{type: A, missing: true}], for: 4m59s}]`:                                      "[0].all[0] asks for condition A to be missing for 4m59s",
 		`[{all: [{type: A, missing: true}], for: 5m}]`:                                         "",
 		`[{all: [{type: B, status: "True"}], for: 1s}]`:                                        "",
+		`[{all: [{type: Ready, status: "False"}], for: 5m}]`:                                   "",
 		`[{all: [{type: Ready, status: "True"}], for: 5m}]`:                                    "[0].all[0] takes nodes that are Ready for unhealthy",
 		`[{all: [{type: Ready, status: "True"}, {type: B, status: "True"}], for: 5m}]`:         "",
 		`[{all: [{type: Ready, status: "False"}, {type: B, missing: true}], for: 1m}, {a: b}]`: "",

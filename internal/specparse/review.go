@@ -4,9 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -47,8 +47,8 @@ func Problem(problem string) Remark {
 }
 
 // ReadLeniently reads all fields of a health check that have the right type. It returns faults for the others, and
-// for unknown names. Amounts are the paths of fields that are numbers or percentages. Their decoder does not name
-// the field.
+// for unknown names. Amounts are the paths of fields that are numbers or percentages. The error of their decoder asks
+// for an int32 only.
 func ReadLeniently[T any](u *unstructured.Unstructured, amounts ...string) (*T, []Remark) {
 	object := u.DeepCopy().Object
 	var remarks []Remark
@@ -81,17 +81,14 @@ func unknownFields[T any](body []byte) []Remark {
 	strict, _ := kjson.UnmarshalStrict(body, new(T), kjson.DisallowUnknownFields) // the types were right
 	var remarks []Remark
 	for _, err := range strict {
-		_, quoted, found := strings.Cut(err.Error(), "unknown field ")
-		field, unquoting := strconv.Unquote(quoted)
-		if !found || unquoting != nil {
-			continue
+		if unknown, ok := errors.AsType[kjson.FieldError](err); ok {
+			field, of := unknown.FieldPath(), reflect.TypeFor[T]()
+			path := strings.Split(field, ".")
+			remarks = append(remarks, Remark{
+				Field: field, Fault: true, Text: field + " is not a field of a " + of.Name() + ", so it would be ignored",
+				Known: fieldsOf(of, path[:len(path)-1]),
+			})
 		}
-		path := strings.Split(field, ".")
-		of := reflect.TypeFor[T]()
-		remarks = append(remarks, Remark{
-			Field: field, Fault: true, Text: field + " is not a field of a " + of.Name() + ", so it would be ignored",
-			Known: fieldsOf(of, path[:len(path)-1]),
-		})
 	}
 	return remarks
 }
@@ -105,27 +102,33 @@ func fieldsOf(t reflect.Type, path []string) []string {
 		return nil
 	}
 	var names []string
-	for _, f := range reflect.VisibleFields(t) {
-		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if name == "" {
-			continue
-		}
-		names = append(names, name)
-		if len(path) > 0 && name == strings.SplitN(path[0], "[", 2)[0] {
+	for f := range t.Fields() {
+		switch name, _, _ := strings.Cut(f.Tag.Get("json"), ","); {
+		case name == "":
+			if f.Anonymous { // JSON has the fields of an inline struct among those of t
+				names = append(names, fieldsOf(f.Type, path)...)
+			}
+		case len(path) == 0:
+			names = append(names, name)
+		case name == withoutIndex(path[0]):
 			return fieldsOf(f.Type, path[1:])
 		}
 	}
-	if len(path) > 0 {
-		return nil
-	}
 	return names
+}
+
+// withoutIndex returns the name of a field for one of its elements, such as conditions for conditions[0].
+func withoutIndex(element string) string {
+	name, _, _ := strings.Cut(element, "[")
+	return name
 }
 
 // removeInvalidAmount removes an amount that is neither a whole number nor a string.
 func removeInvalidAmount(object map[string]any, field string) []Remark {
 	path := strings.Split(field, ".")
-	value, has, err := unstructured.NestedFieldNoCopy(object, path...)
-	if _, whole := value.(int64); err != nil || !has || whole || value == nil || jsonType(value) == "string" {
+	value, _, _ := unstructured.NestedFieldNoCopy(object, path...) // nil where there is none
+	switch value.(type) {
+	case nil, int64, string:
 		return nil
 	}
 	remove(object, path, jsonType(value))
@@ -171,8 +174,8 @@ func aGoType(t reflect.Type) string {
 	return "a " + t.Kind().String()
 }
 
-// remove removes a field of an object if the value has the JSON type. It enters all elements of the lists on the
-// path.
+// remove removes a field of an object if the value has the JSON type, or those parts of the value that have it. It
+// enters all elements of the lists on the path.
 func remove(value any, path []string, kind string) bool {
 	switch v := value.(type) {
 	case []any:
@@ -182,28 +185,33 @@ func remove(value any, path []string, kind string) bool {
 		}
 		return removed
 	case map[string]any:
-		child, has := v[path[0]]
-		if !has {
-			return false
-		}
+		child := v[path[0]]
 		if len(path) > 1 {
 			return remove(child, path[1:], kind)
 		}
-		if jsonType(child) != kind {
-			list, isList := child.([]any)
-			return isList && removeFrom(v, path[0], list, kind)
+		if jsonType(child) == kind {
+			delete(v, path[0])
+			return true
 		}
-		delete(v, path[0])
-		return true
+		return removeParts(v, path[0], kind)
 	}
 	return false
 }
 
-// removeFrom removes the elements of that type from a list.
-func removeFrom(object map[string]any, key string, list []any, kind string) bool {
-	kept := slices.DeleteFunc(slices.Clone(list), func(element any) bool { return jsonType(element) == kind })
-	object[key] = kept
-	return len(kept) < len(list)
+// removeParts removes the parts of that JSON type from a field that is a list or a map. The decoder names the field
+// and not the part.
+func removeParts(object map[string]any, field, kind string) bool {
+	switch parts := object[field].(type) {
+	case []any:
+		kept := slices.DeleteFunc(slices.Clone(parts), func(part any) bool { return jsonType(part) == kind })
+		object[field] = kept
+		return len(kept) < len(parts)
+	case map[string]any:
+		before := len(parts)
+		maps.DeleteFunc(parts, func(_ string, part any) bool { return jsonType(part) == kind })
+		return len(parts) < before
+	}
+	return false
 }
 
 func jsonType(value any) string {

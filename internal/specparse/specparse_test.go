@@ -21,7 +21,7 @@ type reading struct {
 
 func read[T any](got T, err error) reading { return reading{got, err} }
 
-func TestWhatIsWrittenIsReadOrTold(t *testing.T) {
+func TestFieldsAreReadOrReported(t *testing.T) {
 	key := "fettle.io/setting"
 	set := func(v string) map[string]string { return map[string]string{key: v} }
 	one := core.Count(1)
@@ -36,6 +36,8 @@ func TestWhatIsWrittenIsReadOrTold(t *testing.T) {
 		"a duration without unit":  {read(Duration("300")), time.Duration(0), []string{`is "300"; give a duration`}},
 		"a number":                 {read(Amount("2")), core.Count(2), nil},
 		"a share":                  {read(Amount("40%")), core.Percent(40), nil},
+		"a share of all":           {read(Amount("100%")), core.Percent(100), nil},
+		"a number above 100":       {read(Amount("101")), core.Count(101), nil},
 		"more than all":            {read(Amount("101%")), core.Amount{}, []string{`is "101%"`, "a percentage such as 40%, at most 100%"}},
 		"a word for a number":      {read(Amount("many")), core.Amount{}, []string{`is "many"; give a number such as 2`}},
 		"a negative number":        {read(Amount("-1")), core.Amount{}, []string{`is "-1"`}},
@@ -80,6 +82,11 @@ func TestSelectorThatIsNoneSelectsNothing(t *testing.T) {
 	if err == nil || got.Matches(worker) || !strings.Contains(err.Error(), "Near") || !strings.Contains(err.Error(), "give one such as {matchLabels: {role: worker}}") {
 		t.Errorf("nonsense is read as %v: %v", got, err)
 	}
+	_, err = Selector(&metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "role", Operator: metav1.LabelSelectorOperator(strings.Repeat("x", 2*maxSelectorFault))}}})
+	_, fault, _ := strings.Cut(err.Error(), "is not a label selector (")
+	if fault, _, _ = strings.Cut(fault, "); give"); len(fault) != maxSelectorFault || !strings.HasSuffix(fault, "x…") {
+		t.Errorf("%d bytes of an error are quoted, want %d: %s", len(fault), maxSelectorFault, fault)
+	}
 	if got, err = Selector(&metav1.LabelSelector{}); err != nil || !got.Matches(worker) {
 		t.Errorf("a selector without requirements is read as %v: %v", got, err)
 	}
@@ -109,6 +116,12 @@ func TestSentence(t *testing.T) {
 	}
 	if got := JoinProblems(ErrorLines(nil, nil)); got != "" {
 		t.Errorf("where nothing is wrong it says %q", got)
+	}
+	if got := JoinProblems([]string{strings.Repeat("x", MaxProblems)}); len(got) != MaxProblems || !strings.HasSuffix(got, "x") {
+		t.Errorf("a sentence at the bound has %d bytes", len(got))
+	}
+	if got := JoinProblems([]string{strings.Repeat("x", MaxProblems+1)}); len(got) != MaxProblems || !strings.HasSuffix(got, "x…") {
+		t.Errorf("a sentence above the bound has %d bytes", len(got))
 	}
 	if got := JoinProblems([]string{strings.Repeat("ü", MaxProblems)}); len(got) > MaxProblems+len("…") || !strings.HasSuffix(got, "ü…") {
 		t.Errorf("a long sentence has %d bytes", len(got))

@@ -34,7 +34,8 @@ const templateSuffix = "Template"
 // watch, create or delete them. The text of the error follows the name of the field and "is".
 func RequestKind(apiVersion, kind string) error {
 	why := ""
-	if version, err := schema.ParseGroupVersion(apiVersion); err == nil && version.Version != "" {
+	version, _ := schema.ParseGroupVersion(apiVersion) // without a version for text that is none
+	if version.Version != "" {
 		why = reserved(schema.GroupKind{Group: version.Group, Kind: strings.TrimSuffix(kind, templateSuffix)})
 	}
 	if why == "" { // other rules refuse what is no apiVersion

@@ -39,6 +39,9 @@ func TestRequestKinds(t *testing.T) {
 		"reboot.example/v1 RebootTemplate":                                      "",
 		"machines.example/v1 VendorMachineTemplate":                             "",
 		"x-k8s.io/v1 XTemplate":                                                 "",
+		" XTemplate":                                                            "", // no apiVersion is another fault
+		"/ XTemplate":                                                           "",
+		"v1/ PodTemplate":                                                       "",
 		"a/b/c XTemplate":                                                       "",
 	} {
 		apiVersion, kind, _ := strings.Cut(kind, " ")

@@ -37,7 +37,7 @@ type Connection struct {
 	state state
 	// api is nil while there is no session.
 	api *apiClient
-	// connected counts the attempts that listed all nodes. failed counts those that failed, then or later.
+	// connected counts the attempts that listed all nodes. failed counts the attempts that failed, then or later.
 	connected, failed uint64
 	// exceeded counts the attempts that ended at a bound, by the bound's name.
 	exceeded map[string]uint64
@@ -119,9 +119,9 @@ func (c *Connection) recordLoss(err error, problem string) {
 	if bound, is := errors.AsType[*boundError](err); is {
 		c.exceeded[bound.name]++
 	}
-	told := c.state.problem == problem // which is empty while the cluster is known
+	logged := c.state.problem == problem // which is empty while the cluster is known
 	c.mu.Unlock()
-	if !told {
+	if !logged {
 		c.Log.Info("no connection to a workload cluster; nothing is done there until there is one, and it is tried again",
 			"cluster", c.cluster.String(), "why", problem)
 	}

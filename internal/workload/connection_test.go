@@ -35,14 +35,14 @@ func (c *Connection) attempts() (connected, failed uint64) {
 // wantAttempts checks the counts of attempts, and that the log has a line for each cluster that was connected or lost.
 func (s *server) wantAttempts(c *Connection, connected, failed uint64, losses int) {
 	s.Helper()
-	told := strings.Join(s.told(), "\n")
+	logged := strings.Join(s.logged(), "\n")
 	gotConnected, gotFailed := c.attempts()
 	if gotConnected != connected || gotFailed != failed {
 		s.Errorf("%d attempts connected and %d failed, want %d and %d", gotConnected, gotFailed, connected, failed)
 	}
-	begun, lost := strings.Count(told, `"msg"="connected to a workload cluster"`), strings.Count(told, `"msg"="no connection to a workload cluster`)
+	begun, lost := strings.Count(logged, `"msg"="connected to a workload cluster"`), strings.Count(logged, `"msg"="no connection to a workload cluster`)
 	if begun != int(connected) || lost != losses {
-		s.Errorf("the log has %d connections and %d losses, want %d and %d:\n%s", begun, lost, connected, losses, told)
+		s.Errorf("the log has %d connections and %d losses, want %d and %d:\n%s", begun, lost, connected, losses, logged)
 	}
 }
 

@@ -45,10 +45,10 @@ func TestDroppedConnectionsEnd(t *testing.T) {
 		}
 		c.Drop(c.cluster)
 		synctest.Wait()
-		asked := len(s.times("ready"))
+		attempts := len(s.times("ready"))
 		after(time.Hour)
-		if answers, _ := c.Answers(); answers != core.Unknown || len(s.times("ready")) != asked || c.nodeCount+c.weight+len(c.budget.byNamespace) != 0 {
-			t.Errorf("it answers %s, was asked %d times more, and %d nodes of %d bytes are accounted for", answers, len(s.times("ready"))-asked, c.nodeCount, c.weight)
+		if answers, _ := c.Answers(); answers != core.Unknown || len(s.times("ready")) != attempts || c.nodeCount+c.weight+len(c.budget.byNamespace) != 0 {
+			t.Errorf("it answers %s, was asked %d times more, and %d nodes of %d bytes are accounted for", answers, len(s.times("ready"))-attempts, c.nodeCount, c.weight)
 		}
 		if _, err := c.ReadNode(t.Context(), "a"); !errors.Is(err, errNotConnected) {
 			t.Errorf("a node is read with %v", err)
@@ -102,8 +102,8 @@ func TestPanicOfOneConnectionEndsThatAlone(t *testing.T) {
 				if _, failed := c.attempts(); failed != uint64(attempts) {
 					t.Errorf("of %d attempts %d are counted as failed", attempts, failed)
 				}
-				if told := strings.Join(s.told(), "\n"); strings.Count(told, "the sky falls, at workload.") != attempts || len(s.times("panic")) != attempts {
-					t.Errorf("of %d panics %d are counted, and told is %s", attempts, len(s.times("panic")), told)
+				if logged := strings.Join(s.logged(), "\n"); strings.Count(logged, "the sky falls, at workload.") != attempts || len(s.times("panic")) != attempts {
+					t.Errorf("of %d panics %d are counted, and told is %s", attempts, len(s.times("panic")), logged)
 				}
 			})
 		})

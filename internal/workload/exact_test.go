@@ -281,7 +281,7 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// TestStreamReadsEventByEvent: one event has nothing of another, and one that was read in time does not stall.
+// TestStreamReadsEventByEvent: one event has nothing of another, and an event that was read in time does not stall the stream.
 func TestStreamReadsEventByEvent(t *testing.T) {
 	two, _ := io.ReadAll(io.MultiReader(framed(3, "abc"), framed(2, "de")))
 	stalled := make(chan struct{}, 1)

@@ -31,7 +31,7 @@ func FuzzKubeconfig(f *testing.F) {
 			t.Fatalf("it gives %v and %v", config, err)
 		}
 		if err != nil {
-			checkTold(t, err)
+			checkExplained(t, err)
 			return
 		}
 		tls := &config.TLSClientConfig
@@ -66,7 +66,7 @@ func FuzzReadiness(f *testing.F) {
 		if !errors.Is(err, errUnready) {
 			t.Fatalf("an answer of an error gives %v", err)
 		}
-		checkTold(t, err)
+		checkExplained(t, err)
 		if again := readiness(body, answer); again.Error() != err.Error() {
 			t.Errorf("the same answer has other words: %v and %v", err, again)
 		}
@@ -76,8 +76,8 @@ func FuzzReadiness(f *testing.F) {
 	})
 }
 
-// checkTold checks that an error fits into one line of a status.
-func checkTold(t *testing.T, err error) {
+// checkExplained checks that an error fits into one line of a status.
+func checkExplained(t *testing.T, err error) {
 	t.Helper()
 	text := err.Error()
 	harmful := func(r rune) bool { return r < ' ' || r == 0x7f || (r >= 0x80 && r < 0xa0) }

@@ -41,7 +41,7 @@ func (m *memoryBudget) reserve(namespace string, bytes int) bool {
 	return true
 }
 
-// release gives reserved memory of a namespace back.
+// release returns reserved memory of a namespace to the budget.
 func (m *memoryBudget) release(namespace string, bytes int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -88,10 +88,10 @@ type server struct {
 	// other answers all other requests.
 	other http.HandlerFunc
 
-	mu    sync.Mutex
-	start time.Time
-	asked map[string][]time.Duration
-	urls  map[string][]string
+	mu        sync.Mutex
+	start     time.Time
+	requested map[string][]time.Duration
+	urls      map[string][]string
 	// bounds are those of connections.
 	bounds Bounds
 	// secret is the content of the cluster's Secret, and secretErr the error of reading it. lines has the log.
@@ -107,7 +107,7 @@ type server struct {
 func serves(t *testing.T) *server {
 	t.Helper()
 	s := &server{
-		T: t, network: newPipes(), start: clock(), asked: map[string][]time.Duration{}, urls: map[string][]string{}, onWake: func() {}, onSecret: func(context.Context) {},
+		T: t, network: newPipes(), start: clock(), requested: map[string][]time.Duration{}, urls: map[string][]string{}, onWake: func() {}, onSecret: func(context.Context) {},
 	}
 	s.Server = httptest.NewUnstartedServer(s)
 	_ = s.Listener.Close()
@@ -143,11 +143,11 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (s *server) note(what string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.asked[what] = append(s.asked[what], clock().Sub(s.start))
+	s.requested[what] = append(s.requested[what], clock().Sub(s.start))
 }
 
-// told returns the lines of the log.
-func (s *server) told() []string {
+// logged returns the lines of the log.
+func (s *server) logged() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.lines)
@@ -226,7 +226,7 @@ func expired(t testing.TB) []byte {
 func (s *server) times(what string) []time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return append([]time.Duration(nil), s.asked[what]...)
+	return append([]time.Duration(nil), s.requested[what]...)
 }
 
 // gaps returns the times between requests for something.

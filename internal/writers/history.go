@@ -35,19 +35,23 @@ type history struct {
 func (w *history) observe(writes []Write, now time.Time) (wait time.Duration, due bool) {
 	first, alone := w.last == nil, w.other == ""
 	last := make(map[string]time.Time, len(writes))
-	fresh := false
+	fresh, unsure := false, false
 	for _, write := range writes {
 		last[write.Manager] = write.At
-		if was, known := w.last[write.Manager]; !first && (!known || write.At.After(was)) {
+		switch {
+		case first:
+		case write.At.After(w.last[write.Manager]): // a manager that is not known has written at no time
 			fresh = true
 			w.record(write.Manager, now)
+		case write.Latest:
+			unsure = true // its time is in whole seconds, so this may be a second write within one
 		}
 	}
 	w.last = last
 	switch {
-	case !fresh || w.paced:
+	case !fresh && !unsure || w.paced:
 		return 0, false
-	case alone:
+	case fresh && alone:
 		return 0, true
 	}
 	w.paced = true
@@ -59,13 +63,10 @@ func (w *history) record(manager string, now time.Time) {
 	if w.seen == nil {
 		w.seen = map[string][]time.Time{}
 	}
-	w.seen[manager] = append(w.seen[manager], now)
 	seen := w.seen[manager]
-	if len(seen) > minWrites {
-		seen = seen[len(seen)-minWrites:]
-		w.seen[manager] = seen
-	}
-	if len(seen) == minWrites && now.Sub(seen[0]) <= writeWindow && (w.other == "" || w.other == manager) {
+	seen = append(seen[max(0, len(seen)+1-minWrites):], now)
+	w.seen[manager] = seen
+	if len(seen) == minWrites && now.Sub(seen[0]) <= writeWindow && w.other == "" {
 		w.other = manager
 	}
 	w.forget(now)
@@ -99,7 +100,7 @@ type Finding struct {
 
 // find returns the finding of a pass, and after which time another pass is due, or zero. While telling is false,
 // nothing is announced.
-func (w *history) find(telling bool, now time.Time) (f Finding, again time.Duration) {
+func (w *history) find(reporting bool, now time.Time) (f Finding, again time.Duration) {
 	w.paced = false
 	if w.other != "" {
 		if over := w.lastSeen().Add(QuietPeriod); now.Before(over) {
@@ -109,9 +110,9 @@ func (w *history) find(telling bool, now time.Time) (f Finding, again time.Durat
 			w.other = ""
 		}
 	}
-	f = Finding{Manager: w.other, News: telling && w.other != "" && w.announced != w.other}
+	f = Finding{Manager: w.other, News: reporting && w.other != "" && w.announced != w.other}
 	w.announced = ""
-	if telling {
+	if reporting {
 		w.announced = w.other
 	}
 	return f, again

@@ -15,6 +15,7 @@ type fixture struct {
 	w      history
 	now    time.Time
 	writes map[string]time.Time
+	latest string // the manager of the latest write
 }
 
 func newFixture(t *testing.T, before ...string) *fixture {
@@ -31,7 +32,7 @@ func newFixture(t *testing.T, before ...string) *fixture {
 func (s *fixture) show() (time.Duration, bool) {
 	var writes []Write
 	for manager, at := range s.writes {
-		writes = append(writes, Write{manager, at})
+		writes = append(writes, Write{manager, at, manager == s.latest})
 	}
 	return s.w.observe(writes, s.now)
 }
@@ -39,7 +40,7 @@ func (s *fixture) show() (time.Duration, bool) {
 // write has a manager write a second after the last event.
 func (s *fixture) write(manager string) (time.Duration, bool) {
 	s.now = s.now.Add(time.Second)
-	s.writes[manager] = s.now.Truncate(time.Second)
+	s.writes[manager], s.latest = s.now.Truncate(time.Second), manager
 	return s.show()
 }
 
@@ -123,6 +124,33 @@ func TestWritesOfAnotherControllerArePaced(t *testing.T) {
 	}
 }
 
+// TestSecondWriteWithinASecond: managed fields have times in whole seconds, so a second write within one has the time
+// of the first. A pass is due later, as for any write of another controller, and the write does not count as one.
+func TestSecondWriteWithinASecond(t *testing.T) {
+	for name, before := range map[string]int{"of another controller": minWrites, "of a user": 1} {
+		t.Run(name, func(t *testing.T) {
+			s := newFixture(t)
+			for range before {
+				s.write("manager")
+			}
+			known, _ := s.w.find(true, s.now)
+			for range minWrites {
+				if wait, due := s.show(); !due || wait != minPassInterval {
+					t.Errorf("a pass is due: %t, after %s, want after %s", due, wait, minPassInterval)
+				}
+				if _, due := s.show(); due {
+					t.Error("a second pass is due beside the first")
+				}
+				s.finds("the write counts once", Finding{Manager: known.Manager})
+			}
+			s.latest = "fettle"
+			if _, due := s.show(); due {
+				t.Error("a pass is due for a write of Fettle")
+			}
+		})
+	}
+}
+
 func TestAnotherControllerIsGone(t *testing.T) {
 	s := newFixture(t)
 	for range minWrites {
@@ -143,8 +171,8 @@ func TestAnotherControllerIsGone(t *testing.T) {
 	s.finds("it is back", Finding{Manager: "manager", News: true})
 }
 
-// TestFirstOfTwoControllersIsTold: a further controller does not replace it, which would be news each time.
-func TestFirstOfTwoControllersIsTold(t *testing.T) {
+// TestFirstOfTwoControllersIsReported: a further controller does not replace it, which would be news each time.
+func TestFirstOfTwoControllersIsReported(t *testing.T) {
 	s := newFixture(t)
 	for range minWrites {
 		s.write("first")
@@ -155,6 +183,38 @@ func TestFirstOfTwoControllersIsTold(t *testing.T) {
 		s.write("first")
 	}
 	s.finds("both write on", Finding{Manager: "first"})
+	s.write("second")
+	s.finds("the second wrote last", Finding{Manager: "first"})
+}
+
+// TestLatestWritesCount: an earlier one, too long before them, makes no difference.
+func TestLatestWritesCount(t *testing.T) {
+	s := newFixture(t)
+	s.write("manager")
+	s.now = s.now.Add(writeWindow)
+	for i := range minWrites {
+		s.finds("it is no controller yet", Finding{})
+		s.write("manager")
+		if got := len(s.w.seen["manager"]); got != min(i+2, minWrites) {
+			t.Errorf("%d writes are remembered, want %d", got, min(i+2, minWrites))
+		}
+	}
+	s.finds("the latest are within an hour", Finding{Manager: "manager", News: true})
+}
+
+// TestWritesAreForgotten: a write counts for an hour, also while others write.
+func TestWritesAreForgotten(t *testing.T) {
+	for apart, want := range map[time.Duration]int{writeWindow: 2, writeWindow + 1: 1} {
+		s := newFixture(t)
+		s.writes["manager"] = s.now
+		s.show()
+		s.now = noon.Add(apart)
+		s.writes["another"] = s.now
+		s.show()
+		if got := len(s.w.seen); got != want {
+			t.Errorf("%s after a write and with another one, %d field managers are remembered, want %d", apart, got, want)
+		}
+	}
 }
 
 // TestWritesWithinAnHour make a controller when they are exactly an hour apart, and not when they are more.
@@ -170,9 +230,9 @@ func TestWritesWithinAnHour(t *testing.T) {
 	}
 }
 
-// TestRehearsalsTellNobody: both controllers are meant to write during a dry run. When it ends, the other
+// TestDryRunsReportNoForeignWriter: both controllers are meant to write during a dry run. When it ends, the other
 // controller is news.
-func TestRehearsalsTellNobody(t *testing.T) {
+func TestDryRunsReportNoForeignWriter(t *testing.T) {
 	s := newFixture(t)
 	for range minWrites {
 		s.write("manager")
@@ -181,6 +241,9 @@ func TestRehearsalsTellNobody(t *testing.T) {
 		t.Errorf("in a rehearsal is found %+v", f)
 	}
 	s.finds("it ends", Finding{Manager: "manager", News: true})
+	s.finds("it is told", Finding{Manager: "manager"})
+	s.w.find(false, s.now)
+	s.finds("another rehearsal ends", Finding{Manager: "manager", News: true})
 }
 
 // TestI15FieldManagersAreBounded: a writer that takes another name for each write does not make Fettle remember ever more of them.
@@ -189,8 +252,11 @@ func TestI15FieldManagersAreBounded(t *testing.T) {
 	for i := range 10 * maxManagers {
 		delete(s.writes, fmt.Sprint("stranger-", i-maxManagers))
 		s.write(fmt.Sprint("stranger-", i))
-		if len(s.w.seen) > maxManagers {
+		if len(s.w.seen) != min(i+1, maxManagers) {
 			t.Fatalf("after %d writes %d field managers are remembered, want at most %d", i+1, len(s.w.seen), maxManagers)
+		}
+		if _, kept := s.w.seen[fmt.Sprint("stranger-", max(0, i-maxManagers+1))]; !kept {
+			t.Fatalf("after %d writes one of the latest is forgotten: %v", i+1, s.w.seen)
 		}
 	}
 	for range minWrites {

@@ -14,13 +14,18 @@ import (
 // TestMetrics: the series says whether the health check only rehearses, which the alert leaves out.
 func TestMetrics(t *testing.T) {
 	m := NewMetrics()
+	descriptions := make(chan *prometheus.Desc, 2)
+	m.Describe(descriptions)
+	if len(descriptions) != 1 {
+		t.Errorf("%d series are described, want 1", len(descriptions))
+	}
 	now := noon
 	r := NewRegistry("machinehealthchecks.machine.openshift.io", m, func() time.Time { return now }, func(time.Duration, func()) {})
 	policy := &core.Policy{ID: core.ID{Namespace: "ns", Name: "example"}, DryRun: true}
 	r.Observe("ns", "example", nil, func() {})
 	for range minWrites {
 		now = now.Add(time.Second)
-		r.Observe("ns", "example", []Write{{"manager", now}}, func() {})
+		r.Observe("ns", "example", []Write{{Manager: "manager", At: now}}, func() {})
 	}
 	for _, dryRun := range []bool{true, false} {
 		policy.DryRun = dryRun

@@ -24,7 +24,7 @@ func TestRegistryWakes(t *testing.T) {
 	}
 	writes := func() {
 		now = now.Add(time.Second)
-		r.Observe("n", "p", []Write{{"manager", now}}, wake)
+		r.Observe("n", "p", []Write{{Manager: "manager", At: now}}, wake)
 	}
 	r.Observe("n", "p", nil, wake)
 	r.Observe("n", "q", nil, wake)
@@ -59,7 +59,7 @@ func TestRegistryWakes(t *testing.T) {
 // TestNoRegistryNoticesNothing: a dialect without a registry calls it all the same.
 func TestNoRegistryNoticesNothing(t *testing.T) {
 	var r *Registry
-	r.Observe("n", "p", []Write{{"manager", noon}}, func() { t.Error("it wakes") })
+	r.Observe("n", "p", []Write{{Manager: "manager", At: noon}}, func() { t.Error("it wakes") })
 	r.Drop("n", "p")
 	if f := r.Find(&core.Policy{}, nil); f != (Finding{}) {
 		t.Errorf("found %+v", f)

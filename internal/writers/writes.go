@@ -23,20 +23,32 @@ type Fields struct {
 	Conditions []string
 }
 
-// Write is the last write of a field manager, by the clock of the API server.
+// Write is the last write of a field manager, by the clock of the API server, in whole seconds.
 type Write struct {
 	Manager string
 	At      time.Time
+	// Latest is set if no other write to the status has a later time.
+	Latest bool
 }
 
 // Of returns the last writes to any of the fields by field managers other than Fettle's. Any client may write other
 // fields, and conditions of other types.
 func Of(u *unstructured.Unstructured, fields Fields) []Write {
 	var writes []Write
+	var latest time.Time
 	for _, entry := range u.GetManagedFields() {
-		if entry.Subresource == statusSubresource && entry.Manager != FieldOwner && entry.Time != nil && fields.owned(entry.FieldsV1) {
-			writes = append(writes, Write{entry.Manager, entry.Time.Time})
+		if entry.Subresource != statusSubresource || entry.Time == nil {
+			continue
 		}
+		if entry.Time.After(latest) {
+			latest = entry.Time.Time
+		}
+		if entry.Manager != FieldOwner && fields.owned(entry.FieldsV1) {
+			writes = append(writes, Write{Manager: entry.Manager, At: entry.Time.Time})
+		}
+	}
+	for i := range writes {
+		writes[i].Latest = !writes[i].At.Before(latest)
 	}
 	return writes
 }
@@ -52,9 +64,7 @@ const conditionsField = "f:conditions"
 // and a field manager that writes a condition owns all of them.
 func (f Fields) owned(by *metav1.FieldsV1) bool {
 	var owned statusFields
-	if by == nil || json.Unmarshal(by.GetRawBytes(), &owned) != nil {
-		return false
-	}
+	_ = json.Unmarshal(by.GetRawBytes(), &owned) // a status that is no object has no fields
 	for _, name := range f.Names {
 		if _, has := owned.Status["f:"+name]; has {
 			return true
@@ -73,9 +83,7 @@ func (f Fields) owned(by *metav1.FieldsV1) bool {
 // keysOf returns the keys of the items of a list of the type map.
 func keysOf(list json.RawMessage) []string {
 	var items map[string]json.RawMessage
-	if json.Unmarshal(list, &items) != nil {
-		return nil
-	}
+	_ = json.Unmarshal(list, &items) // what is no list of this type has no items
 	var keys []string
 	for key := range items {
 		if strings.HasPrefix(key, "k:") {

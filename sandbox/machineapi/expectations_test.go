@@ -10,7 +10,7 @@ import (
 	machinev1 "github.com/fettle-io/fettle/sandbox/api/machine/v1beta1"
 )
 
-func TestIssuedDeedsAreRememberedUntilTheyAreSeen(t *testing.T) {
+func TestIssuedCallsAreExpectedUntilTheyAreSeen(t *testing.T) {
 	const set = types.UID("set")
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	machine := &machinev1.Machine{ObjectMeta: metav1.ObjectMeta{UID: "machine"}}
@@ -21,7 +21,7 @@ func TestIssuedDeedsAreRememberedUntilTheyAreSeen(t *testing.T) {
 
 	cases := map[string]struct {
 		reason string
-		deed   func(*expectations)
+		call   func(*expectations)
 		seen   []*machinev1.Machine
 		after  time.Duration
 		want   time.Duration
@@ -35,12 +35,12 @@ func TestIssuedDeedsAreRememberedUntilTheyAreSeen(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			memory := newExpectations()
-			tc.deed(memory)
-			if got := memory.unseen(set, tc.seen, now.Add(tc.after)); got != tc.want {
+			expected := newExpectations()
+			tc.call(expected)
+			if got := expected.unseen(set, tc.seen, now.Add(tc.after)); got != tc.want {
 				t.Errorf("%s: waits %v, want %v", tc.reason, got, tc.want)
 			}
-			if got := memory.unseen("another set", nil, now); got != 0 {
+			if got := expected.unseen("another set", nil, now); got != 0 {
 				t.Errorf("a set waits %v for what another one did", got)
 			}
 		})

@@ -27,10 +27,10 @@ func TestLaunchFaults(t *testing.T) {
 		t.Run(reason, func(t *testing.T) {
 			t.Parallel()
 			machine := newMachine(tc.name, tc.spec)
-			create(t, fleet, machine)
+			create(t, shared, machine)
 			awaitPhase(t, machine, tc.phase)
 			never(t, "it stays in that phase", 2*time.Second, func() string {
-				get(t, fleet, machine)
+				get(t, shared, machine)
 				if machine.Phase() != tc.phase {
 					return "it is " + machine.Phase()
 				}
@@ -42,8 +42,8 @@ func TestLaunchFaults(t *testing.T) {
 			if had := machine.Status.NodeRef != nil; had != tc.node {
 				t.Errorf("node reference: %v, want one: %v", machine.Status.NodeRef, tc.node)
 			}
-			remove(t, fleet, machine)
-			eventually(t, "it can be deleted", func() string { return gone(fleet, machine) })
+			remove(t, shared, machine)
+			eventually(t, "it can be deleted", func() string { return gone(shared, machine) })
 		})
 	}
 }
@@ -51,21 +51,21 @@ func TestLaunchFaults(t *testing.T) {
 func TestRetriedLaunchSucceedsWhenTheCloudRecovers(t *testing.T) {
 	t.Parallel()
 	machine := newMachine("patient", `{"launch":"Error"}`)
-	create(t, fleet, machine)
+	create(t, shared, machine)
 	awaitPhase(t, machine, machinev1.PhaseProvisioning)
-	patch(t, fleet, machine, `{"spec":{"providerSpec":{"value":{"launch":null}}}}`)
+	patch(t, shared, machine, `{"spec":{"providerSpec":{"value":{"launch":null}}}}`)
 	awaitPhase(t, machine, machinev1.PhaseRunning)
 }
 
 func TestTerminatedInstanceFailsItsMachineAndSilencesItsNode(t *testing.T) {
 	t.Parallel()
 	machine := newMachine("killed", `{}`)
-	create(t, fleet, machine)
+	create(t, shared, machine)
 	awaitPhase(t, machine, machinev1.PhaseRunning)
 	instance := &cloudv1.Instance{ObjectMeta: metav1.ObjectMeta{Name: machine.Name}}
-	patch(t, fleet, instance, `{"spec":{"fault":"Terminated"}}`)
+	patch(t, shared, instance, `{"spec":{"fault":"Terminated"}}`)
 	awaitPhase(t, machine, machinev1.PhaseFailed)
-	eventually(t, "the node becomes unknown", func() string { return readyIs(fleet, machine.Name, corev1.ConditionUnknown) })
+	eventually(t, "the node becomes unknown", func() string { return readyIs(shared, machine.Name, corev1.ConditionUnknown) })
 	if machine.Annotations[machinev1.InstanceStateAnnotation] != "Unknown" {
 		t.Errorf("annotations: %v", machine.Annotations)
 	}
@@ -74,10 +74,10 @@ func TestTerminatedInstanceFailsItsMachineAndSilencesItsNode(t *testing.T) {
 func TestStatusTimeChangesOnlyWithTheStatus(t *testing.T) {
 	t.Parallel()
 	machine := newMachine("steady", `{"joins":false}`)
-	create(t, fleet, machine)
+	create(t, shared, machine)
 	awaitPhase(t, machine, machinev1.PhaseProvisioned)
 	eventually(t, "the instance runs", func() string {
-		get(t, fleet, machine)
+		get(t, shared, machine)
 		if machine.Annotations[machinev1.InstanceStateAnnotation] != string(cloudv1.StateRunning) {
 			return "it does not"
 		}
@@ -85,7 +85,7 @@ func TestStatusTimeChangesOnlyWithTheStatus(t *testing.T) {
 	})
 	var version string
 	eventually(t, "the machine comes to rest", func() string {
-		get(t, fleet, machine)
+		get(t, shared, machine)
 		if version == machine.ResourceVersion {
 			return ""
 		}
@@ -93,7 +93,7 @@ func TestStatusTimeChangesOnlyWithTheStatus(t *testing.T) {
 		return "it changes"
 	})
 	never(t, "polling the cloud changes nothing", 2*time.Second, func() string {
-		get(t, fleet, machine)
+		get(t, shared, machine)
 		if machine.ResourceVersion != version {
 			return "the machine was written"
 		}

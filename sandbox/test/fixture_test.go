@@ -28,14 +28,14 @@ const (
 	pace     = 50 * time.Millisecond
 )
 
-// fleet is the sandbox that most tests share, with kubelets and a Machine API. Each test uses names of its own.
-var fleet client.Client
+// shared is the sandbox that most tests share, with kubelets and a Machine API. Each test uses names of its own.
+var shared client.Client
 
 func TestMain(m *testing.M) {
-	os.Exit(withFleet(m.Run))
+	os.Exit(withShared(m.Run))
 }
 
-func withFleet(tests func() int) int {
+func withShared(tests func() int) int {
 	dir, err := os.MkdirTemp("", "fettle-sandbox-test-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -53,7 +53,7 @@ func withFleet(tests func() int) int {
 		fmt.Fprintf(os.Stderr, "starting the shared sandbox: %s\n", problem)
 		return 1
 	}
-	if fleet, err = newClient(p.kubeconfig); err != nil {
+	if shared, err = newClient(p.kubeconfig); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-func TestSandboxSaysOnceThatItIsReadyAndEndsWhenAsked(t *testing.T) {
+func TestSandboxSaysOnceThatItIsReadyAndEndsOnSignal(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	p := start(t, "--dir", dir)

@@ -50,7 +50,7 @@ func newMachineSpec(providerSpec string) machinev1.MachineSpec {
 func awaitPhase(t *testing.T, machine *machinev1.Machine, phase string) {
 	t.Helper()
 	eventually(t, "machine "+machine.Name+" becomes "+phase, func() string {
-		get(t, fleet, machine)
+		get(t, shared, machine)
 		if machine.Phase() != phase {
 			return "it is " + machine.Phase()
 		}
@@ -95,7 +95,7 @@ func countIs(set *machinev1.MachineSet, want int) string {
 
 func machinesOf(set *machinev1.MachineSet) ([]machinev1.Machine, error) {
 	list := &machinev1.MachineList{}
-	err := fleet.List(context.Background(), list, client.InNamespace(namespace),
+	err := shared.List(context.Background(), list, client.InNamespace(namespace),
 		client.MatchingLabels{machinev1.MachineSetLabel: set.Name})
 	return list.Items, err
 }

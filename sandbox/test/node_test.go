@@ -19,23 +19,23 @@ const (
 func TestNodeDiesAloneAndComesBack(t *testing.T) {
 	t.Parallel()
 	dying, other := newNode("dying"), newNode("other")
-	create(t, fleet, dying, other)
+	create(t, shared, dying, other)
 	for _, node := range []*corev1.Node{dying, other} {
-		eventually(t, "a new node becomes ready", func() string { return readyIs(fleet, node.Name, corev1.ConditionTrue) })
+		eventually(t, "a new node becomes ready", func() string { return readyIs(shared, node.Name, corev1.ConditionTrue) })
 	}
 
-	patch(t, fleet, dying, stopKubelet)
-	eventually(t, "a silent node becomes unknown", func() string { return readyIs(fleet, dying.Name, corev1.ConditionUnknown) })
+	patch(t, shared, dying, stopKubelet)
+	eventually(t, "a silent node becomes unknown", func() string { return readyIs(shared, dying.Name, corev1.ConditionUnknown) })
 	last := renewed(t, dying.Name)
 	never(t, "a dead node's lease is not renewed", gracePeriod, func() string {
 		if now := renewed(t, dying.Name); !now.Equal(last) {
 			return "it was renewed at " + now.String()
 		}
-		return readyIs(fleet, other.Name, corev1.ConditionTrue)
+		return readyIs(shared, other.Name, corev1.ConditionTrue)
 	})
 
-	patch(t, fleet, dying, reviveKubelet)
-	eventually(t, "a revived node becomes ready", func() string { return readyIs(fleet, dying.Name, corev1.ConditionTrue) })
+	patch(t, shared, dying, reviveKubelet)
+	eventually(t, "a revived node becomes ready", func() string { return readyIs(shared, dying.Name, corev1.ConditionTrue) })
 	eventually(t, "a revived node renews its lease", func() string {
 		if !renewed(t, dying.Name).After(last) {
 			return "it has not yet"
@@ -44,27 +44,27 @@ func TestNodeDiesAloneAndComesBack(t *testing.T) {
 	})
 }
 
-func TestKubeletReportsWhatItIsTold(t *testing.T) {
+func TestKubeletReportsTheAnnotatedState(t *testing.T) {
 	t.Parallel()
 	node := newNode("sick")
-	create(t, fleet, node)
-	eventually(t, "a new node becomes ready", func() string { return readyIs(fleet, node.Name, corev1.ConditionTrue) })
-	patch(t, fleet, node, `{"metadata":{"annotations":{"sandbox.fettle.io/ready":"False"}}}`)
-	eventually(t, "it reports that it is not ready", func() string { return readyIs(fleet, node.Name, corev1.ConditionFalse) })
-	patch(t, fleet, node, `{"metadata":{"annotations":{"sandbox.fettle.io/ready":null}}}`)
-	eventually(t, "it reports that it is ready", func() string { return readyIs(fleet, node.Name, corev1.ConditionTrue) })
+	create(t, shared, node)
+	eventually(t, "a new node becomes ready", func() string { return readyIs(shared, node.Name, corev1.ConditionTrue) })
+	patch(t, shared, node, `{"metadata":{"annotations":{"sandbox.fettle.io/ready":"False"}}}`)
+	eventually(t, "it reports that it is not ready", func() string { return readyIs(shared, node.Name, corev1.ConditionFalse) })
+	patch(t, shared, node, `{"metadata":{"annotations":{"sandbox.fettle.io/ready":null}}}`)
+	eventually(t, "it reports that it is ready", func() string { return readyIs(shared, node.Name, corev1.ConditionTrue) })
 }
 
 func TestPodsRunAndEnd(t *testing.T) {
 	t.Parallel()
 	node := newNode("busy")
-	create(t, fleet, node)
-	eventually(t, "a new node becomes ready", func() string { return readyIs(fleet, node.Name, corev1.ConditionTrue) })
+	create(t, shared, node)
+	eventually(t, "a new node becomes ready", func() string { return readyIs(shared, node.Name, corev1.ConditionTrue) })
 	pod := newPod("works", node.Name)
-	create(t, fleet, pod)
+	create(t, shared, pod)
 	eventually(t, "a pod bound to a node runs", func() string { return phaseIs(pod, corev1.PodRunning) })
-	remove(t, fleet, pod)
-	eventually(t, "a deleted pod ends", func() string { return gone(fleet, pod) })
+	remove(t, shared, pod)
+	eventually(t, "a deleted pod ends", func() string { return gone(shared, pod) })
 }
 
 func newNode(name string) *corev1.Node {
@@ -86,7 +86,7 @@ func newPod(name, node string) *corev1.Pod {
 }
 
 func phaseIs(pod *corev1.Pod, want corev1.PodPhase) string {
-	if err := fleet.Get(context.Background(), client.ObjectKeyFromObject(pod), pod); err != nil {
+	if err := shared.Get(context.Background(), client.ObjectKeyFromObject(pod), pod); err != nil {
 		return err.Error()
 	}
 	if pod.Status.Phase != want {
@@ -98,6 +98,6 @@ func phaseIs(pod *corev1.Pod, want corev1.PodPhase) string {
 func renewed(t *testing.T, node string) time.Time {
 	t.Helper()
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: node, Namespace: corev1.NamespaceNodeLease}}
-	get(t, fleet, lease)
+	get(t, shared, lease)
 	return lease.Spec.RenewTime.Time
 }

@@ -170,8 +170,8 @@ func (w *world) wantShortNames(own, openshift, medik8s string) {
 	}
 }
 
-// TestDefinitionsOfOthersAreLeftAlone: the chart never changes a definition of another vendor.
-func TestDefinitionsOfOthersAreLeftAlone(t *testing.T) {
+// TestDefinitionsOfOthersAreUnchanged: the chart never changes a definition of another vendor.
+func TestDefinitionsOfOthersAreUnchanged(t *testing.T) {
 	t.Parallel()
 	w := &world{Cluster: cluster.Start(t, cluster.Options{}), t: t}
 	for _, manifest := range []string{cluster.OpenShiftCRD, cluster.Medik8sCRD} {

@@ -27,12 +27,12 @@ func marksRefused(status int) func(*clusterFixture) {
 			h.wantPause(fault)
 		}
 		h.wantFew("marks", fault.Hits())
-		if made, standing := h.marked(); made != 2 || standing != 2 {
-			h.t.Errorf("%d marks are made and %d are left while all calls are refused", made, standing)
+		if made, kept := h.marked(); made != 2 || kept != 2 {
+			h.t.Errorf("%d marks are made and %d are left while all calls are refused", made, kept)
 		}
 		fault.End()
 		h.wantMarked(5)
-		h.wantStanding(4)
+		h.wantMarks(4)
 		h.wantHealthy(4, 8)
 		h.keepsMarked()
 		h.wantReplaced(len(all))

@@ -47,8 +47,8 @@ func workloadServerAway(other *clusterFixture) {
 	other.wantMarked(2)
 	h.recover(append(marked[:1:1], suspect[:2]...))
 	h.Never(t, "nothing is marked or withdrawn while nothing is known", max(0, time.Until(over))+quiet, func(context.Context) error {
-		if made, standing := h.marked(); made != len(marked) || standing != len(marked) {
-			return fmt.Errorf("%d were made, and %d are left", made, standing)
+		if made, kept := h.marked(); made != len(marked) || kept != len(marked) {
+			return fmt.Errorf("%d were made, and %d are left", made, kept)
 		}
 		return nil
 	})
@@ -56,7 +56,7 @@ func workloadServerAway(other *clusterFixture) {
 	away()
 	h.wantAllowed("True/RemediationAllowed")
 	h.wantMarked(len(marked) + 2)
-	h.wantStanding(len(marked) - 1 + 2)
+	h.wantMarks(len(marked) - 1 + 2)
 	h.wantHealthy(7, 12)
 	h.keepsMarked()
 	other.keepsMarked()

@@ -50,10 +50,10 @@ func clusterCheckDeletedUnseen(h *clusterFixture) {
 // machines.
 func (h *clusterFixture) asksNoMore(ill []string) {
 	h.t.Helper()
-	h.wantStanding(1)
+	h.wantMarks(1)
 	h.wantRepairs(v1alpha1.RepairRunning, 1)
 	h.keepsMarked()
-	if got := h.standingOn(); !slices.Equal(got, ill[2:3]) {
+	if got := h.markedMachines(); !slices.Equal(got, ill[2:3]) {
 		h.t.Errorf("%v ask to be replaced, want %v", got, ill[2:3])
 	}
 	for _, name := range []string{ill[0], ill[5], "well-00"} {
@@ -89,7 +89,7 @@ func TestClusterHealthCheckEditedToNonsense(t *testing.T) {
 		h.explains("well-00", explanation{health: "unknown"})
 	}
 	h.edit(map[string]any{"checks": good, "remediation": map[string]any{"triggerIf": map[string]any{"unhealthyInRange": "[3-1]"}}})
-	h.wantStanding(5) // recovered machines are unmarked, though no new mark is made
+	h.wantMarks(5) // recovered machines are unmarked, though no new mark is made
 	h.wantAllowed("False/InvalidSpec")
 	h.wantHealthy(4, 10)
 	h.keepsMarked()
@@ -101,7 +101,7 @@ func TestClusterHealthCheckEditedToNonsense(t *testing.T) {
 
 	h.edit(map[string]any{"clusterName": "elsewhere"})
 	h.wantAllowed("Unknown/ClusterNotFound")
-	h.wantStanding(1)
+	h.wantMarks(1)
 	h.explains(ill[3], explanation{})
 	again := slices.Concat(ill[:2], ill[3:5], []string{"well-00"})
 	h.due(again)

@@ -40,7 +40,7 @@ func markingLeaderKilled(h *clusterFixture) {
 	h.leaderIs(holder)
 	h.wantAllowed("False/TooManyUnhealthy")
 	h.keepsMarked()
-	h.wantStanding(10)
+	h.wantMarks(10)
 	h.recover(well[:3])
 	h.wantMarked(illOfForty)
 	h.wantHealthy(wellOfForty, wellOfForty+illOfForty)
@@ -112,7 +112,7 @@ func (h *clusterFixture) markedByTwo(start func()) {
 	h.keepsMarked()
 	h.recover(well[:1]) // before others recover too
 	h.recover(ill[:3])
-	h.wantStanding(illOfForty - 3)
+	h.wantMarks(illOfForty - 3)
 	h.wantRepairs(v1alpha1.RepairSucceeded, 3)
 	h.wantReplaced(illOfForty)
 }

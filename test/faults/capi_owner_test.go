@@ -220,20 +220,20 @@ func (s *machineOwner) due(names []string) {
 }
 
 // marked returns how many marks were ever made, and how many are still on existing machines.
-func (s *machineOwner) marked() (made, standing int) {
+func (s *machineOwner) marked() (made, kept int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, m := range s.machines {
 		made += len(m.marks)
 		if m.mark() != nil && m.goneAt.IsZero() {
-			standing++
+			kept++
 		}
 	}
-	return made, standing
+	return made, kept
 }
 
-// standingOn returns the names of marked machines, in order.
-func (s *machineOwner) standingOn() []string {
+// markedMachines returns the names of marked machines, in order.
+func (s *machineOwner) markedMachines() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var found []string
@@ -250,8 +250,8 @@ func (s *machineOwner) standingOn() []string {
 func (s *machineOwner) wantMarked(atLeast int) {
 	s.fixture.t.Helper()
 	s.fixture.Eventually(s.fixture.t, fmt.Sprintf("%d machines of %s are marked", atLeast, s.fixture.name), func(context.Context) error {
-		if made, standing := s.marked(); made < atLeast {
-			return fmt.Errorf("%d were, and %d are:\n%s", made, standing, s.lastWords())
+		if made, kept := s.marked(); made < atLeast {
+			return fmt.Errorf("%d were, and %d are:\n%s", made, kept, s.lastWords())
 		}
 		return nil
 	})
@@ -277,12 +277,12 @@ func (s *machineOwner) wantPassed(exactly int) {
 	})
 }
 
-// wantStanding waits until so many machines are marked.
-func (s *machineOwner) wantStanding(exactly int) {
+// wantMarks waits until so many machines are marked.
+func (s *machineOwner) wantMarks(exactly int) {
 	s.fixture.t.Helper()
 	s.fixture.Eventually(s.fixture.t, fmt.Sprintf("%d marks stand in %s", exactly, s.fixture.name), func(context.Context) error {
-		if made, standing := s.marked(); standing != exactly {
-			return fmt.Errorf("%d were made, and %d are left:\n%s", made, standing, s.lastWords())
+		if made, kept := s.marked(); kept != exactly {
+			return fmt.Errorf("%d were made, and %d are left:\n%s", made, kept, s.lastWords())
 		}
 		return nil
 	})
@@ -291,10 +291,10 @@ func (s *machineOwner) wantStanding(exactly int) {
 // keepsMarked checks for a while that no mark is made or withdrawn.
 func (s *machineOwner) keepsMarked() {
 	s.fixture.t.Helper()
-	made, standing := s.marked()
+	made, kept := s.marked()
 	s.fixture.Never(s.fixture.t, "no other mark in "+s.fixture.name, quiet, func(context.Context) error {
-		if nowMade, nowStanding := s.marked(); nowMade != made || nowStanding != standing {
-			return fmt.Errorf("%d were made and %d are left, want %d and %d", nowMade, nowStanding, made, standing)
+		if nowMade, nowKept := s.marked(); nowMade != made || nowKept != kept {
+			return fmt.Errorf("%d were made and %d are left, want %d and %d", nowMade, nowKept, made, kept)
 		}
 		return nil
 	})
@@ -366,7 +366,7 @@ func (s *machineOwner) replaces(names []string) {
 func (s *machineOwner) wantReplaced(limit int) {
 	s.fixture.t.Helper()
 	s.fixture.Eventually(s.fixture.t, "all that is due is marked", func(context.Context) error { return s.unmarked() })
-	s.replaces(s.standingOn())
+	s.replaces(s.markedMachines())
 	s.wantRepairs(v1alpha1.RepairRunning, 0)
 	s.verify(limit)
 }

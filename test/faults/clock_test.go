@@ -24,7 +24,7 @@ func clockDiffers(by time.Duration) func(*machineFixture) {
 		s.wantStatus("example", 4, 4, "ClockSkewed")
 		s.longBroken([]string{"m-00"})
 		s.wantStatus("example", 3, 4, "ClockSkewed")
-		s.wantSkewTold(fettle, by)
+		s.wantSkewReported(fettle, by)
 		s.Never(s.t, "nothing is deleted", quiet, s.onlyGone(0))
 		skew.End()
 		s.wantRepaired()
@@ -42,8 +42,8 @@ func clockDiffers(by time.Duration) func(*machineFixture) {
 	}
 }
 
-// wantSkewTold: an event of the machine, the command line and the log say that the clock holds back its repair.
-func (s *machineFixture) wantSkewTold(fettle *cluster.Fettle, by time.Duration) {
+// wantSkewReported: an event of the machine, the command line and the log say that the clock holds back its repair.
+func (s *machineFixture) wantSkewReported(fettle *cluster.Fettle, by time.Duration) {
 	s.t.Helper()
 	s.Eventually(s.t, "an event about the clock", func(ctx context.Context) error {
 		var events corev1.EventList

@@ -104,7 +104,7 @@ func faultsOfRemediations() map[string]func(*pool) {
 		"withdrawing leader halted":    remediationsLeftBy(halt, asItWithdraws()),
 		"asked by two leaders":         remediationsOfTwoLeaders(3),
 		"asked by two without limit":   remediationsOfTwoLeaders(unlimited),
-		"escalated by two leaders":     ladderOfTwoLeaders,
+		"escalated by two leaders":     escalationOfTwoLeaders,
 		"machines asked leader killed": machinesOfRemediators,
 		"asked beside strangers":       strangersOfTheControlPlane,
 		"remediations stall":           remediationsStall,

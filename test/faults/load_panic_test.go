@@ -53,9 +53,9 @@ func (l *load) panics() {
 	made, _ := falls.marked()
 	falls.longBroken([]string{"m-02"})
 	l.Eventually(l.t, "three panics are counted, and told", func(context.Context) error {
-		counted, told := l.leads.series()[l.panicsOf(falls)], l.panicsTold(falls)
-		if counted < 3 || told < 3 {
-			return fmt.Errorf("%g are counted, and %d told", counted, told)
+		counted, logged := l.leads.series()[l.panicsOf(falls)], l.panicsLogged(falls)
+		if counted < 3 || logged < 3 {
+			return fmt.Errorf("%g are counted, and %d told", counted, logged)
 		}
 		return nil
 	})
@@ -77,10 +77,10 @@ func (l *load) panicsOf(f *faulty) string {
 	return fmt.Sprintf("fettle_panics_total{fleet=%q}", f.name+"/"+prod)
 }
 
-// panicsTold returns how many lines of the log report a panic of a cluster.
-func (l *load) panicsTold(f *faulty) (lines int) {
+// panicsLogged returns how many lines of the log report a panic of a cluster.
+func (l *load) panicsLogged(f *faulty) (lines int) {
 	for line := range strings.Lines(l.leads.Log(l.t)) {
-		if strings.Contains(line, "a pass panicked") && strings.Contains(line, fmt.Sprintf("%q:%q", "fleet", f.name+"/"+prod)) {
+		if strings.Contains(line, "a pass panicked") && strings.Contains(line, fmt.Sprintf("%q:%q", "cluster", f.name+"/"+prod)) {
 			lines++
 		}
 	}

@@ -318,7 +318,7 @@ func (m *monitor) sawObject(u *unstructured.Unstructured, gone bool) {
 		}
 		return
 	}
-	if _, told := u.GetAnnotations()[medik8s.TimedOutAnnotation]; told {
+	if _, stopped := u.GetAnnotations()[medik8s.TimedOutAnnotation]; stopped {
 		o.toldToStop = true
 	}
 	if o.leaving == 0 && (gone || u.GetDeletionTimestamp() != nil) {

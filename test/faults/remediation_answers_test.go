@@ -19,19 +19,19 @@ type request struct {
 	prepare, refused func(*pool)
 }
 
-func askedInVain(p *pool) { p.keepsAsked("reboot", 0, 0) }
+func requestedInVain(p *pool) { p.keepsRequested("reboot", 0, 0) }
 
-// keepsStanding: an object that can't be deleted stays, and no new repair begins.
-func keepsStanding(p *pool) {
-	made, _ := p.asked("reboot")
-	p.keepsAsked("reboot", made, 0)
+// keepsRequests: an object that can't be deleted stays, and no new repair begins.
+func keepsRequests(p *pool) {
+	made, _ := p.requested("reboot")
+	p.keepsRequested("reboot", made, 0)
 }
 
 // requests are all such calls. Remediators must stop before the next step begins.
 var requests = map[string]request{
-	"ask":      {method: "POST", prepare: rebootedOneAndAll, refused: askedInVain},
-	"withdraw": {method: "DELETE", below: true, prepare: rebootedOneAndAll, refused: keepsStanding},
-	"stop":     {method: "PATCH", below: true, prepare: (*pool).inThreeSteps, refused: func(p *pool) { p.keepsAsked("second", 0, 0) }},
+	"ask":      {method: "POST", prepare: rebootedOneAndAll, refused: requestedInVain},
+	"withdraw": {method: "DELETE", below: true, prepare: rebootedOneAndAll, refused: keepsRequests},
+	"stop":     {method: "PATCH", below: true, prepare: (*pool).inThreeSteps, refused: func(p *pool) { p.keepsRequested("second", 0, 0) }},
 }
 
 func rebootedOneAndAll(p *pool) { p.rebooted(unlimited) }
@@ -92,7 +92,7 @@ func remediationsThrottled(p *pool) {
 	ask := requests["ask"]
 	fault := proxy.Inject(p.t, ask.fault(p, cluster.Fault{Status: http.StatusTooManyRequests, Header: http.Header{"Retry-After": {"1"}}, Times: times}))
 	p.longBroken([]string{"m-00"})
-	p.wantAsked("reboot", 1)
+	p.wantRequested("reboot", 1)
 	p.wantMended(unlimited)
 	wantPatience(p.t, fault.Hits(), times)
 }
@@ -141,10 +141,10 @@ func leasesRefused(p *pool) {
 	p.longBroken(names("m", 3))
 	p.wantHits("taking a lease", taking, 6)
 	p.wantPause(taking)
-	askedInVain(p)
+	requestedInVain(p)
 	p.wantFew("taking a lease", taking.Hits())
 	taking.End()
-	p.wantAsked("reboot", 3)
+	p.wantRequested("reboot", 3)
 	of := nodeLeases + "/" + medik8s.LeasePrefix + p.name + "-.*"
 	giving := proxy.Inject(p.t, cluster.Fault{Method: "DELETE", Path: of, Status: http.StatusInternalServerError})
 	p.letWork()

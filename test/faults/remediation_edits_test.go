@@ -23,15 +23,15 @@ func (p *pool) fiveStand() {
 	p.t.Helper()
 	p.holdWork()
 	p.addNodes(append(names("well", 4), names("ill", 10)...))
-	p.somebodyElses("well-00")
+	p.foreignRequest("well-00")
 	p.rebooted(5)
 	p.wantStatus(14, 14)
 	p.longBroken(names("ill", 10))
-	p.wantAsked("reboot", 5)
+	p.wantRequested("reboot", 5)
 }
 
-// standing returns the nodes with remediation objects, by the names that the test gave them.
-func (p *pool) standing() []string {
+// requestedNodes returns the nodes with remediation objects, by the names that the test gave them.
+func (p *pool) requestedNodes() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var found []string
@@ -85,16 +85,16 @@ func TestNodeHealthCheckEditedToNonsense(t *testing.T) {
 		p.edit(map[string]any{"unhealthyConditions": nonsense})
 		p.wantDisabled()
 	}
-	p.keepsAsked("reboot", 5, 0)
+	p.keepsRequested("reboot", 5, 0)
 	p.letWork()
 	p.Never(t, "no other request", quiet, func(context.Context) error {
-		if made, _ := p.asked("reboot"); made != 5 {
+		if made, _ := p.requested("reboot"); made != 5 {
 			return fmt.Errorf("%d were made", made)
 		}
 		return nil
 	})
 	p.edit(map[string]any{"unhealthyConditions": good})
-	p.wantAsked("reboot", 10)
+	p.wantRequested("reboot", 10)
 	p.wantMended(5)
 }
 
@@ -121,7 +121,7 @@ func definitionReinstalled(p *pool) {
 	p.wantDisabled()
 	p.set(func() { p.taking = false })
 	p.must("installing the definition", p.Create(ctx, manifest[0]))
-	p.wantAsked("reboot", 10)
+	p.wantRequested("reboot", 10)
 	p.letWork()
 	p.wantMended(5)
 }
@@ -132,11 +132,11 @@ func repairsDeleted(p *pool) {
 	p.StartFettle(p.t)
 	p.fiveStand()
 	p.holdUndo()
-	p.recover(p.standing()[:2])
+	p.recover(p.requestedNodes()[:2])
 	p.wantLeaving("reboot", 2)
 	p.forgetRepairs()
 	p.letUndo()
-	p.wantAsked("reboot", 7)
+	p.wantRequested("reboot", 7)
 	p.letWork()
 	p.wantMended(unlimited) // the limit is counted from Repairs
 }
@@ -170,32 +170,32 @@ func (p *pool) forgetRepairs() {
 func objectsDeleted(p *pool) {
 	p.StartFettle(p.t)
 	p.fiveStand()
-	first := p.standing()
-	p.wantTold(5)
+	first := p.requestedNodes()
+	p.wantStopped(5)
 	p.takeAway(first[:3]...)
-	p.wantAsked("reboot", 8)
-	p.wantTold(5)
+	p.wantRequested("reboot", 8)
+	p.wantStopped(5)
 	p.takeAway(first[:1]...)
-	p.wantAsked("reboot", 9)
+	p.wantRequested("reboot", 9)
 	p.letWork()
 	p.wantMended(5)
 }
 
-// wantTold waits until the health check counts so many nodes with objects. Fettle can't miss an object that it has not
+// wantStopped waits until the health check counts so many nodes with objects. Fettle can't miss an object that it has not
 // seen.
-func (p *pool) wantTold(nodes int) {
+func (p *pool) wantStopped(nodes int) {
 	p.t.Helper()
 	p.Eventually(p.t, "the health check lists the objects", func(ctx context.Context) error {
 		var nhc medik8s.NodeHealthCheck
 		if err := p.Get(ctx, keyOf(p.check()), &nhc); err != nil {
 			return err
 		}
-		told := 0
+		stopped := 0
 		for _, n := range nhc.Status.UnhealthyNodes {
-			told += len(n.Remediations)
+			stopped += len(n.Remediations)
 		}
-		if told != nodes {
-			return fmt.Errorf("it tells of %d", told)
+		if stopped != nodes {
+			return fmt.Errorf("it tells of %d", stopped)
 		}
 		return nil
 	})
@@ -206,7 +206,7 @@ func (p *pool) wantTold(nodes int) {
 func nodesRegisteredAgain(p *pool) {
 	p.StartFettle(p.t)
 	p.fiveStand()
-	nodes := p.standing()
+	nodes := p.requestedNodes()
 	for i, name := range nodes[:3] {
 		ctx := cluster.Context(p.t)
 		p.must("deleting a node", p.Delete(ctx, object("v1", "Node", "", p.node(name))))
@@ -225,7 +225,7 @@ func nodesRegisteredAgain(p *pool) {
 	p.wantLeaving("reboot", 3)
 	p.letWork()
 	p.wantMended(5)
-	if made, _ := p.asked("reboot"); made != 11 {
+	if made, _ := p.requested("reboot"); made != 11 {
 		p.t.Errorf("%d objects were made, want ten and another for the unhealthy namesake", made)
 	}
 }

@@ -25,7 +25,7 @@ type moment struct {
 func inTheMiddle() moment {
 	return moment{
 		reach:   func(p *pool) { p.thirty(10) },
-		another: func(p *pool) { p.wantAsked("reboot", 20) },
+		another: func(p *pool) { p.wantRequested("reboot", 20) },
 		end:     func(*pool) {},
 		limit:   10,
 	}
@@ -41,13 +41,13 @@ func asItEscalates() moment {
 			p.wantStatus(12, 12)
 			p.set(func() { p.failing = append(p.failing, "second") })
 			p.longBroken(ill)
-			p.wantAsked("second", 1)
+			p.wantRequested("second", 1)
 			p.holdWork()
 		},
-		another: func(p *pool) { p.wantAsked("second", len(ill)) },
+		another: func(p *pool) { p.wantRequested("second", len(ill)) },
 		end: func(p *pool) {
 			p.letWork()
-			p.wantAsked("third", len(ill))
+			p.wantRequested("third", len(ill))
 		},
 		limit: unlimited,
 	}
@@ -64,7 +64,7 @@ func asItWithdraws() moment {
 			p.rebooted(unlimited)
 			p.wantStatus(22, 22)
 			p.longBroken(ill)
-			p.wantAsked("reboot", len(ill))
+			p.wantRequested("reboot", len(ill))
 			p.letWork()
 			p.wantLeaving("reboot", 1)
 		},
@@ -120,7 +120,7 @@ func remediationsOfTwoLeaders(limit int) func(*pool) {
 	return func(p *pool) {
 		well, ill, plane := names("well", 4), names("ill", 24), p.addControlPlane()
 		p.addNodes(slices.Concat(well, ill))
-		p.somebodyElses("well-00")
+		p.foreignRequest("well-00")
 		p.rebooted(limit)
 		p.StartFettle(p.t)
 		p.StartFettle(p.t)
@@ -129,14 +129,14 @@ func remediationsOfTwoLeaders(limit int) func(*pool) {
 		const wave = 6
 		for i := 0; i < len(ill); i += wave {
 			p.brokenFor(ill[i:i+wave], time.Duration(i+2)*time.Hour)
-			p.wantAsked("reboot", i/2+1)
+			p.wantRequested("reboot", i/2+1)
 		}
 		p.wantMended(limit)
 	}
 }
 
-// ladderOfTwoLeaders: both escalate, and no step is taken twice.
-func ladderOfTwoLeaders(p *pool) {
+// escalationOfTwoLeaders: both escalate, and no step is taken twice.
+func escalationOfTwoLeaders(p *pool) {
 	ill := names("ill", 12)
 	p.addNodes(append(names("well", 2), ill...))
 	p.inThreeSteps()
@@ -146,7 +146,7 @@ func ladderOfTwoLeaders(p *pool) {
 	p.wantStatus(14, 14)
 	p.longBroken(ill)
 	p.wantMended(unlimited)
-	if made, _ := p.asked("third"); made != len(ill) {
+	if made, _ := p.requested("third"); made != len(ill) {
 		p.t.Errorf("%d nodes have come to the third step, want %d", made, len(ill))
 	}
 }
@@ -156,7 +156,7 @@ func machinesOfRemediators(p *pool) {
 	ill := names("ill", 12)
 	p.addTemplate(rebooting, "reboot")
 	p.addNodes(append(names("well", 3), ill...))
-	p.somebodyElses("well-00")
+	p.foreignRequest("well-00")
 	p.each(append(names("well", 3), ill...), p.addMachine)
 	p.Apply(p.t, fmt.Sprintf(`
 apiVersion: machine.openshift.io/v1beta1
@@ -171,10 +171,10 @@ spec:
 `, p.name, p.name, p.reference(rebooting, "reboot"), short))
 	leads, _, _, holder := p.twoReplicas()
 	p.longBroken(ill)
-	p.wantAsked("reboot", 5)
-	kill(p, leads, holder, moment{another: func(p *pool) { p.wantAsked("reboot", 8) }})
+	p.wantRequested("reboot", 5)
+	kill(p, leads, holder, moment{another: func(p *pool) { p.wantRequested("reboot", 8) }})
 	p.wantMended(4)
-	if made, _ := p.asked("reboot"); made != len(ill) {
+	if made, _ := p.requested("reboot"); made != len(ill) {
 		p.t.Errorf("%d machines have remediation objects, want %d", made, len(ill))
 	}
 }

@@ -211,8 +211,8 @@ func (p *pool) rebootsHere() string {
 
 const nodeLeases = "/apis/coordination.k8s.io/v1/namespaces/" + medik8s.LeaseNamespace + "/leases"
 
-// somebodyElses makes objects that look like Fettle's and are not: a remediation of a healthy node, and a lease.
-func (p *pool) somebodyElses(node string) {
+// foreignRequest makes objects that look like Fettle's and are not: a remediation of a healthy node, and a lease.
+func (p *pool) foreignRequest(node string) {
 	p.t.Helper()
 	ctx := cluster.Context(p.t)
 	u := object(remediators, rebooting, p.name, p.node(node))
@@ -273,11 +273,11 @@ func (p *pool) thirty(inFlight int) {
 	p.t.Helper()
 	well, ill, plane := names("well", 8), names("ill", 28), p.addControlPlane()
 	p.addNodes(slices.Concat(well, ill))
-	p.somebodyElses("well-00")
+	p.foreignRequest("well-00")
 	p.rebooted(inFlight)
 	p.wantStatus(41, 41)
 	p.longBroken(append(ill, plane[:2]...))
-	p.wantAsked("reboot", 12)
+	p.wantRequested("reboot", 12)
 }
 
 // wantMended waits until Fettle has nothing left to do and its objects are gone. Then it verifies how that came about.

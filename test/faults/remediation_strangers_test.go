@@ -32,7 +32,7 @@ func strangersOfTheControlPlane(p *pool) {
 	p.addNodes([]string{"late"}, "node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/etcd")
 	p.brokenFor([]string{"late"}, 2*time.Hour)
 	sees := p.StartFettle(p.t)
-	p.wantAsked("reboot", 1)
+	p.wantRequested("reboot", 1)
 	records.End()
 	p.Eventually(p.t, "the leader that lacks the node has recorded its repair, and waits", func(context.Context) error {
 		if log := blind.Log(p.t); !strings.Contains(log, "repair waits, since repairs recorded meanwhile use up a limit") {
@@ -47,7 +47,7 @@ func strangersOfTheControlPlane(p *pool) {
 	}
 	sees.Kill(p.t)
 	p.Never(p.t, "another member is remediated", quiet, func(context.Context) error {
-		if made, _ := p.asked("reboot"); made != 1 {
+		if made, _ := p.requested("reboot"); made != 1 {
 			return fmt.Errorf("%d nodes have remediation objects", made)
 		}
 		return nil
@@ -56,6 +56,6 @@ func strangersOfTheControlPlane(p *pool) {
 		s.End()
 	}
 	p.letWork()
-	p.wantAsked("reboot", 2)
+	p.wantRequested("reboot", 2)
 	p.wantMended(1)
 }

@@ -31,8 +31,8 @@ func (m *monitor) knows(names []string) error {
 	return nil
 }
 
-// asked counts the objects that were ever made from a template, and how many of them were deleted.
-func (m *monitor) asked(template string) (made, leaving int) {
+// requested counts the objects that were ever made from a template, and how many of them were deleted.
+func (m *monitor) requested(template string) (made, leaving int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, o := range m.objects {
@@ -47,10 +47,10 @@ func (m *monitor) asked(template string) (made, leaving int) {
 	return made, leaving
 }
 
-func (m *monitor) wantAsked(template string, atLeast int) {
+func (m *monitor) wantRequested(template string, atLeast int) {
 	m.pool.t.Helper()
 	m.pool.Eventually(m.pool.t, fmt.Sprintf("%d nodes are asked for by %s", atLeast, template), func(context.Context) error {
-		if made, _ := m.asked(template); made < atLeast {
+		if made, _ := m.requested(template); made < atLeast {
 			return fmt.Errorf("%d were\n%s", made, m.lastWords())
 		}
 		return nil
@@ -60,18 +60,18 @@ func (m *monitor) wantAsked(template string, atLeast int) {
 func (m *monitor) wantLeaving(template string, atLeast int) {
 	m.pool.t.Helper()
 	m.pool.Eventually(m.pool.t, fmt.Sprintf("%d objects of %s are deleted", atLeast, template), func(context.Context) error {
-		if _, leaving := m.asked(template); leaving < atLeast {
+		if _, leaving := m.requested(template); leaving < atLeast {
 			return fmt.Errorf("%d were\n%s", leaving, m.lastWords())
 		}
 		return nil
 	})
 }
 
-// keepsAsked checks for a while that no more objects are made from a template than these, and that none is deleted.
-func (m *monitor) keepsAsked(template string, made, leaving int) {
+// keepsRequested checks for a while that no more objects are made from a template than these, and that none is deleted.
+func (m *monitor) keepsRequested(template string, made, leaving int) {
 	m.pool.t.Helper()
 	m.pool.Never(m.pool.t, "no other request", quiet, func(context.Context) error {
-		if haveMade, haveLeaving := m.asked(template); haveMade != made || haveLeaving != leaving {
+		if haveMade, haveLeaving := m.requested(template); haveMade != made || haveLeaving != leaving {
 			return fmt.Errorf("%d objects of %s were made and %d deleted, want %d and %d", haveMade, template, haveLeaving, made, leaving)
 		}
 		return nil
@@ -273,9 +273,9 @@ func (m *monitor) withdrawals() []error {
 		if o.foreign || o.taken || o.leaving == 0 || n == nil {
 			continue
 		}
-		asked := m.check.from == 0 || m.check.has(o.leaving)
+		requested := m.check.from == 0 || m.check.has(o.leaving)
 		may := slices.ContainsFunc(n.during(o.leavingSeen, o.leaving), func(s nodeState) bool { return s.well || s.gone || !s.selected })
-		if asked && !may {
+		if requested && !may {
 			problems = append(problems, fmt.Errorf("%s %s was deleted while its node was not healthy", o.kind, o.name))
 		}
 	}
@@ -326,18 +326,18 @@ func (m *monitor) records() []error {
 		if e.taken {
 			continue
 		}
-		asked := 0
+		requested := 0
 		for _, o := range m.objects {
 			if o.target == e.target && e.has(o.from) {
-				asked++
+				requested++
 			}
 		}
 		s := &e.last.Status
 		switch {
 		case s.FinishedAt == nil || s.Message == "":
 			problems = append(problems, fmt.Errorf("repair %s does not say when and why it ended: %+v", e.name, s))
-		case strings.Contains(s.Message, "nothing was done") && asked > 0:
-			problems = append(problems, fmt.Errorf("repair %s says that nothing was done, and %d requests were made: %+v", e.name, asked, s))
+		case strings.Contains(s.Message, "nothing was done") && requested > 0:
+			problems = append(problems, fmt.Errorf("repair %s says that nothing was done, and %d requests were made: %+v", e.name, requested, s))
 		}
 	}
 	return problems

@@ -98,7 +98,7 @@ func stopNodes(t *testing.T, c *cluster.Cluster) {
 	for _, p := range []*pool{gone, paused, stands} {
 		p.longBroken([]string{"n-00"})
 	}
-	stands.wantAsked("reboot", 1)
+	stands.wantRequested("reboot", 1)
 	gone.noRepairs("fettle-system", gone.name, paused.name)
 	stall.End()
 	gone.noRepairs("fettle-system", gone.name, paused.name)
@@ -150,10 +150,10 @@ func stopCluster(t *testing.T, c *cluster.Cluster) {
 	}
 	pause(true)
 	h.brokenSince([]string{"a"}, time.Now().Add(-time.Hour))
-	asked := "/apis/cluster.x-k8s.io/v1beta2/namespaces/" + h.name + "/clusters/" + prod
+	requested := "/apis/cluster.x-k8s.io/v1beta2/namespaces/" + h.name + "/clusters/" + prod
 	h.Eventually(t, "Fettle reads the cluster", func(context.Context) error {
-		if len(proxy.Requests(asked)) == 0 {
-			return fmt.Errorf("it has not asked for %s", asked)
+		if len(proxy.Requests(requested)) == 0 {
+			return fmt.Errorf("it has not asked for %s", requested)
 		}
 		return nil
 	})
@@ -201,7 +201,7 @@ func sameNodes(t *testing.T, c *cluster.Cluster) {
 	h.due([]string{"a"})
 	h.brokenSince([]string{"a"}, time.Now().Add(-time.Hour))
 	p.longBroken([]string{"n-00"})
-	p.wantAsked("reboot", 1)
+	p.wantRequested("reboot", 1)
 	h.noRepairs(h.name, "check")
 	p.deleteCheck()
 	h.wantMarked(1)
@@ -220,7 +220,7 @@ func dialectThatDoesNotRun(t *testing.T, c *cluster.Cluster) {
 	p.addNodes(names("n", 2))
 	p.rebooted(unlimited)
 	p.longBroken([]string{"n-00"})
-	p.wantAsked("reboot", 1)
+	p.wantRequested("reboot", 1)
 	s.noRepairs(s.namespace, "example")
 	if after := s.revisionOf("example"); after != before {
 		t.Errorf("the health check has revision %s, and had %s", after, before)

@@ -41,7 +41,7 @@ func requestsOfNodes(t *testing.T, c *cluster.Cluster) {
 	w.wantParts()
 	for _, name := range []string{"a", "b", foreign.GetName()} {
 		u := w.read(requestsObject(requestsVendor, "VendorMachine", w.namespace, name))
-		if at, told := u.GetAnnotations()[v1alpha1.TimedOutAnnotation]; told || u.GetDeletionTimestamp() != nil {
+		if at, reported := u.GetAnnotations()[v1alpha1.TimedOutAnnotation]; reported || u.GetDeletionTimestamp() != nil {
 			t.Errorf("VendorMachine %s is another's, and is withdrawn (stopped at %q, deleted at %s)", name, at, u.GetDeletionTimestamp())
 		}
 	}

@@ -14,10 +14,10 @@ import (
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
-// TestI14NobodyHoldsBackRepairsOfOthers: a tenant makes machines refer to others' nodes, and makes one look like a
+// TestI14TenantsHoldBackNoRepairsOfOthers: a tenant makes machines refer to others' nodes, and makes one look like a
 // member of the control plane. The kubelet of a worker makes more etcd pods than Fettle reads. Others' machines are
 // repaired.
-func TestI14NobodyHoldsBackRepairsOfOthers(t *testing.T) {
+func TestI14TenantsHoldBackNoRepairsOfOthers(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Args: []string{"--controllers=*,-node-lifecycle-controller"}})
 	c.InstallFettle(t)
@@ -31,7 +31,7 @@ func TestI14NobodyHoldsBackRepairsOfOthers(t *testing.T) {
 	w.must("labelling a node", w.merge(w.Client, "master", identityLabel("node-role.kubernetes.io/control-plane", `""`)))
 	system := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceSystem}}
 	w.must("saying where the quorum is", w.Patch(cluster.Context(t), system, client.RawPatch(types.MergePatchType, []byte(identityAnnotation(annotation.ControlPlaneQuorum, `"external"`)))))
-	w.tenantClaims("worker-a", "master")
+	w.tenantSelects("worker-a", "master")
 	w.tenantPoses()
 	w.kubeletFloods("worker-x", 1001)
 	c.Apply(t, `
@@ -50,8 +50,8 @@ spec:
 	w.keeps("worker-x")
 }
 
-// tenantClaims makes machines of a tenant refer to nodes, and a paused health check of the tenant select them.
-func (w *identityWorld) tenantClaims(nodes ...string) {
+// tenantSelects makes machines of a tenant refer to nodes, and a paused health check of the tenant select them.
+func (w *identityWorld) tenantSelects(nodes ...string) {
 	w.t.Helper()
 	mallory, ctx := w.as("mallory"), cluster.Context(w.t)
 	for _, node := range nodes {

@@ -249,8 +249,8 @@ func (s *wordsStage) awaitWords() {
 		if err := s.Get(ctx, client.ObjectKey{Namespace: wordsNamespace, Name: "evil"}, c); err != nil {
 			return err
 		}
-		if told := meta.FindStatusCondition(c.Status.Conditions, clusterv1.MachineHealthCheckRemediationAllowedCondition); told == nil || told.Reason != "ConnectionDown" {
-			return fmt.Errorf("it is %+v", told)
+		if reported := meta.FindStatusCondition(c.Status.Conditions, clusterv1.MachineHealthCheckRemediationAllowedCondition); reported == nil || reported.Reason != "ConnectionDown" {
+			return fmt.Errorf("it is %+v", reported)
 		}
 		return nil
 	})
@@ -303,8 +303,8 @@ func (s *wordsStage) statuses() {
 		if err := s.Get(cluster.Context(s.t), client.ObjectKey{Namespace: wordsNamespace, Name: name}, c); err != nil {
 			s.t.Fatal(err)
 		}
-		for _, told := range c.Status.Conditions {
-			s.wantFit(name+" "+told.Type, told.Message, most)
+		for _, reported := range c.Status.Conditions {
+			s.wantFit(name+" "+reported.Type, reported.Message, most)
 		}
 	}
 	for _, name := range []string{"east", "evil"} {
@@ -312,19 +312,19 @@ func (s *wordsStage) statuses() {
 		if err := s.Get(cluster.Context(s.t), client.ObjectKey{Namespace: wordsNamespace, Name: name}, c); err != nil {
 			s.t.Fatal(err)
 		}
-		for _, told := range c.Status.Conditions {
-			s.wantFit(name+" "+told.Type, told.Message, most)
+		for _, reported := range c.Status.Conditions {
+			s.wantFit(name+" "+reported.Type, reported.Message, most)
 		}
 	}
 	m := &clusterv1.Machine{}
 	if err := s.Get(cluster.Context(s.t), client.ObjectKey{Namespace: wordsNamespace, Name: "east"}, m); err != nil {
 		s.t.Fatal(err)
 	}
-	told := meta.FindStatusCondition(m.Status.Conditions, clusterv1.MachineHealthCheckSucceededCondition)
-	if told == nil || !strings.Contains(told.Message, "Machine has failed for good") {
-		s.t.Fatalf("the machine says %+v", told)
+	reported := meta.FindStatusCondition(m.Status.Conditions, clusterv1.MachineHealthCheckSucceededCondition)
+	if reported == nil || !strings.Contains(reported.Message, "Machine has failed for good") {
+		s.t.Fatalf("the machine says %+v", reported)
 	}
-	s.wantFit("the condition of the machine", told.Message, 10240)
+	s.wantFit("the condition of the machine", reported.Message, 10240)
 }
 
 func (s *wordsStage) repairs() {
@@ -345,13 +345,13 @@ func (s *wordsStage) events() {
 	if err := s.List(cluster.Context(s.t), &list); err != nil || len(list.Items) == 0 {
 		s.t.Fatalf("there are %d events (%v)", len(list.Items), err)
 	}
-	told := false
+	reported := false
 	for i := range list.Items {
 		e := &list.Items[i]
 		s.wantFit(e.Name+" "+e.Reason, e.Note, 1024)
-		told = told || strings.Contains(e.Note, `Odd\x1b[2J`)
+		reported = reported || strings.Contains(e.Note, `Odd\x1b[2J`)
 	}
-	if !told {
+	if !reported {
 		s.t.Error("no event tells of the odd condition")
 	}
 }
@@ -366,7 +366,7 @@ func (s *wordsStage) answers(format string) {
 	for i := range list.Items {
 		questions = append(questions, "explain repair/"+list.Items[i].Name)
 	}
-	told := ""
+	reported := ""
 	for _, q := range questions {
 		args := append(strings.Fields(q), "--kubeconfig", s.Kubeconfig(), "-n", wordsNamespace)
 		if format != "" {
@@ -382,10 +382,10 @@ func (s *wordsStage) answers(format string) {
 			s.t.Errorf("fettle %s: %v\n%s", q, err, out)
 		}
 		s.wantFit("fettle "+q, string(out), 128<<10)
-		told += string(out)
+		reported += string(out)
 	}
 	for _, want := range []string{"Odd", "[2J", "evil"} {
-		if !strings.Contains(told, want) {
+		if !strings.Contains(reported, want) {
 			s.t.Errorf("nothing tells of %q", want)
 		}
 	}

@@ -217,7 +217,7 @@ func TestI15ClustersThatNeverFinish(t *testing.T) {
 	workloadEventually(t, "all places are taken", func() error {
 		lists := 0
 		for _, s := range holding {
-			lists += min(1, s.timesAsked("list"))
+			lists += min(1, s.requestCount("list"))
 		}
 		if lists < 8 {
 			return fmt.Errorf("%d of them list", lists)
@@ -228,7 +228,7 @@ func TestI15ClustersThatNeverFinish(t *testing.T) {
 	isServed(t, r.connect("first", first.kubeconfig()), first)
 	workloadEventually(t, "each of them has had a turn", func() error {
 		for i, s := range holding {
-			if s.timesAsked("list") == 0 {
+			if s.requestCount("list") == 0 {
 				return fmt.Errorf("%d has not", i)
 			}
 		}
@@ -292,7 +292,7 @@ func TestI14RedirectionsAreNotFollowed(t *testing.T) {
 			})
 		})
 	}
-	if times := other.timesAsked("list") + other.timesAsked("watch") + other.timesAsked("node"); times > 0 {
+	if times := other.requestCount("list") + other.requestCount("watch") + other.requestCount("node"); times > 0 {
 		t.Errorf("%d redirections were followed", times)
 	}
 }
@@ -307,7 +307,7 @@ func TestI14NodesAreNotGoneOnAnyWord(t *testing.T) {
 	if n, err := c.ReadNode(t.Context(), "node-0"); err == nil {
 		t.Errorf("the node is read as %+v", n)
 	}
-	if s.timesAsked("node") == 0 {
+	if s.requestCount("node") == 0 {
 		t.Error("it was not asked")
 	}
 }

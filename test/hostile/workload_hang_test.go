@@ -48,7 +48,7 @@ func TestI15ClustersWhoseReadsHang(t *testing.T) {
 	for i := range workloadHanging {
 		s.joins(fmt.Sprintf("hanging-%d", i), mute.kubeconfig(), 1)
 	}
-	s.wantAsked(mute, "watch", workloadHanging)
+	s.wantRequests(mute, "watch", workloadHanging)
 	s.repairs("honest", honest)
 	alone := s.marks("honest", honest)
 	honest.setReady(0, corev1.ConditionTrue)
@@ -56,7 +56,7 @@ func TestI15ClustersWhoseReadsHang(t *testing.T) {
 	mute.setReady(0, corev1.ConditionFalse)
 	reads.wantMore(s, workloadPasses*3/2) // a server learns late that Fettle gave up a read
 	s.logTime("a repair while the reads of other clusters hang", s.marks("honest", honest), alone)
-	s.wantAsked(mute, "node", workloadHanging)
+	s.wantRequests(mute, "node", workloadHanging)
 	for i := range workloadHanging {
 		if marked, err := s.marked(cluster.Context(t), fmt.Sprintf("hanging-%d", i)); marked || err != nil {
 			t.Errorf("the machine of hanging-%d is marked: %t (%v)", i, marked, err)
@@ -73,12 +73,12 @@ func (s *workloadStage) marks(name string, on *workloadServer) time.Duration {
 	return time.Since(began)
 }
 
-// wantAsked waits until a server has got so many requests of a kind.
-func (s *workloadStage) wantAsked(server *workloadServer, what string, times int) {
+// wantRequests waits until a server has got so many requests of a kind.
+func (s *workloadStage) wantRequests(server *workloadServer, what string, times int) {
 	s.t.Helper()
 	s.Eventually(s.t, fmt.Sprintf("%d times a %s", times, what), func(context.Context) error {
-		if asked := server.timesAsked(what); asked < times {
-			return fmt.Errorf("%d times", asked)
+		if got := server.requestCount(what); got < times {
+			return fmt.Errorf("%d times", got)
 		}
 		return nil
 	})

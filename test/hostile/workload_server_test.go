@@ -36,14 +36,14 @@ type workloadServer struct {
 	nodes    []*corev1.Node
 	revision int
 	watchers map[chan []byte]bool
-	asked    map[string]int
+	requests map[string]int
 	// turnsOver counts the lists that the client gave up.
 	turnsOver int
 }
 
 func newWorkloadServer(t *testing.T, nodes int) *workloadServer {
 	t.Helper()
-	s := &workloadServer{revision: 1, watchers: map[chan []byte]bool{}, asked: map[string]int{}}
+	s := &workloadServer{revision: 1, watchers: map[chan []byte]bool{}, requests: map[string]int{}}
 	for i := range nodes {
 		s.nodes = append(s.nodes, workloadNode(fmt.Sprintf("node-%d", i)))
 	}
@@ -79,7 +79,7 @@ func (s *workloadServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		what, own, honest = "watch", s.watch, s.answerWatch
 	}
 	s.mu.Lock()
-	s.asked[what]++
+	s.requests[what]++
 	s.mu.Unlock()
 	if own == nil {
 		own = honest
@@ -103,10 +103,10 @@ func turnsOverOf(servers []*workloadServer) int {
 	return over
 }
 
-func (s *workloadServer) timesAsked(what string) int {
+func (s *workloadServer) requestCount(what string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.asked[what]
+	return s.requests[what]
 }
 
 // answerList answers with a page, as an honest API server does.

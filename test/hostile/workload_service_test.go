@@ -52,7 +52,7 @@ func (s *workloadStage) joinsBesideHolding(holding []*workloadServer, alone time
 	}
 	s.joins("next", next.kubeconfig(), 3)
 	s.Eventually(s.t, "the honest cluster is listed", func(context.Context) error {
-		if next.timesAsked("list") == 0 {
+		if next.requestCount("list") == 0 {
 			return errors.New("it is not")
 		}
 		return nil

@@ -91,7 +91,7 @@ func repairMachineByHand(f *machineFixture) {
 	f.wantNoRepair("repair machine/a --as viewer", "machine", "was not asked to be repaired", "get, patch and delete", "cannot patch resource")
 	f.wantNoRepair("repair machine/a --as annotator", "you may not delete machines.machine.openshift.io", "have an administrator")
 	f.wantRequest("repair machine/a --dry-run", "Nothing was written.", "Paused (example)", "Gates of MachineHealthCheck hand-machine/example", "TooManyUnhealthy is open")
-	f.wantAsked(object("machine.openshift.io/v1beta1", "Machine", f.namespace, "a"), false)
+	f.wantRequested(object("machine.openshift.io/v1beta1", "Machine", f.namespace, "a"), false)
 
 	f.wantRequest("repair machine/a", "Asked for a repair of machine hand-machine/a", "Paused (example)", "lapses at", "kubectl annotate -n hand-machine machines.machine.openshift.io a fettle.io/repair-requested-at-")
 	f.wantStatus("example", 2, 3, 0, "Paused")
@@ -147,12 +147,12 @@ func repairNodeByHand(p *pool) {
 	p.nothingIsLeft("a", "3/3")
 	p.wantNodeRepairs("a Succeeded")
 	p.wantAnswer("explain node/"+p.nodeName("a"), "a repair has served it", "Nothing: it is healthy.")
-	p.wantAsked(object("v1", "Node", "", p.nodeName("a")), true)
+	p.wantRequested(object("v1", "Node", "", p.nodeName("a")), true)
 }
 
 // restartAfterARepairByHand: the annotation is still there, and counts no more.
 func restartAfterARepairByHand(p *pool) {
-	p.wantAsked(object("v1", "Node", "", p.nodeName("a")), true)
+	p.wantRequested(object("v1", "Node", "", p.nodeName("a")), true)
 	p.wantAnswer("explain node/"+p.nodeName("a"), "a repair has served it", "Nothing: it is healthy.")
 	p.wantRequest("repair node/"+p.nodeName("b"), "Asked for a repair of node "+p.nodeName("b"))
 	p.wantObjects("b reboot") // so the new process has judged all nodes
@@ -166,8 +166,8 @@ func restartAfterARepairByHand(p *pool) {
 	p.wantNodeRepairs("a Succeeded", "b Succeeded")
 }
 
-// wantAsked checks whether the annotation of a request is there.
-func (f *machineFixture) wantAsked(u *unstructured.Unstructured, want bool) {
+// wantRequested checks whether the annotation of a request is there.
+func (f *machineFixture) wantRequested(u *unstructured.Unstructured, want bool) {
 	f.t.Helper()
 	if err := f.isAnnotated(cluster.Context(f.t), u, annotation.RepairRequestedAt); (err == nil) != want {
 		f.t.Errorf("want a request %t: %v", want, err)

@@ -37,7 +37,7 @@ func TestClusterAPIHealthCheck(t *testing.T) {
 	management.AllowClusterAPI(t)
 	management.StartFettle(t)
 	cases := map[string]func(*clusterFixture){
-		"owner":             ownerIsAsked,
+		"owner":             repairIsRequestedFromOwner,
 		"seed-workers":      workersOfTheSeed,
 		"seed-control":      controlPlaneOfTheSeed,
 		"several":           severalFindings,
@@ -62,7 +62,7 @@ func TestClusterAPIHealthCheck(t *testing.T) {
 		"external":          externalRemediation,
 		"handed-back":       externalRemediatorHandsBack,
 		"no-template":       templateThatIsMissing,
-		"taken":             requestOfSomebodyElse,
+		"taken":             requestOfAnotherClient,
 		"control-plane":     controlPlaneIsMarkedWhole,
 		"dry-run":           rehearsal,
 		"check-gone":        healthCheckThatIsDeleted,
@@ -80,10 +80,10 @@ func TestClusterAPIHealthCheck(t *testing.T) {
 	}
 }
 
-// ownerIsAsked follows one repair from its mark to its end (docs/reference/cluster-api.md#status,
+// repairIsRequestedFromOwner follows one repair from its mark to its end (docs/reference/cluster-api.md#status,
 // docs/reference/cluster-api.md#conditions, docs/reference/cluster-api.md#events,
 // docs/reference/cluster-api.md#open-gate).
-func ownerIsAsked(h *clusterFixture) {
+func repairIsRequestedFromOwner(h *clusterFixture) {
 	h.running("a", "b", "c")
 	h.healthCheck()
 	h.wantCounts("3/3 healthy, 3 allowed")
@@ -557,8 +557,8 @@ func templateThatIsMissing(h *clusterFixture) {
 	}
 }
 
-// requestOfSomebodyElse: a foreign object in the way of one machine is reported, and delays no other machine.
-func requestOfSomebodyElse(h *clusterFixture) {
+// requestOfAnotherClient: a foreign object in the way of one machine is reported, and delays no other machine.
+func requestOfAnotherClient(h *clusterFixture) {
 	h.running("a", "b")
 	h.template()
 	u := object(remediators, rebooting, h.namespace, "a")

@@ -90,20 +90,20 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: kubeconf
 subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: keeper}]
 `
 
-// asked returns the fixture's namespace for the tests of the command line.
-func (h *clusterFixture) asked() *machineFixture {
+// requested returns the fixture's namespace for the tests of the command line.
+func (h *clusterFixture) requested() *machineFixture {
 	return &machineFixture{Cluster: h.management, t: h.t, namespace: h.namespace}
 }
 
 func (h *clusterFixture) wantAnswer(question string, words ...string) string {
 	h.t.Helper()
-	return h.asked().wantAnswer(question, words...)
+	return h.requested().wantAnswer(question, words...)
 }
 
 // wantRefused runs a command that must fail.
 func (h *clusterFixture) wantRefused(question string, words ...string) {
 	h.t.Helper()
-	answer, status := h.asked().ask(strings.Fields(question)...)
+	answer, status := h.requested().ask(strings.Fields(question)...)
 	for _, w := range words {
 		if status != 1 || !strings.Contains(answer, w) {
 			h.t.Errorf("fettle %s: exit status %d; it does not say %q:\n%s", question, status, w, answer)
@@ -506,9 +506,9 @@ func checkFilesOfClusterAPI(h *clusterFixture) {
 		"a bad duration":         {older("new", selects+"unhealthyConditions: [{type: Ready, status: Unknown, timeout: soon}]\n"), 1, []string{`spec.unhealthyConditions[0].timeout is "soon"`}},
 	}
 	for sentence, tc := range cases {
-		file := h.asked().file(tc.text)
+		file := h.requested().file(tc.text)
 		h.management.Eventually(h.t, sentence, func(context.Context) error {
-			answer, status := h.asked().ask("check", file)
+			answer, status := h.requested().ask("check", file)
 			for _, words := range tc.says {
 				if status != tc.status || !strings.Contains(answer, words) {
 					return fmt.Errorf("exit status %d, want %d, and %q in:\n%s", status, tc.status, words, answer)
@@ -518,7 +518,7 @@ func checkFilesOfClusterAPI(h *clusterFixture) {
 		})
 	}
 	h.kubeconfigIs(kubeconfigWith("https://127.0.0.1:1", "{token: x}"))
-	answer, _ := h.asked().ask("check", h.asked().file(current("new", selects+checks)))
+	answer, _ := h.requested().ask("check", h.requested().file(current("new", selects+checks)))
 	if !strings.Contains(answer, "It selects 3 machines") || !strings.Contains(answer, "it is not known whether it repairs anything") {
 		h.t.Errorf("without its nodes:\n%s", answer)
 	}

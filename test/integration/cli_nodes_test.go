@@ -42,7 +42,7 @@ func TestCommandLineOnNodes(t *testing.T) {
 	f.askBeforeAnything()
 	f.template("Reboot")
 	f.template("Fence")
-	f.askThroughALadder()
+	f.askDuringEscalation()
 	f.askWhatHoldsNodesBack()
 	f.askAboutTheControlPlane()
 	f.askAboutNodesWithFewPermissions()
@@ -163,8 +163,8 @@ func (f *machineFixture) recorded(check, node string, started time.Time) string 
 	return r.GetName()
 }
 
-// asked makes the remediation object of a node, as the controller does.
-func (f *machineFixture) asked(kind, check, node string) *unstructured.Unstructured {
+// requested makes the remediation object of a node, as the controller does.
+func (f *machineFixture) requested(kind, check, node string) *unstructured.Unstructured {
 	f.t.Helper()
 	u := object("fix.example/v1", kind, "remediators", node)
 	uid := f.uidOfObject(object("remediation.medik8s.io/v1alpha1", "NodeHealthCheck", "", check))
@@ -204,8 +204,8 @@ func (f *machineFixture) askBeforeAnything() {
 	f.poolReady("first-a", "True")
 }
 
-// askThroughALadder: each moment of a repair, from before it to after its end.
-func (f *machineFixture) askThroughALadder() {
+// askDuringEscalation: each moment of a repair, from before it to after its end.
+func (f *machineFixture) askDuringEscalation() {
 	f.poolNode("ladder", "ladder-a", "Unknown", nil)
 	f.poolNode("ladder", "ladder-b", "True", nil)
 	f.Apply(f.t, poolCheck("ladder", "ladder", twoSteps, "healthyDelay: -1s"))
@@ -215,7 +215,7 @@ func (f *machineFixture) askThroughALadder() {
 	name := f.recorded("ladder", "ladder-a", time.Now())
 	f.wantAnswer("explain node/ladder-a", "Repair         "+name, "due since", "Now repair "+name+" calls its remedy: the node is left to an outside remediator")
 	f.holds(holderOf("ladder"), "ladder-a")
-	reboot := f.asked("Reboot", "ladder", "ladder-a")
+	reboot := f.requested("Reboot", "ladder", "ladder-a")
 	f.answers(reboot, "Processing", "True")
 	f.wantAnswer("explain node ladder-a", "Lease          "+holderOf("ladder")+" has it until", "under way since", "times out at",
 		"Reboot remediators/ladder-a, made", "from template usual: processing", "step 1 times out, if it is still unhealthy; then step 2 follows, an object made from FenceTemplate remediators/usual")
@@ -229,7 +229,7 @@ func (f *machineFixture) askThroughALadder() {
 	f.patchStatus(object("fettle.io/v1alpha1", "Repair", "fettle-system", name), map[string]any{"step": 1, "message": "it failed", "steps": []any{
 		map[string]any{"outcome": "Failed", "endedAt": time.Now().UTC().Format(metav1.RFC3339Micro), "message": "the remediator says that it failed"},
 	}})
-	f.asked("Fence", "ladder", "ladder-a")
+	f.requested("Fence", "ladder", "ladder-a")
 	f.wantAnswer("explain node/ladder-a", "1. RebootTemplate remediators/usual, for 5m0s: failed", "Fence remediators/ladder-a", "then no step is left")
 
 	f.followTheEndOfANode(name)

@@ -30,7 +30,7 @@ func TestCommandLine(t *testing.T) {
 	c.Apply(t, viewers)
 	c.StartFettle(t, "--leader-elect=true")
 	cases := map[string]func(*machineFixture){
-		"healthy":        askAboutAHealthyFleet,
+		"healthy":        askAboutAHealthyCluster,
 		"suspect":        askAboutASuspect,
 		"ownerless":      askAboutAMachineWithoutOwner,
 		"storm":          askAboutTooManyUnhealthy,
@@ -120,7 +120,7 @@ func (f *machineFixture) wantAnswer(question string, words ...string) string {
 	return answer
 }
 
-func askAboutAHealthyFleet(f *machineFixture) {
+func askAboutAHealthyCluster(f *machineFixture) {
 	f.machine("a", machineOptions{})
 	f.machine("b", machineOptions{})
 	f.machine("other", machineOptions{labels: map[string]string{"role": "infra"}})

@@ -117,9 +117,9 @@ func TestCriteriaOfAnnotations(t *testing.T) {
 	f.startedAfter("e", gone.Add(missingFor))
 	f.startedAfter("e", restarted.Add(missingFor))
 	f.annotate(f.check("example"), annotation.UnhealthyConditions, `[{all: [{type: AgentReady, missing: true}], for: soon}]`)
-	told := f.wantStatus("example", 0, 0, 0, "InvalidSpec")
-	if want := `annotation fettle.io/unhealthy-conditions [0].for is "soon"; give a duration above zero, such as 10m`; !strings.Contains(told.Message, want) {
-		t.Errorf("the condition says %q", told.Message)
+	reported := f.wantStatus("example", 0, 0, 0, "InvalidSpec")
+	if want := `annotation fettle.io/unhealthy-conditions [0].for is "soon"; give a duration above zero, such as 10m`; !strings.Contains(reported.Message, want) {
+		t.Errorf("the condition says %q", reported.Message)
 	}
 }
 
@@ -186,7 +186,7 @@ func criteriaOfAMachine(h *clusterFixture) {
 	}
 	h.wantAnswer("explain machine/d", "suspect, the node that the machine refers to no longer exists; it is unhealthy 4s after the controller first found that")
 	h.wantMarked("d", "NodeDeleted")
-	h.asked().startedAfter("d", gone.Add(missingFor))
+	h.requested().startedAfter("d", gone.Add(missingFor))
 }
 
 // criteriaOfANode are criteria of an annotation for NodeHealthChecks, beside the conditions of the specification.

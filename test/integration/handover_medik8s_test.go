@@ -70,6 +70,7 @@ func handoverFromMedik8s(p *pool, op *operator) {
 	p.wantNoCondition(writers.Condition) // both are meant to write
 	// 2. Both are paused. The operator has left the lease of a node behind.
 	p.change(p.own(), handoverPause)
+	op.reads() // before the pause it would release the lease
 	p.leaseFrom("d", time.Now(), time.Hour)
 	p.change(object("coordination.k8s.io/v1", "Lease", v1alpha1.LeaseNamespace, p.leaseOf("d").Name), `{"spec":{"holderIdentity":"`+medik8sHolder(p.namespace)+`"}}`)
 	p.fails("c", "d")

@@ -64,7 +64,7 @@ func TestHandOver(t *testing.T) {
 	f.machine("b", machineOptions{phase: "Failed", finalizer: true, labels: map[string]string{"pool": "another"}})
 	f.wantMachines("-b")
 	first.Stop(t)
-	if _, end, told := strings.Cut(first.Log(t), "Stopping and waiting"); !told || strings.Contains(end, `"level":"ERROR"`) {
+	if _, end, handed := strings.Cut(first.Log(t), "Stopping and waiting"); !handed || strings.Contains(end, `"level":"ERROR"`) {
 		t.Errorf("it does not tell that it ends, or tells errors though it ended as it should:\n%s", end)
 	}
 	f.release("b")
@@ -113,8 +113,8 @@ func TestEndDuringACall(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Args: []string{noNodeController}})
 	c.InstallFettle(t)
-	asked := make(chan struct{}, 1)
-	forget := slowAdmission(t, c, asked)
+	received := make(chan struct{}, 1)
+	forget := slowAdmission(t, c, received)
 	f := newMachineFixture(t, c, "during")
 	f.machine("a", machineOptions{phase: "Failed"})
 	f.Eventually(t, "the webhook is called", func(ctx context.Context) error {
@@ -122,7 +122,7 @@ func TestEndDuringACall(t *testing.T) {
 		defer cancel()
 		err := c.Delete(ctx, object("machine.openshift.io/v1beta1", "Machine", f.namespace, "a"), client.DryRunAll)
 		select {
-		case <-asked:
+		case <-received:
 			return nil
 		default:
 			return fmt.Errorf("it was not; deleting gave: %w", err)
@@ -130,7 +130,7 @@ func TestEndDuringACall(t *testing.T) {
 	})
 	first := c.StartFettle(t)
 	f.healthCheck("example", nil, readyCheck())
-	<-asked
+	<-received
 	first.Stop(t)
 	repairs, err := f.repairs(cluster.Context(t))
 	if err != nil || len(repairs) != 1 || repairs[0].Status.Attempts != 0 || repairs[0].Status.LastError != "" {
@@ -149,7 +149,7 @@ func TestEndDuringACall(t *testing.T) {
 
 // slowAdmission makes the API server call a webhook that never answers before it deletes a machine. It returns a
 // function that removes the webhook.
-func slowAdmission(t *testing.T, c *cluster.Cluster, asked chan<- struct{}) func() {
+func slowAdmission(t *testing.T, c *cluster.Cluster, received chan<- struct{}) func() {
 	t.Helper()
 	certificate, key, err := cert.GenerateSelfSignedCertKey("127.0.0.1", []net.IP{net.IPv4(127, 0, 0, 1)}, nil)
 	if err != nil {
@@ -163,7 +163,7 @@ func slowAdmission(t *testing.T, c *cluster.Cluster, asked chan<- struct{}) func
 		var review json.RawMessage
 		_ = json.NewDecoder(r.Body).Decode(&review)
 		select {
-		case asked <- struct{}{}:
+		case received <- struct{}{}:
 		default:
 		}
 		<-r.Context().Done()

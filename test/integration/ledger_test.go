@@ -130,14 +130,14 @@ func repairOfANode(started time.Time) core.NewRepair {
 		Name: core.RepairName(node, 1), Started: started,
 		Target: core.Target{ID: node, Node: core.Node{State: core.NodePresent, Name: "n"}},
 		Policy: core.Policy{ID: core.ID{Kind: "NodeHealthCheck", Name: "workers", UID: "check-uid"}, Holder: holderOf("workers")},
-		Steps:  longLadder(),
+		Steps:  manySteps(),
 		Verdict: core.Verdict{
 			Health: core.Unhealthy, Reason: core.ConditionMet, Criterion: core.ConditionCriterion{Type: "Ready", Status: "False", For: time.Minute},
 		},
 	}
 }
 
-func longLadder() []core.Step {
+func manySteps() []core.Step {
 	template := core.Reference{APIVersion: "fix.example/v1", Kind: "FixTemplate", Namespace: "fixers", Name: "quick"}
 	return []core.Step{
 		{Remedy: "RequestNodeRemediation", Nature: core.CreateRequest, Template: template, Limit: 5*time.Minute + 250*time.Millisecond},

@@ -3,10 +3,12 @@ package integration
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -32,8 +34,9 @@ const (
 // status (docs/reference/medik8s.md#remediation-objects, docs/reference/medik8s.md#lease). It works as an
 // administrator.
 type operator struct {
-	p    *pool
-	stop func()
+	p      *pool
+	stop   func()
+	passes atomic.Int64 // that have ended
 }
 
 // startOperator makes the operator read the pool's health check several times a second, until it is stopped or the test
@@ -58,10 +61,23 @@ func (p *pool) startOperator() *operator {
 				return
 			case <-tick.C:
 				op.say(ctx, op.pass(ctx))
+				op.passes.Add(1)
 			}
 		}
 	})
 	return op
+}
+
+// reads waits until the operator has ended a pass that began after the call.
+func (op *operator) reads() {
+	op.p.t.Helper()
+	ended := op.passes.Load()
+	op.p.Eventually(op.p.t, "a pass of medik8s' operator", func(context.Context) error {
+		if op.passes.Load() < ended+2 {
+			return errors.New("it is in an earlier pass")
+		}
+		return nil
+	})
 }
 
 // say logs an error. The operator retries in its next pass.

@@ -150,7 +150,7 @@ func templateThatComesLate(p *pool) {
 	}
 	p.wantCondition(v1alpha1.DisabledCondition, metav1.ConditionTrue, v1alpha1.TemplateNotFoundReason)
 	p.keepsObjects("a reboot")
-	if at, told := p.object("a reboot").GetAnnotations()[v1alpha1.TimedOutAnnotation]; told {
+	if at, stopped := p.object("a reboot").GetAnnotations()[v1alpha1.TimedOutAnnotation]; stopped {
 		p.t.Errorf("during the pause it was told to stop, at %s, and nothing followed", at)
 	}
 	p.recovers("a")
@@ -206,9 +206,9 @@ func nodeUnderMaintenance(p *pool) {
 	p.wantLease("a", holderOf(p.namespace))
 }
 
-// lostLeaseDelaysNobody: another holder takes a lease during a remediation, and keeps it. Nothing changes for other
+// lostLeaseDelaysNoOtherNode: another holder takes a lease during a remediation, and keeps it. Nothing changes for other
 // nodes (docs/reference/medik8s.md#lease).
-func lostLeaseDelaysNobody(p *pool) {
+func lostLeaseDelaysNoOtherNode(p *pool) {
 	p.nodes("a", "b", "c")
 	p.template(rebooting, "reboot", false)
 	p.healthCheck("maxUnhealthy: 100%", p.single(rebooting, "reboot"))

@@ -55,13 +55,14 @@ func (p *pool) labelledNode(name string, labels map[string]string) {
 	p.setReady(name, corev1.ConditionTrue)
 }
 
-// fails makes nodes report that they are not ready as of now, and returns when that was.
+// fails makes nodes report that they are not ready as of now, and returns an earlier instant.
 func (p *pool) fails(names ...string) time.Time {
 	p.t.Helper()
+	at := time.Now()
 	for _, name := range names {
 		p.setReady(name, corev1.ConditionFalse)
 	}
-	return time.Now()
+	return at
 }
 
 // recovers makes nodes report that they are ready as of now, and returns an earlier instant.
@@ -190,9 +191,9 @@ func (p *pool) removeCheck(name string) {
 	}
 }
 
-// standing returns the remediation objects of the pool's nodes, as "node template", with a minus before those in
+// remediations returns the remediation objects of the pool's nodes, as "node template", with a minus before those in
 // deletion.
-func (p *pool) standing(ctx context.Context) (map[string]*unstructured.Unstructured, error) {
+func (p *pool) remediations(ctx context.Context) (map[string]*unstructured.Unstructured, error) {
 	found := map[string]*unstructured.Unstructured{}
 	for _, kind := range []string{rebooting, reinstall} {
 		list := &unstructured.UnstructuredList{}
@@ -238,7 +239,7 @@ func (p *pool) keepsObjects(want ...string) {
 }
 
 func (p *pool) areObjects(ctx context.Context, want []string) error {
-	found, err := p.standing(ctx)
+	found, err := p.remediations(ctx)
 	if err != nil {
 		return err
 	}
@@ -253,7 +254,7 @@ func (p *pool) areObjects(ctx context.Context, want []string) error {
 // object returns a remediation object that exists.
 func (p *pool) object(text string) *unstructured.Unstructured {
 	p.t.Helper()
-	found, err := p.standing(cluster.Context(p.t))
+	found, err := p.remediations(cluster.Context(p.t))
 	if err != nil || found[text] == nil {
 		p.t.Fatalf("there is no remediation object %q (%v)", text, err)
 	}

@@ -43,7 +43,7 @@ func failsAsItIsWithdrawn(p *pool) {
 		p.longFailed(p.nextGone(reboots))
 	}
 	p.Eventually(p.t, "the object of a is on its way out", func(ctx context.Context) error {
-		have, err := p.standing(ctx)
+		have, err := p.remediations(ctx)
 		if err == nil && have["-a reboot"] == nil {
 			err = errors.New("it is not")
 		}
@@ -193,7 +193,7 @@ func stuckAfterItsLastStep(p *pool) {
 	p.wantNodeStatus("2/3 healthy, Remediating, unhealthy: a[reboot]")
 	p.fails("b")
 	p.wantAnswer("explain node/"+p.nodeName("b"), "InFlightLimit ("+p.namespace+")")
-	p.asIfAsked("a reboot", 20*time.Minute)
+	p.asIfRequested("a reboot", 20*time.Minute)
 
 	free := time.Now().Add(left).Truncate(time.Second)
 	p.sayAt("a reboot", free.Add(-10*time.Minute), "Processing=False", "Succeeded=True")
@@ -208,8 +208,8 @@ func stuckAfterItsLastStep(p *pool) {
 	p.wantNodeRepairs("a Succeeded", "b Running")
 }
 
-// asIfAsked dates back the request for a node, in its repair and in the object.
-func (p *pool) asIfAsked(text string, ago time.Duration) {
+// asIfRequested dates back the request for a node, in its repair and in the object.
+func (p *pool) asIfRequested(text string, ago time.Duration) {
 	p.t.Helper()
 	at := time.Now().Add(-ago).UTC()
 	node, _, _ := strings.Cut(text, " ")

@@ -76,7 +76,7 @@ func (p *pool) silences(name string) {
 	p.t.Helper()
 	const stops, goesOn = `{"sandbox.fettle.io/kubelet":"stopped"}`, `{"sandbox.fettle.io/kubelet":null}`
 	p.label(name, stops)
-	told := time.Now()
+	began := time.Now()
 	p.Eventually(p.t, "the kubelet of "+name+" falls silent", func(ctx context.Context) error {
 		var n corev1.Node
 		err := p.Get(ctx, types.NamespacedName{Name: p.nodeName(name)}, &n)
@@ -87,10 +87,10 @@ func (p *pool) silences(name string) {
 		if err != nil || !ready || !stopped {
 			return client.IgnoreNotFound(err) // it is silent, or was, and is remediated already
 		}
-		if time.Since(told) > 15*time.Second {
+		if time.Since(began) > 15*time.Second {
 			p.label(name, goesOn)
 			p.label(name, stops)
-			told = time.Now()
+			began = time.Now()
 		}
 		return errors.New("it still is Ready")
 	})

@@ -55,7 +55,7 @@ func detectedOnANode(p *pool) {
 	p.wantNodeStatus("2/2 healthy, Enabled, unhealthy:")
 	detector.Fails(p.t)
 	p.wantObjects("a reboot")
-	asked := p.object("a reboot").GetUID()
+	requested := p.object("a reboot").GetUID()
 
 	detector.RestartHeld(p.t)
 	p.wantRecovering("a", true)
@@ -66,7 +66,7 @@ func detectedOnANode(p *pool) {
 	detector.Reports(p.t, corev1.ConditionTrue)
 	p.wantRecovering("a", false)
 	p.wantNodeRepairs("a Running")
-	if now := p.object("a reboot").GetUID(); now != asked {
+	if now := p.object("a reboot").GetUID(); now != requested {
 		p.t.Error("the remediator was asked anew")
 	}
 

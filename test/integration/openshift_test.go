@@ -53,7 +53,7 @@ func TestMachineHealthCheck(t *testing.T) {
 		"failed-metal":   failedBaremetalIsDeleted,
 		"fails-marked":   markedBaremetalThatFailsIsDeleted,
 		"template":       remediationTemplateIsNotDeleted,
-		"told-requests":  requestsAreTold,
+		"told-requests":  requestsAreReported,
 		"removed-check":  deletedHealthCheckEndsTheCheck,
 		"recovered":      recoveryBeforeTheTimeout,
 		"bad-annotation": badAnnotation,
@@ -173,8 +173,8 @@ func nodeThatNeverJoined(f *machineFixture) {
 	f.wantMachines()
 	f.wantRepairs("a Succeeded")
 	f.wantEvent("a", "MachineDeleted")
-	if told := f.EventReasons(f.t, f.namespace, "a"); slices.Contains(told, "DetectedUnhealthy") {
-		f.t.Errorf("the events of a machine that boots are %v", told)
+	if reported := f.EventReasons(f.t, f.namespace, "a"); slices.Contains(reported, "DetectedUnhealthy") {
+		f.t.Errorf("the events of a machine that boots are %v", reported)
 	}
 }
 
@@ -470,9 +470,9 @@ metadata: {name: no-requests-in-%[1]s}
 spec: {policyName: no-requests-in-%[1]s, validationActions: [Deny]}
 `
 
-// requestsAreTold: the status says that a template is missing, that an object can't be created, and that neither is
+// requestsAreReported: the status says that a template is missing, that an object can't be created, and that neither is
 // true any more (docs/reference/openshift.md#remediation-objects).
-func requestsAreTold(f *machineFixture) {
+func requestsAreReported(f *machineFixture) {
 	f.machine("a", machineOptions{})
 	f.healthCheck("example", nil, readyCheck(
 		"remediationTemplate: {apiVersion: fettle.io/v1alpha1, kind: MachineDeletionRemediationTemplate, name: replace}"))

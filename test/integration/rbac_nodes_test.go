@@ -56,7 +56,7 @@ func awaitRight(t *testing.T, c *cluster.Cluster, verb, group, resource, namespa
 func escalates(p *pool) {
 	p.healthCheck(append([]string{"healthyDelay: -1s"}, p.steps("10m", rebooting, "reboot", reinstall, "install"))...)
 	p.fails("a")
-	wantNamespaceAsked(p)
+	wantNamespaceRequested(p)
 	p.Namespace(p.t, repairNamespace)
 	p.wantObjects("a reboot")
 	p.say("a reboot", "Succeeded=False")
@@ -69,9 +69,9 @@ func escalates(p *pool) {
 	p.nothingIsLeft("a", "3/3")
 }
 
-// wantNamespaceAsked waits until a Repair was refused since its namespace is missing. Fettle creates no remediation
+// wantNamespaceRequested waits until a Repair was refused since its namespace is missing. Fettle creates no remediation
 // object without a record.
-func wantNamespaceAsked(p *pool) {
+func wantNamespaceRequested(p *pool) {
 	p.t.Helper()
 	p.Eventually(p.t, "a Repair is refused", func(context.Context) error {
 		if cluster.Count(p.Requests(p.t), "create", "repairs", repairNamespace) == 0 {

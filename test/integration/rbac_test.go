@@ -141,13 +141,13 @@ func givesMetrics(f *machineFixture, url string) {
 	f.Namespace(f.t, "monitoring")
 	token := f.ServiceAccount(f.t, "monitoring", "prometheus-k8s")
 	f.wantAnotherWriter("patient", "machine-healthcheck")
-	var asked []string
+	var requested []string
 	for _, u := range cluster.Kustomization(f.t, "config/monitoring") {
 		switch u.GetKind() {
 		case "ClusterRole", "ClusterRoleBinding":
 			f.create(u)
 		case "PrometheusRule":
-			asked = slices.DeleteFunc(seriesOf(f.t, u), func(name string) bool { return name == "fettle_workload_cluster_up" })
+			requested = slices.DeleteFunc(seriesOf(f.t, u), func(name string) bool { return name == "fettle_workload_cluster_up" })
 		}
 	}
 	f.Eventually(f.t, "metrics", func(context.Context) error {
@@ -158,7 +158,7 @@ func givesMetrics(f *machineFixture, url string) {
 		if answer.Status != http.StatusOK {
 			return fmt.Errorf("the answer is %d", answer.Status)
 		}
-		for _, name := range asked {
+		for _, name := range requested {
 			if !strings.Contains(answer.Body, "\n"+name+"{") && !strings.Contains(answer.Body, "\n"+name+" ") {
 				return fmt.Errorf("there is no series %s, which an alert asks for", name)
 			}

@@ -45,9 +45,9 @@ func TestRestartWhileAMachineIsBeingDeleted(t *testing.T) {
 	f.wantRequests(2, "delete", "machines")
 }
 
-// TestRestartBetweenRecordAndDeed: a repair is recorded, and its machine can't be deleted yet. The next process
+// TestRestartBetweenRecordAndCall: a repair is recorded, and its machine can't be deleted yet. The next process
 // continues the repair instead of starting another.
-func TestRestartBetweenRecordAndDeed(t *testing.T) {
+func TestRestartBetweenRecordAndCall(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Args: []string{noNodeController}})
 	c.InstallFettle(t)

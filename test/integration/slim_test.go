@@ -125,7 +125,7 @@ func metaReading(o client.Object) map[string]any {
 	return reading
 }
 
-func leanNode(n *slim.Node) nodeReading {
+func slimNode(n *slim.Node) nodeReading {
 	return nodeReading{Meta: metaReading(n), Conditions: append([]core.Condition{}, n.Conditions...)}
 }
 
@@ -179,13 +179,13 @@ func (r slimReaders) watched(ctx context.Context) (map[string]nodeReading, error
 }
 
 func (r slimReaders) paged(ctx context.Context) (map[string]nodeReading, error) {
-	all, told := map[string]nodeReading{}, int64(-1)
+	all, total := map[string]nodeReading{}, int64(-1)
 	for page := (&slim.NodeList{}); ; {
 		if err := r.live.List(ctx, page, client.Limit(3), client.Continue(page.Continue)); err != nil {
 			return nil, err
 		}
-		if told >= 0 && told < int64(len(page.Items)) {
-			return nil, fmt.Errorf("%d nodes came where %d were left", len(page.Items), told)
+		if total >= 0 && total < int64(len(page.Items)) {
+			return nil, fmt.Errorf("%d nodes came where %d were left", len(page.Items), total)
 		}
 		maps.Copy(all, readAll(page))
 		if page.Continue == "" {
@@ -194,7 +194,7 @@ func (r slimReaders) paged(ctx context.Context) (map[string]nodeReading, error) 
 		if page.RemainingItemCount == nil {
 			return nil, errors.New("a page does not tell how many are left")
 		}
-		told = *page.RemainingItemCount
+		total = *page.RemainingItemCount
 	}
 }
 
@@ -205,7 +205,7 @@ func (r slimReaders) gotten(ctx context.Context) (map[string]nodeReading, error)
 		if err := r.live.Get(ctx, client.ObjectKey{Name: name}, n); err != nil {
 			return nil, err
 		}
-		listed[name] = leanNode(n)
+		listed[name] = slimNode(n)
 	}
 	return listed, err
 }
@@ -213,7 +213,7 @@ func (r slimReaders) gotten(ctx context.Context) (map[string]nodeReading, error)
 func readAll(list *slim.NodeList) map[string]nodeReading {
 	all := map[string]nodeReading{}
 	for i := range list.Items {
-		all[list.Items[i].Name] = leanNode(&list.Items[i])
+		all[list.Items[i].Name] = slimNode(&list.Items[i])
 	}
 	return all
 }

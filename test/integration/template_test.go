@@ -461,7 +461,7 @@ func TestWatchingAsksSeldom(t *testing.T) {
 	here, nowhere := step("a.example", "default", "t"), step("c.example", "default", "t")
 	r.wantProblem("", here, nowhere)
 	r.wantProblem("does not serve", nowhere, here)
-	asked := func(resources ...string) (n int) {
+	requestCount := func(resources ...string) (n int) {
 		for _, q := range r.Requests(t) {
 			if slices.Contains(resources, q.Resource) {
 				n++
@@ -469,7 +469,7 @@ func TestWatchingAsksSeldom(t *testing.T) {
 		}
 		return n
 	}
-	before := asked("reboots", "reboottemplates")
+	before := requestCount("reboots", "reboottemplates")
 	if before > 10 {
 		t.Errorf("it took %d requests to get two kinds in step", before)
 	}
@@ -477,7 +477,7 @@ func TestWatchingAsksSeldom(t *testing.T) {
 	for time.Since(began) < quiet {
 		r.survey(here, nowhere)
 	}
-	if after := asked("reboots", "reboottemplates"); after != before {
+	if after := requestCount("reboots", "reboottemplates"); after != before {
 		t.Errorf("surveys made %d requests", after-before)
 	}
 	r.Never(t, "watches end", quiet, func(context.Context) error {

@@ -38,8 +38,8 @@ func TestWire(t *testing.T) {
 		requests := slices.DeleteFunc(slices.Clone(all), func(r *http.Request) bool { return r.URL.Query().Get("limit") == "1" })
 		// The count holds on the linked API server. On the older one, which is another process, a part was seen to list
 		// twice.
-		if asked := len(all) - len(requests); asked > 3 && cluster.OtherAPIServer() == "" {
-			t.Errorf("%s was asked %d times for one object", path, asked)
+		if requested := len(all) - len(requests); requested > 3 && cluster.OtherAPIServer() == "" {
+			t.Errorf("%s was asked %d times for one object", path, requested)
 		}
 		if len(requests) == 0 {
 			t.Errorf("%s was never read", path)

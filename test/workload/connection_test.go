@@ -347,8 +347,8 @@ func redirected(s *stage) {
 	s.keeps("redirected", kubeconfig)
 	c := s.Keep(named("redirected"))
 	s.isUnknown(c, "redirects to another address, which is not followed")
-	if asked := other.Requests("/readyz"); len(asked) > 0 {
-		t.Errorf("it has followed with %d requests", len(asked))
+	if requests := other.Requests("/readyz"); len(requests) > 0 {
+		t.Errorf("it has followed with %d requests", len(requests))
 	}
 }
 

@@ -202,19 +202,19 @@ func TestObservedGeneration(t *testing.T) {
 	}
 }
 
-// TestBlockedStartsAreToldOnce: another change of the status is no news.
-func TestBlockedStartsAreToldOnce(t *testing.T) {
+// TestBlockedStartsAreReportedOnce: another change of the status is no news.
+func TestBlockedStartsAreReportedOnce(t *testing.T) {
 	home := &aHome{core.Yes, map[string]string{"a-node": "a-node-uid"}}
 	s := begin(t, func(config *Config) { config.Home = home })
 	s.nodes.has("True", ago(time.Hour), "a-node", "b-node")
 	s.show(theCluster(t), aCheck(t, "check"), aMachine(t, "a"))
 	s.pass()
-	s.told()
+	s.emitted()
 	s.show(aMachine(t, "b"))
 	s.written()
 	s.pass()
-	if told, written := s.told(), s.written(); len(told) > 0 || !slices.Contains(written, "MachineHealthCheck/status check") {
-		t.Errorf("told is %v, and written are %v", told, written)
+	if emitted, written := s.emitted(), s.written(); len(emitted) > 0 || !slices.Contains(written, "MachineHealthCheck/status check") {
+		t.Errorf("told is %v, and written are %v", emitted, written)
 	}
 }
 
@@ -259,8 +259,8 @@ func TestBlockedStatusThatIsRefused(t *testing.T) {
 	if err == nil || strings.Count(err.Error(), "recording the status of") != 2 || !strings.Contains(err.Error(), "forbidden") || !strings.Contains(err.Error(), "Operation cannot be fulfilled") {
 		t.Errorf("it tells %v", err)
 	}
-	if told := s.told(); len(told) > 0 {
-		t.Errorf("nothing was written, and told is %v", told)
+	if emitted := s.emitted(); len(emitted) > 0 {
+		t.Errorf("nothing was written, and told is %v", emitted)
 	}
 }
 

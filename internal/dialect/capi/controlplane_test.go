@@ -241,12 +241,12 @@ func TestMostBroken(t *testing.T) {
 	if got := mostBroken([]*clusterapi.Machine{bare, well2}); got != bare {
 		t.Error("a machine without any of the conditions does not go before one with all")
 	}
-	onlyAsked := member("c", time.Hour, func(m *clusterapi.Machine) {
+	onlyRequested := member("c", time.Hour, func(m *clusterapi.Machine) {
 		marked(m, clusterv1.MachineOwnerRemediatedCondition, "WaitingForRemediation")
 	})
 	recovered := member("d", time.Hour, asking)
 	recovered.Marks[0].Status = "True"
-	if got := mostBroken([]*clusterapi.Machine{onlyAsked, recovered}); got != nil {
+	if got := mostBroken([]*clusterapi.Machine{onlyRequested, recovered}); got != nil {
 		t.Errorf("%s has not failed, and is picked", got.Name)
 	}
 	if got := mostBroken([]*clusterapi.Machine{member("a", time.Hour), member("b", time.Hour, sick)}); got != nil {
@@ -334,7 +334,7 @@ func TestMachineSetsWait(t *testing.T) {
 		"an older one goes later":                {set("1"), deployment(`{remediation: {maxInFlight: 1}}`), []*clusterapi.Machine{member("b", 2*time.Hour, asking)}, ""},
 		"a deletion that follows another reason": {set("1"), deployment(`{remediation: {maxInFlight: 1}}`), []*clusterapi.Machine{member("b", time.Minute, asking, leaving)}, ""},
 		"a machine that is yet to be deleted":    {set("1"), deployment(`{remediation: {maxInFlight: 1}}`), []*clusterapi.Machine{member("b", 2*time.Hour, replaced, staying)}, ""},
-		"a newer one that asks for nothing":      {set("1"), deployment(`{remediation: {maxInFlight: 1}}`), []*clusterapi.Machine{member("b", time.Minute, sick)}, ""},
+		"a newer owner that asks for nothing":    {set("1"), deployment(`{remediation: {maxInFlight: 1}}`), []*clusterapi.Machine{member("b", time.Minute, sick)}, ""},
 		"others' deletions don't count":          {set("1"), deployment(`{remediation: {maxInFlight: 1}}`), []*clusterapi.Machine{member("b", time.Hour, leaving)}, ""},
 		"a share is rounded up":                  {set("1"), deployment(`{replicas: 3, remediation: {maxInFlight: 34%}}`), []*clusterapi.Machine{member("b", time.Hour, replaced)}, ""},
 		"never":                                  {set("1"), deployment(`{remediation: {maxInFlight: 0}}`), nil, "is 0, so none of its machines is ever replaced"},

@@ -131,8 +131,8 @@ func TestWhatWakes(t *testing.T) {
 	}
 }
 
-// TestConditionsThatAreAskedForWake: conditions that no health check reads wake nothing.
-func TestConditionsThatAreAskedForWake(t *testing.T) {
+// TestConditionsOfCriteriaWake: conditions that no health check reads wake nothing.
+func TestConditionsOfCriteriaWake(t *testing.T) {
 	s := settle(t, `spec: {checks: {unhealthyMachineConditions: [{type: NodeHealthy, status: "False", timeoutSeconds: 60}]}}`)
 	clear(s.woken)
 	s.see(aMachine(t, "a", `metadata: {resourceVersion: "9"}`, `status: {conditions: [{type: InfrastructureReady, status: "True", lastTransitionTime: "2026-08-02T00:01:00Z"}, {type: NodeHealthy, status: "False", lastTransitionTime: "2026-08-03T11:00:00Z"}]}`))
@@ -217,17 +217,17 @@ func TestNodesAreReadInTheirOwnCluster(t *testing.T) {
 	}
 }
 
-// TestRequestsAreWhatMachinesAskOfTheirOwners: owners may have answered. A request that an owner follows can't be
+// TestRequestsAreReadFromMarksOfMachines: owners may have answered. A request that an owner follows can't be
 // withdrawn.
-func TestRequestsAreWhatMachinesAskOfTheirOwners(t *testing.T) {
-	asked := func(reason string) string {
+func TestRequestsAreReadFromMarksOfMachines(t *testing.T) {
+	forReason := func(reason string) string {
 		return `status: {conditions: [{type: OwnerRemediated, status: "False", reason: ` + reason + `, message: "wait", lastTransitionTime: "2026-08-03T11:00:00Z"}]}`
 	}
 	s := begin(t).show(theCluster(t),
-		aMachine(t, "asks", asked("WaitingForRemediation")),
-		aMachine(t, "is-answered", asked("RemediationDeferred")),
-		aMachine(t, "is-heard", asked("MachineDeleting")),
-		aMachine(t, "is-skipped", asked("WaitingForRemediation"), `metadata: {annotations: {cluster.x-k8s.io/skip-remediation: ""}}`),
+		aMachine(t, "asks", forReason("WaitingForRemediation")),
+		aMachine(t, "is-answered", forReason("RemediationDeferred")),
+		aMachine(t, "is-heard", forReason("MachineDeleting")),
+		aMachine(t, "is-skipped", forReason("WaitingForRemediation"), `metadata: {annotations: {cluster.x-k8s.io/skip-remediation: ""}}`),
 		aMachine(t, "asks-nothing"),
 	)
 	of := func(name string) core.ID {

@@ -44,7 +44,7 @@ func FuzzReadHealthCheck(f *testing.F) {
 				u.SetAnnotations(map[string]string{annotation: word})
 			}
 			h := readHealthCheck(u)
-			wantToldOrSane(t, h)
+			wantReportedOrSane(t, h)
 			wantNothingRepairedWithAProblem(t, h)
 			fresh, _ := statusOf(h, statusInput{report: core.PolicyReport{Policy: h.policy}, now: noon})
 			(&blockage{reason: "R", message: "m"}).statusOf(h, noon)
@@ -58,7 +58,7 @@ func FuzzReadHealthCheck(f *testing.F) {
 	})
 }
 
-func wantToldOrSane(t *testing.T, h *healthCheck) {
+func wantReportedOrSane(t *testing.T, h *healthCheck) {
 	t.Helper()
 	p := h.policy
 	if len(p.Problem) > specparse.MaxProblems+len("…") || strings.Contains(p.Problem, "\n") || !utf8.ValidString(p.Problem) {

@@ -24,9 +24,9 @@ func (h *aHome) ActsOn(nodes map[string]string) core.Tri {
 	return core.No
 }
 
-// TestNodesOfAnotherFleetAreLeftToIt: repairs are blocked while other health checks act on the nodes, or when that has
+// TestNodesJudgedElsewhereAreNotRepaired: repairs are blocked while other health checks act on the nodes, or when that has
 // been unknown for a while.
-func TestNodesOfAnotherFleetAreLeftToIt(t *testing.T) {
+func TestNodesJudgedElsewhereAreNotRepaired(t *testing.T) {
 	const elsewhere, unknown = "RemediationAllowed=Unknown NodesJudgedElsewhere", "RemediationAllowed=Unknown NodesJudgedElsewhereUnknown"
 	shared, allowed := map[string]string{"a-node": "a-node-uid"}, "RemediationAllowed=True RemediationAllowed"
 	for sentence, c := range map[string]struct {
@@ -60,7 +60,7 @@ func TestNodesOfAnotherFleetAreLeftToIt(t *testing.T) {
 				t.Errorf("later on it starts %d", len(d.Starts))
 			}
 			s.wantAllowed(c.later)
-			if warned := len(s.told()); warned > 1 || (warned == 1) != (c.later != allowed) {
+			if warned := len(s.emitted()); warned > 1 || (warned == 1) != (c.later != allowed) {
 				t.Errorf("%d events are emitted", warned)
 			}
 			c.home.acts = core.No
@@ -100,8 +100,8 @@ func TestI12WhatRecoversIsTakenBackWhileOthersJudgeTheNodes(t *testing.T) {
 	}
 }
 
-// TestFleetThatYieldsIsLookedAtAgain: one timer runs at a time.
-func TestFleetThatYieldsIsLookedAtAgain(t *testing.T) {
+// TestClusterThatYieldsIsReadAgain: one timer runs at a time.
+func TestClusterThatYieldsIsReadAgain(t *testing.T) {
 	for _, acts := range []core.Tri{core.Yes, core.Unknown} {
 		home := &aHome{acts, map[string]string{"a-node": "a-node-uid"}}
 		s := begin(t, func(config *Config) { config.Home = home })

@@ -142,8 +142,8 @@ func TestWhoKeepsWhatItSays(t *testing.T) {
 	s.wantSaid("it leaves", "Machine clusters/leaving", infra)
 }
 
-// TestDryRunsMarkNobody: a dry run has no effect on machines.
-func TestDryRunsMarkNobody(t *testing.T) {
+// TestDryRunsMarkNoMachine: a dry run has no effect on machines.
+func TestDryRunsMarkNoMachine(t *testing.T) {
 	s := settle(t, `metadata: {annotations: {fettle.io/dry-run: "true"}}`)
 	s.nodes.has("False", ago(time.Hour), "a-node")
 	s.pass()

@@ -256,7 +256,7 @@ func TestAdoptionNeedsNoNodes(t *testing.T) {
 	}
 }
 
-func TestAdoptionThatFailsIsTold(t *testing.T) {
+func TestAdoptionThatFailsIsReported(t *testing.T) {
 	s := settle(t, "metadata: {ownerReferences: null}")
 	resource := schema.GroupResource{Resource: "machinehealthchecks"}
 	o := s.observe()
@@ -309,12 +309,12 @@ func TestAnotherController(t *testing.T) {
 	says("a person has edited it, and it is not known yet what the manager is", "")
 	writes("manager")
 	says("two write", "SoleController=False AnotherController")
-	if told := s.told(); len(told) != 1 || !strings.HasPrefix(told[0], "Warning|AnotherController|MachineHealthCheck check|") || !strings.Contains(told[0], "manager") || len(s.later) != 1 {
-		t.Errorf("told is %v, and later %d times", told, len(s.later))
+	if emitted := s.emitted(); len(emitted) != 1 || !strings.HasPrefix(emitted[0], "Warning|AnotherController|MachineHealthCheck check|") || !strings.Contains(emitted[0], "manager") || len(s.later) != 1 {
+		t.Errorf("told is %v, and later %d times", emitted, len(s.later))
 	}
 	s.pass()
-	if told := s.told(); len(told) > 0 {
-		t.Errorf("told again is %v", told)
+	if emitted := s.emitted(); len(emitted) > 0 {
+		t.Errorf("told again is %v", emitted)
 	}
 	s.now = s.now.Add(writers.QuietPeriod)
 	clear(s.woken)
@@ -326,8 +326,8 @@ func TestAnotherController(t *testing.T) {
 	says("it has been quiet", "")
 }
 
-// TestStandingBy: the status of a blocked health check has the reason, and keeps its numbers.
-func TestStandingBy(t *testing.T) {
+// TestBlocked: the status of a blocked health check has the reason, and keeps its numbers.
+func TestBlocked(t *testing.T) {
 	cases := map[string]struct {
 		change func(*harness)
 		want   []string
@@ -379,21 +379,21 @@ func TestStandingBy(t *testing.T) {
 			if text, _ := s.stored("MachineHealthCheck clusters/check").MarshalJSON(); !strings.Contains(string(text), tc.says) {
 				t.Errorf("it does not say %q: %s", tc.says, text)
 			}
-			told := s.told()
-			if (len(told) != 0) != (tc.event != "") || (len(told) > 0 && !strings.HasPrefix(told[0], "Warning|"+tc.event+"|MachineHealthCheck check|")) {
-				t.Errorf("told is %v", told)
+			emitted := s.emitted()
+			if (len(emitted) != 0) != (tc.event != "") || (len(emitted) > 0 && !strings.HasPrefix(emitted[0], "Warning|"+tc.event+"|MachineHealthCheck check|")) {
+				t.Errorf("told is %v", emitted)
 			}
 			s.pass()
-			if written, told := s.written(), s.told(); len(written)+len(told) > 0 {
-				t.Errorf("nothing has changed, and written are %v, told %v", written, told)
+			if written, emitted := s.written(), s.emitted(); len(written)+len(emitted) > 0 {
+				t.Errorf("nothing has changed, and written are %v, told %v", written, emitted)
 			}
 		})
 	}
 }
 
-// TestStandingByTellsOfPauses: the condition Paused follows the pause, whether or not the nodes are known
+// TestBlockedReportsPauses: the condition Paused follows the pause, whether or not the nodes are known
 // (docs/reference/cluster-api.md#the-pass). Where Fettle takes over, Cluster API's controller writes it.
-func TestStandingByTellsOfPauses(t *testing.T) {
+func TestBlockedReportsPauses(t *testing.T) {
 	const down = "RemediationAllowed=Unknown ConnectionDown"
 	for sentence, tc := range map[string]struct{ annotations, want string }{
 		"it is paused":           {`{cluster.x-k8s.io/paused: ""}`, "Paused=True Paused"},
@@ -427,8 +427,8 @@ func TestStandingByTellsOfPauses(t *testing.T) {
 	s.wantSaid("it goes on", "MachineHealthCheck clusters/check", "Paused=False NotPaused", down, "old "+down)
 }
 
-// TestStandingByEnds when the cluster answers again.
-func TestStandingByEnds(t *testing.T) {
+// TestBlockedEnds when the cluster answers again.
+func TestBlockedEnds(t *testing.T) {
 	s := settle(t)
 	s.nodes.answers = core.No
 	s.pass()
@@ -437,9 +437,9 @@ func TestStandingByEnds(t *testing.T) {
 	s.wantSaid("it answers", "MachineHealthCheck clusters/check", "Paused=False NotPaused", "RemediationAllowed=True RemediationAllowed", "old RemediationAllowed=True")
 }
 
-// TestNodesThatNobodyNeeds: a cluster needs no connection before its control plane is initialized, nor without a health
+// TestNodesWithoutHealthCheck: a cluster needs no connection before its control plane is initialized, nor without a health
 // check, also where there is no Cluster.
-func TestNodesThatNobodyNeeds(t *testing.T) {
+func TestNodesWithoutHealthCheck(t *testing.T) {
 	s := settle(t)
 	s.nodes.answers = core.No
 	s.see(theCluster(t, `status: {conditions: [{type: InfrastructureReady, status: "True", lastTransitionTime: "2026-08-01T00:00:00Z"}]}`))

@@ -38,13 +38,13 @@ func Review(u *unstructured.Unstructured) ([]Remark, bool) {
 
 // reviewSpec returns the faults of a specification. It adds warnings only if every field could be read, since a field
 // that could not be read would look like a missing one.
-func reviewSpec(spec *clusterv1.MachineHealthCheckSpec, annotations map[string]string, legible bool) []Remark {
+func reviewSpec(spec *clusterv1.MachineHealthCheckSpec, annotations map[string]string, readable bool) []Remark {
 	var remarks []Remark
 	for _, problem := range (&healthCheck{}).problemsOf(spec, annotations) {
 		remarks = append(remarks, specparse.Problem(problem))
 	}
 	remarks = append(remarks, refusedByAdmission(spec)...)
-	if !legible {
+	if !readable {
 		return remarks
 	}
 	return slices.Concat(remarks, conditionWarnings(spec.Checks.UnhealthyNodeConditions, annotations), limitWarnings(spec, annotations), annotationWarnings(annotations))

@@ -134,9 +134,9 @@ func (h *healthCheck) problemsOf(spec *clusterv1.MachineHealthCheckSpec, annotat
 }
 
 func (h *healthCheck) isPaused(annotations map[string]string) bool {
-	_, everybody := annotations[clusterv1.PausedAnnotation]
+	_, all := annotations[clusterv1.PausedAnnotation]
 	_, fettle := annotations[annotation.Paused]
-	return fettle || (everybody && !h.takesOver)
+	return fettle || (all && !h.takesOver)
 }
 
 // resetUnparsable resets what depends on fields of the wrong type. Such a field is absent from spec, and must not mean

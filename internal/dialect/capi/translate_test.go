@@ -128,7 +128,7 @@ type nonsense struct {
 	change string
 	says   []string
 	// unparsable is set if the selector or a criterion can't be read.
-	illegible bool
+	unparsable bool
 }
 
 func unfollowable() map[string]nonsense {
@@ -177,8 +177,8 @@ func unfollowable() map[string]nonsense {
 	}
 }
 
-// TestWhatCannotBeFollowedIsTold: the policy has a problem, and starts no repair.
-func TestWhatCannotBeFollowedIsTold(t *testing.T) {
+// TestUnusableFieldsAreReported: the policy has a problem, and starts no repair.
+func TestUnusableFieldsAreReported(t *testing.T) {
 	for sentence, tc := range unfollowable() {
 		t.Run(sentence, func(t *testing.T) {
 			h := readHealthCheck(aCheck(t, "check", tc.change))
@@ -187,8 +187,8 @@ func TestWhatCannotBeFollowedIsTold(t *testing.T) {
 					t.Errorf("the problem does not say %q: %s", words, h.policy.Problem)
 				}
 			}
-			if h.policy.Unparsable != tc.illegible {
-				t.Errorf("illegible: %t", h.policy.Unparsable)
+			if h.policy.Unparsable != tc.unparsable {
+				t.Errorf("unparsable: %t", h.policy.Unparsable)
 			}
 			if strings.Contains(h.policy.Problem, "\n") || h.cluster != "blue" {
 				t.Errorf("it is told to %q: %q", h.cluster, h.policy.Problem)

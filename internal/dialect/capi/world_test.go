@@ -320,7 +320,7 @@ func (s *harness) pass(changes ...func(*core.Cluster, []core.Policy)) (core.Obse
 
 // kindOf returns the kind of an object. Machines are a Go type that does not have it.
 func kindOf(u client.Object) string {
-	if _, lean := u.(*clusterapi.Machine); lean {
+	if _, slimmed := u.(*clusterapi.Machine); slimmed {
 		return machineKind
 	}
 	return u.GetObjectKind().GroupVersionKind().Kind
@@ -375,8 +375,8 @@ func (s *harness) written() []string {
 	return w
 }
 
-// told returns the events since the last call.
-func (s *harness) told() []string {
+// emitted returns the events since the last call.
+func (s *harness) emitted() []string {
 	e := s.events
 	s.events = nil
 	return e

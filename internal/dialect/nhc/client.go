@@ -215,7 +215,7 @@ func (c *Client) writeStatus(ctx context.Context, id core.ID, last storedStatus,
 // EmitEvents emits Kubernetes events, which are written in the background.
 func (c *Client) EmitEvents(events []core.Event) {
 	for _, h := range events {
-		if e, told := eventFor(h); told {
+		if e, emitted := eventFor(h); emitted {
 			c.emit([]event{e})
 		}
 	}

@@ -154,8 +154,8 @@ func TestWatchingIsTriedAgain(t *testing.T) {
 			if err := c.Watch(t.Context()); err != nil {
 				t.Fatalf("watching: %v", err)
 			}
-			asked := in.Of("Node").Gets
-			if err := c.Watch(t.Context()); err != nil || in.Of("Node").Gets != asked {
+			attempts := in.Of("Node").Gets
+			if err := c.Watch(t.Context()); err != nil || in.Of("Node").Gets != attempts {
 				t.Errorf("watching once more begins anew: %v", err)
 			}
 		})
@@ -325,7 +325,7 @@ func TestRecordWritesWhatHasChanged(t *testing.T) {
 	}
 }
 
-func TestRecordTellsWhatFailed(t *testing.T) {
+func TestRecordReportsWhatFailed(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		answer error
@@ -351,7 +351,7 @@ func TestRecordTellsWhatFailed(t *testing.T) {
 			if len(d.written) != 2 {
 				t.Errorf("one failure kept the other from being written: %v", d.written)
 			}
-			if told := len(d.events); (told == 2) != (tc.answer == nil) {
+			if reported := len(d.events); (reported == 2) != (tc.answer == nil) {
 				t.Errorf("what was not written was told of: %v", d.events)
 			}
 		})
@@ -414,8 +414,8 @@ func TestAnswerToAWriteBringsNothingBack(t *testing.T) {
 	}
 }
 
-// TestUnclearExclusionIsToldOnce for as long as it lasts.
-func TestUnclearExclusionIsToldOnce(t *testing.T) {
+// TestUnclearExclusionIsReportedOnce for as long as it lasts.
+func TestUnclearExclusionIsReportedOnce(t *testing.T) {
 	d := newFakeServer(t, (*fakeServer).put, "w")
 	unclear := seen("a", tagged(v1alpha1.ExcludeLabel, ""))
 	d.store.putNode(unclear)
@@ -424,15 +424,15 @@ func TestUnclearExclusionIsToldOnce(t *testing.T) {
 	}
 	tells := func(sentence string, want int) {
 		t.Helper()
-		told := 0
+		reported := 0
 		for _, e := range d.events {
 			if strings.Contains(e, "|InvalidNodeLabel|") {
-				told++
+				reported++
 			}
 		}
 		d.events = nil
-		if told != want {
-			t.Errorf("%s: told %d times, want %d", sentence, told, want)
+		if reported != want {
+			t.Errorf("%s: told %d times, want %d", sentence, reported, want)
 		}
 	}
 	d.WriteStatuses(t.Context(), d.reports())
@@ -520,17 +520,17 @@ func TestForeignWriter(t *testing.T) {
 				u := posted(t, "w", fmt.Sprint(20+i), selectsWorkers) // as it is stored after Fettle's write
 				d.putCheck(u)
 			}
-			told, says := 0, ""
+			reported, says := 0, ""
 			for _, e := range d.events {
 				if strings.HasPrefix(e, "Warning|AnotherController|HealthCheck|") && strings.Contains(e, "manager") && strings.Contains(e, "nodes") {
-					told++
+					reported++
 				}
 			}
 			if body := d.written["w"]; len(body) > 0 {
 				says = fmt.Sprint(body[1]["value"])
 			}
-			if (told == 1) != foreign || told > 1 || strings.Contains(says, "AnotherController") != foreign || (woken > 0) != foreign {
-				t.Errorf("told %d times, woken %d times; the status is %s", told, woken, says)
+			if (reported == 1) != foreign || reported > 1 || strings.Contains(says, "AnotherController") != foreign || (woken > 0) != foreign {
+				t.Errorf("told %d times, woken %d times; the status is %s", reported, woken, says)
 			}
 			d.dropCheck("w")
 			d.putCheck(posted(t, "w", "30", selectsWorkers))

@@ -50,7 +50,7 @@ func line(e event) string {
 	return strings.Join([]string{e.Type(), e.Reason, e.Action, e.Regarding.Name, related.Name, e.BoundedNote()}, "|")
 }
 
-func TestHappeningBecomesEvent(t *testing.T) {
+func TestEventBecomesKubernetesEvent(t *testing.T) {
 	const unremediated = "|Remediate|w|a|[remediation] node a is unhealthy and not remediated: why"
 	restricted := core.Event{Kind: core.EventShortCircuited, Policy: checkID("w"), Text: "why"}
 	var dozen []string
@@ -90,9 +90,9 @@ func TestHappeningBecomesEvent(t *testing.T) {
 	}
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {
-			e, told := eventFor(tc.event)
-			if diff := cmp.Diff(tc.want, line(e)); diff != "" || !told {
-				t.Errorf("told: %t; event (-want +got):\n%s", told, diff)
+			e, emitted := eventFor(tc.event)
+			if diff := cmp.Diff(tc.want, line(e)); diff != "" || !emitted {
+				t.Errorf("emitted: %t; event (-want +got):\n%s", emitted, diff)
 			}
 		})
 	}
@@ -111,16 +111,16 @@ func TestEventsRelateToTheRepair(t *testing.T) {
 	}
 }
 
-// TestEveryHappeningHasAnEvent: new kinds too, but for what the status reports.
-func TestEveryHappeningHasAnEvent(t *testing.T) {
+// TestEveryEventHasAKubernetesEvent: new kinds too, but for what the status reports.
+func TestEveryEventHasAKubernetesEvent(t *testing.T) {
 	known := 0
 	for kind := core.EventKind(1); kind.String() != "unnamed"; kind++ {
 		known++
-		e, told := eventFor(happened(kind))
-		if told != (kind != core.EventMisconfigured) {
-			t.Errorf("%s is told by an event: %t", kind, told)
+		e, emitted := eventFor(happened(kind))
+		if emitted != (kind != core.EventMisconfigured) {
+			t.Errorf("%s is emitted as an event: %t", kind, emitted)
 		}
-		if told && (e.Reason == "" || e.Action == "" || e.Regarding != checkID("w") || !strings.HasSuffix(e.Note, "why")) {
+		if emitted && (e.Reason == "" || e.Action == "" || e.Regarding != checkID("w") || !strings.HasSuffix(e.Note, "why")) {
 			t.Errorf("%s has the event %+v", kind, e)
 		}
 	}
@@ -142,7 +142,7 @@ func TestEveryGateIsAWarningOrNot(t *testing.T) {
 	}
 }
 
-func TestTransitionsAreTold(t *testing.T) {
+func TestTransitionsBecomeEvents(t *testing.T) {
 	const (
 		started  = "Warning|StormRecoveryStarted|HealthCheck|w||[remediation] too many nodes are unhealthy, so no remediation begins until enough are healthy and the cooldown is over"
 		cooldown = "Warning|StormRecoveryCooldownStarted|HealthCheck|w||[remediation] enough nodes are healthy again; remediation resumes when the cooldown is over"

@@ -123,7 +123,7 @@ func FuzzReadNodeHealthCheck(f *testing.F) {
 			f.Add(spec, []byte(`{}`), tc.annotations[annotation.MaxInFlight])
 		}
 	}
-	for _, cases := range []map[string]rendition{fieldCases(), annotatedCases(), ladderCases()} {
+	for _, cases := range []map[string]rendition{fieldCases(), annotatedCases(), stepCases()} {
 		for _, tc := range cases {
 			if spec, err := yaml.ToJSON([]byte(tc.spec)); err == nil {
 				f.Add(spec, []byte(`{"conditions":[{"type":"StormActive","status":"True"}]}`), "25%")

@@ -66,11 +66,11 @@ func (m *Metrics) Describe(out chan<- *prometheus.Desc) {
 func (m *Metrics) Collect(out chan<- prometheus.Metric) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	standing := map[series]bool{}
+	current := map[series]bool{}
 	for _, a := range m.requests {
-		standing[a.series] = true
+		current[a.series] = true
 	}
-	for s := range standing {
+	for s := range current {
 		out <- prometheus.MustNewConstMetric(m.ongoing, prometheus.GaugeValue, 1, s.node, s.namespace, s.kind)
 	}
 	for name, n := range m.aged {

@@ -41,6 +41,8 @@ func TestReview(t *testing.T) {
 			[]string{`!|spec.selector.matchLabels|wrong type`}},
 		"an unknown operator, and no template": {`{selector: {matchExpressions: [{key: a, operator: Near}]}}`, ``,
 			[]string{`!|spec.remediationTemplate|are both missing`, `!|spec.selector.matchExpressions[0].operator|is "Near"`}},
+		"a label of the wrong type": {`{` + limited + `, selector: {matchLabels: {disks: 7, role: worker}}}`, ``,
+			[]string{`!|spec.selector.matchLabels|it is a number and must be a string; put it into quotes`}},
 		"a template of the wrong type": {`{maxUnhealthy: 49%, remediationTemplate: reboot}`, ``,
 			[]string{`!|spec.remediationTemplate|wrong type`}},
 		"a selector of labels": {`{` + limited + `, selector: {matchLabels: {a: b}}}`, ``, nil},

@@ -167,7 +167,7 @@ func TestConditionsAndPhase(t *testing.T) {
 	}
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {
-			if diff := cmp.Diff(tc.conditions, told(tc.status.Conditions)); diff != "" {
+			if diff := cmp.Diff(tc.conditions, conditionTexts(tc.status.Conditions)); diff != "" {
 				t.Errorf("%s\nconditions (-want +got):\n%s", tc.reason, diff)
 			}
 			if got := string(tc.status.Phase) + ": " + tc.status.Reason; got != tc.phase {
@@ -177,8 +177,8 @@ func TestConditionsAndPhase(t *testing.T) {
 	}
 }
 
-// told returns conditions as "Type=Status Reason: message".
-func told(conditions []metav1.Condition) []string {
+// conditionTexts returns conditions as "Type=Status Reason: message".
+func conditionTexts(conditions []metav1.Condition) []string {
 	var lines []string
 	for _, c := range conditions {
 		lines = append(lines, fmt.Sprintf("%s=%s %s: %s", c.Type, c.Status, c.Reason, c.Message))
@@ -277,9 +277,9 @@ func TestUnhealthyNodes(t *testing.T) {
 	}
 }
 
-// TestTimedOutIsTold: also where Fettle did not tell the remediator to stop, since it had reported success
+// TestTimedOutIsReported: also where Fettle did not tell the remediator to stop, since it had reported success
 // (docs/reference/medik8s.md#remediating-a-node).
-func TestTimedOutIsTold(t *testing.T) {
+func TestTimedOutIsReported(t *testing.T) {
 	step := func(template string) core.Step {
 		return core.Step{Remedy: RequestRemediation, Nature: core.CreateRequest, Template: core.Reference{APIVersion: "t.example/v1", Kind: "RebootTemplate", Namespace: "n", Name: template}}
 	}
@@ -292,15 +292,15 @@ func TestTimedOutIsTold(t *testing.T) {
 		Target: nodeID("a"), Policy: checkID("w"), Steps: []core.Step{step("first"), step("second")},
 		Tried: []core.StepRecord{{Ended: before(time.Minute), Outcome: core.TimedOut}},
 	}
-	told := request("first", "w")
-	told.Stopped = before(time.Second)
+	conditionTexts := request("first", "w")
+	conditionTexts.Stopped = before(time.Second)
 	for sentence, tc := range map[string]struct {
 		request core.Request
 		repair  *core.Repair
 		want    time.Time
 	}{
 		"its time was over":               {request("first", "w"), &repair, before(time.Minute)},
-		"it was told to stop":             {told, &repair, before(time.Second)},
+		"it was told to stop":             {conditionTexts, &repair, before(time.Second)},
 		"the step under way":              {request("second", "w"), &repair, time.Time{}},
 		"another template":                {request("third", "w"), &repair, time.Time{}},
 		"no repair":                       {request("first", "w"), nil, time.Time{}},
@@ -398,9 +398,9 @@ func TestNodesWithRequestsAreAlike(t *testing.T) {
 	}
 }
 
-// TestRoomOfANode: a status has room for the nodes that are counted, so no node may take more than its count.
-func TestRoomOfANode(t *testing.T) {
-	const roomForLists = 512 << 10
+// TestSizeOfANode: a status has room for the nodes that are counted, so no node may take more than its count.
+func TestSizeOfANode(t *testing.T) {
+	const bytesForLists = 512 << 10
 	member := func(name, template string, requests int) core.MemberReport {
 		m := core.MemberReport{Target: nodeID(name), Health: core.Unhealthy, HealthySince: dawn, Delayed: true}
 		for range requests {
@@ -428,12 +428,12 @@ func TestRoomOfANode(t *testing.T) {
 	}
 	// The nodes that fit are as many as their counts allow, and not one more.
 	m := member(strings.Repeat("n", 253), strings.Repeat("t", 253), 5)
-	fits := roomForLists / sizeOf(&m)
+	fits := bytesForLists / sizeOf(&m)
 	if got := fitting(slices.Repeat([]core.MemberReport{m}, 2*fits)); got != fits {
 		t.Errorf("%d nodes fit, want %d", got, fits)
 	}
 	for more, want := range map[int]int{0: 1, 1: 0} {
-		exact := core.MemberReport{Requests: []core.Request{{ID: core.ID{Name: strings.Repeat("r", roomForLists-150-200+more)}}}}
+		exact := core.MemberReport{Requests: []core.Request{{ID: core.ID{Name: strings.Repeat("r", bytesForLists-150-200+more)}}}}
 		if got := fitting([]core.MemberReport{exact}); got != want {
 			t.Errorf("of %d bytes fit %d nodes, want %d", sizeOf(&exact), got, want)
 		}
@@ -522,7 +522,7 @@ func TestConditionsOfOthersStay(t *testing.T) {
 	old := []metav1.Condition{z, {Type: "RemediationAllowed", Status: "False"}, a}
 	got, _ := statusOf(v1alpha1.NodeHealthCheckStatus{Conditions: old}, found(), dawn)
 	want := []string{"Audited=True A: ", disabledFalse, "RemediationAllowed=True Allowed: ", "Zoned=False Z: z"}
-	if diff := cmp.Diff(want, told(got.Conditions)); diff != "" {
+	if diff := cmp.Diff(want, conditionTexts(got.Conditions)); diff != "" {
 		t.Errorf("conditions (-want +got):\n%s", diff)
 	}
 	if old[0].Type != "Zoned" || old[1].Status != "False" {
@@ -589,7 +589,7 @@ func TestMessagesAreStable(t *testing.T) {
 	for _, s := range []v1alpha1.NodeHealthCheckStatus{
 		statusFor(healthy(2)), statusFor(cooling, hasCooldown), statusFor(isPaused), statusFor(isBroken), statusFor(ails("a", core.Unhealthy, asks("a", 0))),
 	} {
-		if all := strings.Join(told(s.Conditions), " ") + s.Reason; strings.Contains(all, "2026") {
+		if all := strings.Join(conditionTexts(s.Conditions), " ") + s.Reason; strings.Contains(all, "2026") {
 			t.Errorf("the text %q has a time in it", all)
 		}
 	}

@@ -173,7 +173,7 @@ func TestTargetIsANodeAlone(t *testing.T) {
 		"a control-plane node": {seen("a", tagged("node-role.kubernetes.io/master", "")), func(t *core.Target) { t.ControlPlane, t.Node.ControlPlane = true, true }},
 		"a node being deleted": {seen("a", departing), func(t *core.Target) { t.Deleting = true }},
 		"an excluded one":      {seen("a", tagged(v1alpha1.ExcludeLabel, "true")), func(t *core.Target) { t.Node.Excluded = true }},
-		"one vouched for":      {seen("a", noted(v1alpha1.ConfirmedHealthyAnnotation, "x")), func(t *core.Target) { t.ConfirmedHealthy = true }},
+		"confirmed healthy":    {seen("a", noted(v1alpha1.ConfirmedHealthyAnnotation, "x")), func(t *core.Target) { t.ConfirmedHealthy = true }},
 		"one in an upgrade":    {seen("a", noted(slim.DesiredConfigAnnotation, "x")), func(t *core.Target) { t.Node.Upgrading = true }},
 		"its newest revision":  {seen("a", beating), func(t *core.Target) { t.Revision = "8" }},
 	}
@@ -238,8 +238,8 @@ func TestRecordsAreNotThoseOfNamesakes(t *testing.T) {
 	}
 }
 
-// TestRosterAgreesWithMatchingAnew draws changes, and compares the members with those of a naive match.
-func TestRosterAgreesWithMatchingAnew(t *testing.T) {
+// TestSelectorIndexAgreesWithMatchingAnew draws changes, and compares the members with those of a naive match.
+func TestSelectorIndexAgreesWithMatchingAnew(t *testing.T) {
 	specs := map[string]labels.Selector{
 		selectsWorkers: labels.SelectorFromSet(labels.Set{"role": "worker"}),
 		selectsMasters: labels.SelectorFromSet(labels.Set{"role": "master"}),

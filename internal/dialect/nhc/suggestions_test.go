@@ -9,9 +9,9 @@ import (
 	"github.com/fettle-io/fettle/internal/specparse"
 )
 
-// TestHealthCheckWithoutRemedyIsTold: its problem names the remediators of the cluster and what to add. Other problems
+// TestHealthCheckWithoutRemedyIsReported: its problem names the remediators of the cluster and what to add. Other problems
 // name none.
-func TestHealthCheckWithoutRemedyIsTold(t *testing.T) {
+func TestHealthCheckWithoutRemedyIsReported(t *testing.T) {
 	reboots := Remediator{APIVersion: "reboot.example/v1", Kind: "RebootRemediationTemplate", Resource: "rebootremediationtemplates.reboot.example", Namespaced: true}
 	fences := Remediator{APIVersion: "fence.example/v2", Kind: "FenceRemediationTemplate", Resource: "fenceremediationtemplates.fence.example"}
 	own := Remediator{APIVersion: "cluster.x-k8s.io/v1beta2", Kind: "XRemediationTemplate", Resource: "xremediationtemplates.cluster.x-k8s.io"}

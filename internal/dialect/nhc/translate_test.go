@@ -106,7 +106,7 @@ func finds(c ...core.ConditionCriterion) func(*core.Policy) {
 	return func(p *core.Policy) { p.Criteria.Conditions = c }
 }
 
-func climbing(steps ...core.Step) func(*core.Policy) {
+func withSteps(steps ...core.Step) func(*core.Policy) {
 	return func(p *core.Policy) { p.Steps = steps }
 }
 
@@ -124,7 +124,7 @@ func inFlightMost(a core.Amount) func(*core.Policy) {
 	return func(p *core.Policy) { p.MaxInFlight = a }
 }
 
-func illegible(p *core.Policy)   { p.Unparsable = true }
+func unparsable(p *core.Policy)  { p.Unparsable = true }
 func pausing(p *core.Policy)     { p.Paused = true }
 func isRehearsed(p *core.Policy) { p.DryRun = true }
 
@@ -136,7 +136,7 @@ type rendition struct {
 }
 
 func TestNodeHealthCheckBecomesPolicy(t *testing.T) {
-	for _, cases := range []map[string]rendition{fieldCases(), annotatedCases(), ladderCases()} {
+	for _, cases := range []map[string]rendition{fieldCases(), annotatedCases(), stepCases()} {
 		for sentence, tc := range cases {
 			t.Run(sentence, func(t *testing.T) {
 				got := readHealthCheck(specified(t, tc.spec, tc.annotations))
@@ -213,7 +213,7 @@ func annotatedCases() map[string]rendition {
 	}
 }
 
-func ladderCases() map[string]rendition {
+func stepCases() map[string]rendition {
 	bad := func(s core.Step, problem string) core.Step {
 		s.Problem = problem
 		return s
@@ -240,49 +240,49 @@ func ladderCases() map[string]rendition {
 		"an escalation in another order": {
 			"lower orders go first, whatever their place",
 			escalating([3]string{"20", "60s", fenceYAML}, [3]string{"-1", "5m", rebootYAML}), nil,
-			plainPolicy(climbing(stepRecord("RebootTemplate", "soft", 5*time.Minute), stepRecord("FenceTemplate", "ipmi", time.Minute))),
+			plainPolicy(withSteps(stepRecord("RebootTemplate", "soft", 5*time.Minute), stepRecord("FenceTemplate", "ipmi", time.Minute))),
 		},
 		"an escalation within one kind": {
 			"whether that works is for the remedy to say",
 			escalating([3]string{"1", "60s", rebootYAML}, [3]string{"2", "60s", strings.Replace(rebootYAML, "soft", "hard", 1)}), nil,
-			plainPolicy(climbing(stepRecord("RebootTemplate", "soft", time.Minute), stepRecord("RebootTemplate", "hard", time.Minute))),
+			plainPolicy(withSteps(stepRecord("RebootTemplate", "soft", time.Minute), stepRecord("RebootTemplate", "hard", time.Minute))),
 		},
 		"an escalation with the same template twice": {
 			"what failed once is not tried again", escalating([3]string{"1", "60s", rebootYAML}, [3]string{"2", "60s", rebootYAML}), nil,
-			plainPolicy(climbing(stepRecord("RebootTemplate", "soft", time.Minute), bad(stepRecord("RebootTemplate", "soft", time.Minute),
+			plainPolicy(withSteps(stepRecord("RebootTemplate", "soft", time.Minute), bad(stepRecord("RebootTemplate", "soft", time.Minute),
 				"spec.escalatingRemediations[1].remediationTemplate is that of an earlier entry too; remove one of them, since what failed once is not tried again"))),
 		},
 		"a template, and an escalation without steps": {"an empty list is none", withReboot(`escalatingRemediations: []`), nil, plainPolicy()},
-		"machines deleted":                            {"goes with the default limit", `{remediationTemplate: ` + moverYAML + `}`, nil, plainPolicy(climbing(stepRecord("MachineDELETIONRemediationTemplate", "delete", 0)))},
-		"machines deleted while enough are healthy":   {"goes with minHealthy", `{minHealthy: 2, remediationTemplate: ` + moverYAML + `}`, nil, plainPolicy(atLeast(core.Count(2)), climbing(stepRecord("MachineDELETIONRemediationTemplate", "delete", 0)))},
-		"metal3 where it works":                       {"in the namespace of machines", `{remediationTemplate: {apiVersion: example.org/v1, kind: Metal3RemediationTemplate, namespace: openshift-machine-api, name: power}}`, nil, plainPolicy(climbing(metal))},
+		"machines deleted":                            {"goes with the default limit", `{remediationTemplate: ` + moverYAML + `}`, nil, plainPolicy(withSteps(stepRecord("MachineDELETIONRemediationTemplate", "delete", 0)))},
+		"machines deleted while enough are healthy":   {"goes with minHealthy", `{minHealthy: 2, remediationTemplate: ` + moverYAML + `}`, nil, plainPolicy(atLeast(core.Count(2)), withSteps(stepRecord("MachineDELETIONRemediationTemplate", "delete", 0)))},
+		"metal3 where it works":                       {"in the namespace of machines", `{remediationTemplate: {apiVersion: example.org/v1, kind: Metal3RemediationTemplate, namespace: openshift-machine-api, name: power}}`, nil, plainPolicy(withSteps(metal))},
 		"metal3 elsewhere": {
 			"it is the template that can't be used", `{remediationTemplate: {apiVersion: example.org/v1, kind: Metal3RemediationTemplate, namespace: remediators, name: power}}`, nil,
-			plainPolicy(climbing(bad(stepRecord("Metal3RemediationTemplate", "power", 0),
+			plainPolicy(withSteps(bad(stepRecord("Metal3RemediationTemplate", "power", 0),
 				`spec.remediationTemplate.namespace is "remediators"; a Metal3RemediationTemplate works in openshift-machine-api only, so make one there and refer to that`))),
 		},
 		"the same wrong template twice": {
 			"what is wrong with it is more than that it is there twice", escalating([3]string{"1", "60s", wrongYAML}, [3]string{"2", "60s", wrongYAML}), nil,
-			plainPolicy(climbing(bad(stepRecord("Reboot", "soft", time.Minute), wrong(0)), bad(stepRecord("Reboot", "soft", time.Minute), wrong(1)))),
+			plainPolicy(withSteps(bad(stepRecord("Reboot", "soft", time.Minute), wrong(0)), bad(stepRecord("Reboot", "soft", time.Minute), wrong(1)))),
 		},
-		"as many steps as there may be": {"", escalating(twenty...), nil, plainPolicy(climbing(steps...))},
+		"as many steps as there may be": {"", escalating(twenty...), nil, plainPolicy(withSteps(steps...))},
 		"no template": {
 			"the kind says so", `{remediationTemplate: {apiVersion: example.org/v1, kind: Reboot, namespace: remediators, name: soft}}`, nil,
-			plainPolicy(climbing(bad(stepRecord("Reboot", "soft", 0), `spec.remediationTemplate.kind is "Reboot"; give the kind of a template, which ends in Template, such as SelfNodeRemediationTemplate`))),
+			plainPolicy(withSteps(bad(stepRecord("Reboot", "soft", 0), `spec.remediationTemplate.kind is "Reboot"; give the kind of a template, which ends in Template, such as SelfNodeRemediationTemplate`))),
 		},
 		"a template of nothing": {
 			"what remains of the kind would be no kind", `{remediationTemplate: {apiVersion: example.org/v1, kind: Template, namespace: remediators, name: soft}}`, nil,
-			plainPolicy(climbing(bad(stepRecord("Template", "soft", 0), `spec.remediationTemplate.kind is "Template"; give the kind of a template, which ends in Template, such as SelfNodeRemediationTemplate`))),
+			plainPolicy(withSteps(bad(stepRecord("Template", "soft", 0), `spec.remediationTemplate.kind is "Template"; give the kind of a template, which ends in Template, such as SelfNodeRemediationTemplate`))),
 		},
-		"a reference that lacks its version": {"", lacking(`{kind: RebootTemplate, namespace: remediators, name: soft}`), nil, plainPolicy(climbing(bad(versionless, lacks)))},
-		"a reference that lacks its kind":    {"", lacking(`{apiVersion: example.org/v1, namespace: remediators, name: soft}`), nil, plainPolicy(climbing(bad(kindless, lacks)))},
+		"a reference that lacks its version": {"", lacking(`{kind: RebootTemplate, namespace: remediators, name: soft}`), nil, plainPolicy(withSteps(bad(versionless, lacks)))},
+		"a reference that lacks its kind":    {"", lacking(`{apiVersion: example.org/v1, namespace: remediators, name: soft}`), nil, plainPolicy(withSteps(bad(kindless, lacks)))},
 		"no machines deleted while at most some are unhealthy": {
 			"other steps go with maxUnhealthy", strings.Replace(escalating([3]string{"1", "60s", rebootYAML}, [3]string{"2", "60s", fenceYAML}), "{", "{maxUnhealthy: 2, ", 1), nil,
-			plainPolicy(atMost(core.Count(2)), climbing(stepRecord("RebootTemplate", "soft", time.Minute), stepRecord("FenceTemplate", "ipmi", time.Minute))),
+			plainPolicy(atMost(core.Count(2)), withSteps(stepRecord("RebootTemplate", "soft", time.Minute), stepRecord("FenceTemplate", "ipmi", time.Minute))),
 		},
 		"a reference that lacks its name": {
 			"it can't be found", escalating([3]string{"1", "60s", `{apiVersion: example.org/v1, kind: RebootTemplate, namespace: remediators}`}), nil,
-			plainPolicy(climbing(bad(stepRecord("RebootTemplate", "", time.Minute), "spec.escalatingRemediations[0].remediationTemplate lacks an apiVersion, a kind or a name; "+
+			plainPolicy(withSteps(bad(stepRecord("RebootTemplate", "", time.Minute), "spec.escalatingRemediations[0].remediationTemplate lacks an apiVersion, a kind or a name; "+
 				"give all three, such as {apiVersion: self-node-remediation.medik8s.io/v1alpha1, kind: SelfNodeRemediationTemplate, namespace: NAMESPACE, name: NAME}"))),
 		},
 	}
@@ -445,8 +445,8 @@ func mistypedFields() map[string]mistake {
 	return cases
 }
 
-// TestSeveralMistakesAreAllTold: a user who corrects one must not find the next one by applying again.
-func TestSeveralMistakesAreAllTold(t *testing.T) {
+// TestSeveralMistakesAreAllReported: a user who corrects one must not find the next one by applying again.
+func TestSeveralMistakesAreAllReported(t *testing.T) {
 	got := readHealthCheck(specified(t, `{selector: {matchExpressions: [{key: role, operator: Near}]},
 		unhealthyConditions: [{type: Ready, status: "False", duration: soon}, {type: Ready, status: Unknown, duration: later}], maxUnhealthy: many, healthyDelay: awhile,
 		stormCooldownDuration: sometime, backoff: {type: linear, limit: far}, pauseRequests: 5,
@@ -476,15 +476,15 @@ func TestMistypedFieldHidesNothingElse(t *testing.T) {
 		selects bool
 	}{
 		"all is well":       {whole(`other: 1`), but(), true},
-		"the selector":      {whole(`selector: all`), but(illegible), false},
-		"the conditions":    {whole(`unhealthyConditions: 7`), but(illegible, finds()), true},
+		"the selector":      {whole(`selector: all`), but(unparsable), false},
+		"the conditions":    {whole(`unhealthyConditions: 7`), but(unparsable, finds()), true},
 		"one limit":         {whole(`minHealthy: [2]`), but(atMost(core.Amount{})), true},
 		"the other limit":   {whole(`maxUnhealthy: [2]`), but(atMost(core.Amount{})), true},
-		"the template":      {whole(`remediationTemplate: reboot`), but(climbing()), true},
-		"the escalation":    {whole(`escalatingRemediations: reboot`), but(climbing()), true},
+		"the template":      {whole(`remediationTemplate: reboot`), but(withSteps()), true},
+		"the escalation":    {whole(`escalatingRemediations: reboot`), but(withSteps()), true},
 		"the pause":         {whole(`pauseRequests: 1`), but(pausing), true},
 		"the healthy delay": {whole(`healthyDelay: 5`), but(delayed(-1)), true},
-		"everything":        {`many`, plainPolicy(illegible, finds(), atMost(core.Amount{}), climbing(), pausing, delayed(-1)), false},
+		"everything":        {`many`, plainPolicy(unparsable, finds(), atMost(core.Amount{}), withSteps(), pausing, delayed(-1)), false},
 	}
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {
@@ -513,15 +513,15 @@ func TestFaultyFieldHidesNothingElse(t *testing.T) {
 		want core.Policy
 	}{
 		"a condition without a status": {
-			`unhealthyConditions: [{type: Ready, duration: 5m}, {type: Ready, status: Unknown, duration: 5m}]`, plainPolicy(illegible, finds(readiness(5 * time.Minute)[1])),
+			`unhealthyConditions: [{type: Ready, duration: 5m}, {type: Ready, status: Unknown, duration: 5m}]`, plainPolicy(unparsable, finds(readiness(5 * time.Minute)[1])),
 		},
 		"a condition without a type": {
-			`unhealthyConditions: [{status: "True", duration: 5m}, {type: Ready, status: Unknown, duration: 5m}]`, plainPolicy(illegible, finds(readiness(5 * time.Minute)[1])),
+			`unhealthyConditions: [{status: "True", duration: 5m}, {type: Ready, status: Unknown, duration: 5m}]`, plainPolicy(unparsable, finds(readiness(5 * time.Minute)[1])),
 		},
 		"a condition for some time": {
-			`unhealthyConditions: [{type: Ready, status: "False", duration: soon}, {type: Ready, status: Unknown, duration: 5m}]`, plainPolicy(illegible, finds(readiness(5 * time.Minute)[1])),
+			`unhealthyConditions: [{type: Ready, status: "False", duration: soon}, {type: Ready, status: Unknown, duration: 5m}]`, plainPolicy(unparsable, finds(readiness(5 * time.Minute)[1])),
 		},
-		"a selector":        {`selector: {matchExpressions: [{key: role, operator: Near}]}`, plainPolicy(illegible)},
+		"a selector":        {`selector: {matchExpressions: [{key: role, operator: Near}]}`, plainPolicy(unparsable)},
 		"a healthy delay":   {`healthyDelay: a while`, plainPolicy(delayed(-1))},
 		"a storm cooldown":  {`stormCooldownDuration: a while`, plainPolicy(func(p *core.Policy) { p.StormCooldown = core.DefaultStormCooldown })},
 		"an empty cooldown": {`stormCooldownDuration: ""`, plainPolicy(func(p *core.Policy) { p.StormCooldown = core.DefaultStormCooldown })},
@@ -587,8 +587,8 @@ func TestHeldIsReadFromStatus(t *testing.T) {
 		"the cooldown after one":        {`{conditions: [{type: StormActive, status: "True"}, {type: StormCooldownActive, status: "True"}]}`, true},
 		"a storm that is over":          {`{conditions: [{type: StormActive, status: "False"}, {type: StormCooldownActive, status: "False"}]}`, false},
 		"a condition of another client": {`{conditions: [{type: Other, status: "False"}]}`, false},
-		"an illegible status":           {`many`, true},
-		"an illegible condition":        {`{conditions: 7, observedNodes: 3}`, true},
+		"an unparsable status":          {`many`, true},
+		"an unparsable condition":       {`{conditions: 7, observedNodes: 3}`, true},
 	}
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {
@@ -603,19 +603,19 @@ func TestHeldIsReadFromStatus(t *testing.T) {
 			if got.policy.Problem != "" {
 				t.Errorf("a status is no mistake of the spec: %s", got.policy.Problem)
 			}
-			if strings.HasPrefix(sentence, "an illegible") && got.status.ObservedNodes != nil {
+			if strings.HasPrefix(sentence, "an unparsable") && got.status.ObservedNodes != nil {
 				t.Error("it must differ from what will be written, so that it is written anew")
 			}
 		})
 	}
 }
 
-// TestIllegibleGroups: if a criterion can't be read, a node that seems healthy may not be.
-func TestIllegibleGroups(t *testing.T) {
+// TestUnparsableGroups: if a criterion can't be read, a node that seems healthy may not be.
+func TestUnparsableGroups(t *testing.T) {
 	for text, want := range map[string]bool{"soon": true, `[{all: [{type: A, missing: true}], for: 10m}]`: false} {
 		p := readHealthCheck(specified(t, withReboot(``), map[string]string{annotation.UnhealthyConditions: text})).policy
 		if p.Unparsable != want || (p.Problem != "") != want || (p.Criteria.Groups == nil) != want {
-			t.Errorf("%s: illegible is %t, the problem is %q, the groups are %v", text, p.Unparsable, p.Problem, p.Criteria.Groups)
+			t.Errorf("%s: unparsable is %t, the problem is %q, the groups are %v", text, p.Unparsable, p.Problem, p.Criteria.Groups)
 		}
 	}
 }

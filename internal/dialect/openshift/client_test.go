@@ -179,8 +179,8 @@ func TestWatchingIsTriedAgain(t *testing.T) {
 			if err := c.Watch(t.Context()); err != nil {
 				t.Fatalf("watching: %v", err)
 			}
-			asked := in.Of("Node").Gets
-			if err := c.Watch(t.Context()); err != nil || in.Of("Node").Gets != asked {
+			attempts := in.Of("Node").Gets
+			if err := c.Watch(t.Context()); err != nil || in.Of("Node").Gets != attempts {
 				t.Errorf("watching once more begins anew: %v", err)
 			}
 		})
@@ -298,7 +298,7 @@ func TestRecordWritesWhatHasChanged(t *testing.T) {
 	}
 }
 
-func TestRecordTellsWhatFailed(t *testing.T) {
+func TestRecordReportsWhatFailed(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		answer error

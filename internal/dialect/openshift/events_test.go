@@ -33,7 +33,7 @@ func by(remedy string, h core.Event) core.Event {
 	return h
 }
 
-func TestHappeningBecomesEvent(t *testing.T) {
+func TestEventBecomesKubernetesEvent(t *testing.T) {
 	of := func(kind core.EventKind) core.Event {
 		return core.Event{Kind: kind, Policy: aCheck, Text: "why"}
 	}
@@ -150,7 +150,7 @@ func TestEveryKindHasAnEvent(t *testing.T) {
 	}
 }
 
-func TestMachineWithoutNodeIsToldWithoutNode(t *testing.T) {
+func TestEventsOfAMachineWithoutNode(t *testing.T) {
 	h := coreEvent(core.EventSuspected, "why")
 	h.Node = ""
 	want := "MachineHealthCheck machines/workers: machine m is not healthy: why"

@@ -131,13 +131,13 @@ func FuzzReadHealthCheck(f *testing.F) {
 				u.SetAnnotations(map[string]string{annotation: word})
 			}
 			h := readHealthCheck(u)
-			wantToldOrSane(t, h)
+			wantReportedOrSane(t, h)
 			wantNothingRepairedWithAProblem(t, h)
 		}
 	})
 }
 
-func wantToldOrSane(t *testing.T, h *healthCheck) {
+func wantReportedOrSane(t *testing.T, h *healthCheck) {
 	t.Helper()
 	p := h.policy
 	if len(p.Problem) > specparse.MaxProblems+len("…") || strings.Contains(p.Problem, "\n") || !utf8.ValidString(p.Problem) {

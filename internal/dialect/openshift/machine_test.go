@@ -103,7 +103,7 @@ func phaseCases() map[string]machineCase {
 
 func relationCases() map[string]machineCase {
 	unowned := func(t *core.Target) { t.Owner = core.ID{} }
-	claimed := func(t *core.Target) { t.ExternallyRemediated = true }
+	remediated := func(t *core.Target) { t.ExternallyRemediated = true }
 	controlPlane := func(t *core.Target) { t.ControlPlane = true }
 	no := false
 	return map[string]machineCase{
@@ -124,7 +124,7 @@ func relationCases() map[string]machineCase {
 			}),
 		},
 		"a request for outside repair": {
-			reason: "presence is all that counts", machine: aMachine("m", annotated("host.metal3.io/external-remediation", "")), want: target(claimed),
+			reason: "presence is all that counts", machine: aMachine("m", annotated("host.metal3.io/external-remediation", "")), want: target(remediated),
 		},
 		"another annotation": {reason: "is not read", machine: aMachine("m", annotated("host.metal3.io/other", "x")), want: target()},
 		"a master": {

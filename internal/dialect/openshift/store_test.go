@@ -296,9 +296,9 @@ func TestMarksOfANodeAreItsMachines(t *testing.T) {
 	}
 }
 
-// TestSnapshotIsNobodysButItsTakers: changes that a pass makes to its snapshot don't show in the
+// TestSnapshotsAreIndependent: changes that a pass makes to its snapshot don't show in the
 // next.
-func TestSnapshotIsNobodysButItsTakers(t *testing.T) {
+func TestSnapshotsAreIndependent(t *testing.T) {
 	f := newStore()
 	f.putMachine(aMachine("m"))
 	f.putCheck(check(t, "check", "1", workers, nil))

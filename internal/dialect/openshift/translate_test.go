@@ -94,7 +94,7 @@ type translation struct {
 }
 
 func TestHealthCheckBecomesPolicy(t *testing.T) {
-	for _, cases := range []map[string]translation{specCases(), annotationCases(), ladderCases()} {
+	for _, cases := range []map[string]translation{specCases(), annotationCases(), stepCases()} {
 		for sentence, tc := range cases {
 			t.Run(sentence, func(t *testing.T) {
 				got := readHealthCheck(check(t, "check", "12", tc.spec, tc.annotations))
@@ -190,7 +190,7 @@ func annotationCases() map[string]translation {
 	}
 }
 
-func ladderCases() map[string]translation {
+func stepCases() map[string]translation {
 	strategy := func(v string, more ...string) map[string]string {
 		annotations := map[string]string{v1beta1.RemediationStrategyAnnotation: v}
 		for i := 0; i < len(more); i += 2 {
@@ -428,9 +428,9 @@ func wronglyTyped() map[string]nonsense {
 	}
 }
 
-// TestSeveralProblemsAreAllTold: a user who corrects one problem must not find the next by applying
+// TestSeveralProblemsAreAllReported: a user who corrects one problem must not find the next by applying
 // again.
-func TestSeveralProblemsAreAllTold(t *testing.T) {
+func TestSeveralProblemsAreAllReported(t *testing.T) {
 	u := check(t, "check", "1", `{
 		selector: {matchExpressions: [{key: role, operator: Near}]},
 		unhealthyConditions: [{type: Ready, status: "False", timeout: soon}, {type: Ready, status: Unknown, timeout: later}],

@@ -61,9 +61,9 @@ func TestSuccessesTell(t *testing.T) {
 	}
 }
 
-// TestStepsAreToldOnce: a step of a second or more is logged and wakes. So does each change between
+// TestStepsAreLoggedOnce: a step of a second or more is logged and wakes. So does each change between
 // agreement, difference and unknown.
-func TestStepsAreToldOnce(t *testing.T) {
+func TestStepsAreLoggedOnce(t *testing.T) {
 	r := newMeterFixture()
 	var said []string
 	r.Log = funcr.NewJSON(func(line string) { said = append(said, line) }, funcr.Options{

@@ -416,7 +416,7 @@ func TestRelease(t *testing.T) {
 	}
 }
 
-// recreate gives the stored Lease another UID at the same revision.
+// recreate sets for the stored Lease another UID at the same revision.
 func (f *fakeAPI) recreate() { f.leases[Namespace+"/node-n"].SetUID("another") }
 
 // TestRefusedCalls: an error says what failed, for which node, and what an administrator can do.

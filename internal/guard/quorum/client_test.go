@@ -21,7 +21,7 @@ import (
 type flooded struct {
 	client.Reader
 
-	pods, asked int
+	pods, reads int
 	// largest is the size of the largest page in a request.
 	largest int64
 }
@@ -35,7 +35,7 @@ func (f *flooded) List(_ context.Context, into client.ObjectList, opts ...client
 	o := client.ListOptions{}
 	o.ApplyOptions(opts)
 	from, _ := strconv.Atoi(o.Continue)
-	f.asked, f.largest = f.asked+1, max(f.largest, o.Limit)
+	f.reads, f.largest = f.reads+1, max(f.largest, o.Limit)
 	if s := o.FieldSelector; s != nil && !s.Matches(fields.Set{"spec.serviceAccountName": "", "spec.nodeName": "worker"}) {
 		return nil
 	}
@@ -63,8 +63,8 @@ func TestI15PodsAreReadInPages(t *testing.T) {
 			if (err != nil) != fails || (err == nil && len(got) != pods) {
 				t.Errorf("%d pods were read, %v", len(got), err)
 			}
-			if f.largest > pageSize || f.asked > maxObjects/pageSize {
-				t.Errorf("it was asked %d times, for pages of %d", f.asked, f.largest)
+			if f.largest > pageSize || f.reads > maxObjects/pageSize {
+				t.Errorf("it was asked %d times, for pages of %d", f.reads, f.largest)
 			}
 			if err != nil && !strings.Contains(err.Error(), "more than the 1000") {
 				t.Errorf("the error does not say why: %v", err)
@@ -82,8 +82,8 @@ func TestI14PodsOfWorkersExhaustNoBound(t *testing.T) {
 	f := &flooded{pods: 100 * maxObjects}
 	nodes := []*slim.Node{{Meta: slim.Meta{Name: "a"}}, {Meta: slim.Meta{Name: "b"}}}
 	got, err := (&Client{Config{Live: f}}).etcdPods(t.Context(), nodes)
-	if err != nil || len(got) != 0 || f.asked > len(nodes)+1 {
-		t.Errorf("%d pods were read in %d calls, %v", len(got), f.asked, err)
+	if err != nil || len(got) != 0 || f.reads > len(nodes)+1 {
+		t.Errorf("%d pods were read in %d calls, %v", len(got), f.reads, err)
 	}
 }
 
@@ -93,15 +93,15 @@ func TestI15NodesOfTheControlPlaneAreBounded(t *testing.T) {
 	f := &flooded{}
 	c := &Client{Config{Live: f}}
 	_, err := c.etcdPods(t.Context(), make([]*slim.Node, maxNodes+1))
-	if err == nil || f.asked > 0 || !strings.Contains(err.Error(), "101 nodes of the control plane, and no more than 100 are read") {
-		t.Errorf("after %d calls the error is %v", f.asked, err)
+	if err == nil || f.reads > 0 || !strings.Contains(err.Error(), "101 nodes of the control plane, and no more than 100 are read") {
+		t.Errorf("after %d calls the error is %v", f.reads, err)
 	}
 	nodes := make([]*slim.Node, maxNodes)
 	for i := range nodes {
 		nodes[i] = &slim.Node{}
 	}
-	if _, err := c.etcdPods(t.Context(), nodes); err != nil || f.asked != maxNodes+1 {
-		t.Errorf("for the most nodes it makes %d calls, %v", f.asked, err)
+	if _, err := c.etcdPods(t.Context(), nodes); err != nil || f.reads != maxNodes+1 {
+		t.Errorf("for the most nodes it makes %d calls, %v", f.reads, err)
 	}
 }
 

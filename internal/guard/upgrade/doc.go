@@ -8,5 +8,5 @@
 //	upgrades := upgrade.NewClient(upgrade.Config{Informers: informers, Served: served, Wake: wake})
 //	upgrades.AddFacts(policies, &cluster) // cluster.Upgrading is yes, no or unknown
 //	versions := upgrade.NewClient(upgrade.Config{Informers: informers, Served: served, Wake: wake})
-//	versions.AddFacts(policies, &fleet) // fleet.Upgrading is yes, no or unknown
+//	versions.AddFacts(policies, &cluster) // cluster.Upgrading is yes, no or unknown
 package upgrade

@@ -97,9 +97,9 @@ func (l *listed) List(_ context.Context, into client.ObjectList, opts ...client.
 	return nil
 }
 
-// TestI14RivalsAreFound: another machine of the namespace that refers to the node of the one in question, whatever its owner.
+// TestI14DuplicatesAreFound: another machine of the namespace that refers to the node of the one in question, whatever its owner.
 // The machine itself is none, nor is a machine that is being deleted.
-func TestI14RivalsAreFound(t *testing.T) {
+func TestI14DuplicatesAreFound(t *testing.T) {
 	at := func(namespace, name, owner, node string) metav1.PartialObjectMetadata {
 		return metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 			Namespace: namespace, Name: name, UID: types.UID(name + "-uid"), Labels: map[string]string{"owner": owner, "node": node},

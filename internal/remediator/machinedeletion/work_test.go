@@ -318,7 +318,7 @@ func TestFailedCallsEndALook(t *testing.T) {
 				t.Fatalf("reconciling returns %v", err)
 			}
 			refused := strings.HasPrefix(call, "delete")
-			if told := strings.HasPrefix(s.calls[len(s.calls)-1], "event about MachineDeletionRemediation: Warning MachineDeletionRefused Remediate [remediation] machine machines/worker-a was not deleted"); told != refused || (!refused && len(s.calls) != n+1) {
+			if logged := strings.HasPrefix(s.calls[len(s.calls)-1], "event about MachineDeletionRemediation: Warning MachineDeletionRefused Remediate [remediation] machine machines/worker-a was not deleted"); logged != refused || (!refused && len(s.calls) != n+1) {
 				t.Errorf("after the failure there are the calls %q", s.calls[n+1:])
 			}
 			s.failAt = 0
@@ -385,8 +385,8 @@ func TestOwnersThatCantBeRead(t *testing.T) {
 	}
 }
 
-// TestReplacedRemediationIsLeftAlone, as is one that is gone for the API server.
-func TestReplacedRemediationIsLeftAlone(t *testing.T) {
+// TestReplacedRemediationIsSkipped, as is a remediation that the API server no longer has.
+func TestReplacedRemediationIsSkipped(t *testing.T) {
 	for _, uid := range []string{"another", ""} {
 		s, c := world()
 		live := &server{objects: map[string]map[string]any{}}

@@ -120,10 +120,10 @@ func (f *Fixture) sparesNamesakes(t *testing.T) {
 func (f *Fixture) requiresUID(t *testing.T) {
 	s := NewServer(f.Objects...)
 	r := f.New(t, s)
-	nobody := f.Call
-	nobody.Target.ID.UID = ""
+	noUID := f.Call
+	noUID.Target.ID.UID = ""
 	wantUntouched(t, s, func() {
-		if answer, err := r.Begin(t.Context(), nobody); answer != 0 || err == nil {
+		if answer, err := r.Begin(t.Context(), noUID); answer != 0 || err == nil {
 			t.Errorf("for a target without UID it answers %s, %v; want an error", answer, err)
 		}
 	})

@@ -52,11 +52,11 @@ func with(current, deprecated string, meta ...string) string {
 }
 
 const (
-	askedNow      = "  - {type: OwnerRemediated, status: \"False\", reason: WaitingForRemediation, message: m, lastTransitionTime: \"2026-08-03T11:00:00Z\"}\n"
-	askedOld      = "{type: OwnerRemediated, status: \"False\", reason: WaitingForRemediation, severity: Warning, lastTransitionTime: \"2026-08-03T11:00:00Z\"}"
-	deferredNow   = "  - {type: OwnerRemediated, status: \"False\", reason: RemediationDeferred, message: m, lastTransitionTime: \"2026-08-03T11:00:00Z\"}\n"
-	deletingNow   = "  - {type: OwnerRemediated, status: \"False\", reason: MachineDeleting, message: m, lastTransitionTime: \"2026-08-03T11:00:00Z\"}\n"
-	remediatedOld = "{type: OwnerRemediated, status: \"True\", lastTransitionTime: \"2026-08-03T11:00:00Z\"}"
+	requestedNow    = "  - {type: OwnerRemediated, status: \"False\", reason: WaitingForRemediation, message: m, lastTransitionTime: \"2026-08-03T11:00:00Z\"}\n"
+	requestedBefore = "{type: OwnerRemediated, status: \"False\", reason: WaitingForRemediation, severity: Warning, lastTransitionTime: \"2026-08-03T11:00:00Z\"}"
+	deferredNow     = "  - {type: OwnerRemediated, status: \"False\", reason: RemediationDeferred, message: m, lastTransitionTime: \"2026-08-03T11:00:00Z\"}\n"
+	deletingNow     = "  - {type: OwnerRemediated, status: \"False\", reason: MachineDeleting, message: m, lastTransitionTime: \"2026-08-03T11:00:00Z\"}\n"
+	remediatedOld   = "{type: OwnerRemediated, status: \"True\", lastTransitionTime: \"2026-08-03T11:00:00Z\"}"
 
 	failedNow, failedOld = "HealthCheckSucceeded False UnhealthyNode", "old HealthCheckSucceeded False UnhealthyNode"
 	ready                = "Ready True Ready"
@@ -79,7 +79,7 @@ func TestMarks(t *testing.T) {
 			[]string{failedNow, "OwnerRemediated False RemediationDeferred", ready, failedOld, "old OwnerRemediated False WaitingForRemediation"},
 		},
 		"an owner that was done": {
-			"it asks once more, in the list that says so", with(askedNow, remediatedOld), nil, core.Accepted,
+			"it asks once more, in the list that says so", with(requestedNow, remediatedOld), nil, core.Accepted,
 			[]string{failedNow, "OwnerRemediated False WaitingForRemediation", ready, failedOld, "old OwnerRemediated False WaitingForRemediation"},
 		},
 		"a machine that has changed": {
@@ -116,21 +116,21 @@ func TestMarks(t *testing.T) {
 
 // TestMarksAreTakenBack, and no others.
 func TestMarksAreTakenBack(t *testing.T) {
-	later := strings.Replace(askedNow, "11:00:00", "11:30:00", 1)
+	later := strings.Replace(requestedNow, "11:00:00", "11:30:00", 1)
 	cases := map[string]struct {
 		reason, machine string
 		// now is the machine as the server has it, when the cache lags behind.
 		now  string
 		want []string
 	}{
-		"what stands":                 {"in both lists", with(askedNow, askedOld), "", []string{ready}},
+		"what stands":                 {"in both lists", with(requestedNow, requestedBefore), "", []string{ready}},
 		"an answer":                   {"the owner has declined", with(deferredNow, ""), "", []string{ready}},
-		"the cache lags behind":       {"the machine is read anew", with(askedNow, askedOld), with(askedNow, askedOld+", {type: Ready, status: \"True\"}"), []string{ready, "old Ready True"}},
-		"the owner has begun":         {"it can't be spared any more", with(askedNow, ""), with(deletingNow, ""), []string{"OwnerRemediated False MachineDeleting", ready}},
-		"a later call":                {"a later pass has made it", with(askedNow, ""), with(later, ""), []string{"OwnerRemediated False WaitingForRemediation", ready}},
-		"a user has taken it out":     {"its conditions stay as they are", with(askedNow, ""), with(askedNow, "", "  annotations: {cluster.x-k8s.io/paused: \"\"}\n"), []string{"OwnerRemediated False WaitingForRemediation", ready}},
-		"the machine leaves":          {"it is being replaced", with(askedNow, "", "  deletionTimestamp: \"2026-08-03T11:00:00Z\"\n"), "", []string{"OwnerRemediated False WaitingForRemediation", ready}},
-		"it is a remnant of one list": {"the other list says something else", with(askedNow, remediatedOld), "", []string{ready, "old OwnerRemediated True"}},
+		"the cache lags behind":       {"the machine is read anew", with(requestedNow, requestedBefore), with(requestedNow, requestedBefore+", {type: Ready, status: \"True\"}"), []string{ready, "old Ready True"}},
+		"the owner has begun":         {"it can't be spared any more", with(requestedNow, ""), with(deletingNow, ""), []string{"OwnerRemediated False MachineDeleting", ready}},
+		"a later call":                {"a later pass has made it", with(requestedNow, ""), with(later, ""), []string{"OwnerRemediated False WaitingForRemediation", ready}},
+		"a user has taken it out":     {"its conditions stay as they are", with(requestedNow, ""), with(requestedNow, "", "  annotations: {cluster.x-k8s.io/paused: \"\"}\n"), []string{"OwnerRemediated False WaitingForRemediation", ready}},
+		"the machine leaves":          {"it is being replaced", with(requestedNow, "", "  deletionTimestamp: \"2026-08-03T11:00:00Z\"\n"), "", []string{"OwnerRemediated False WaitingForRemediation", ready}},
+		"it is a remnant of one list": {"the other list says something else", with(requestedNow, remediatedOld), "", []string{ready, "old OwnerRemediated True"}},
 	}
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {

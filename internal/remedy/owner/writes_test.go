@@ -85,7 +85,7 @@ func TestMarksOfWhatTheCacheStillHas(t *testing.T) {
 
 // TestMarksAreTakenBackOnce: one write takes a mark back, and the cache has it at once.
 func TestMarksAreTakenBackOnce(t *testing.T) {
-	c, s := countedClient(t, with(askedNow, askedOld))
+	c, s := countedClient(t, with(requestedNow, requestedBefore))
 	r := requestOn(c.Machine(core.ID{}))
 	for range 2 {
 		if err := c.Withdraw(t.Context(), r); err != nil || s.writes != 1 {
@@ -99,7 +99,7 @@ func TestMarksAreTakenBackOnce(t *testing.T) {
 
 // TestMarksOfMachinesThatAreGone leave nothing to take back.
 func TestMarksOfMachinesThatAreGone(t *testing.T) {
-	c, s := countedClient(t, with(askedNow, ""))
+	c, s := countedClient(t, with(requestedNow, ""))
 	r := requestOn(c.Machine(core.ID{}))
 	s.Remove(parse(t, plain))
 	if err := c.Withdraw(t.Context(), r); err != nil || s.writes != 1 {
@@ -113,7 +113,7 @@ func TestMarksOfMachinesThatAreGone(t *testing.T) {
 
 // TestMarksOfMachinesThatKeepChanging are tried a few times, and then later.
 func TestMarksOfMachinesThatKeepChanging(t *testing.T) {
-	c, s := countedClient(t, with(askedNow, ""))
+	c, s := countedClient(t, with(requestedNow, ""))
 	s.refuse = apierrors.NewConflict(clusterapi.MachineKind.GroupVersion().WithResource("machines").GroupResource(), "m", errors.New("it has changed"))
 	err := c.Withdraw(t.Context(), requestOn(c.Machine(core.ID{})))
 	if err == nil || !strings.Contains(err.Error(), "it changes all the time") || s.writes != 4 {
@@ -128,7 +128,7 @@ func TestMarksOfHealthyMachines(t *testing.T) {
 		writes  int
 		healthy bool
 	}{
-		"a mark that stands":                 {with(askedNow, askedOld), 1, true},
+		"a mark that stands":                 {with(requestedNow, requestedBefore), 1, true},
 		"a mark that the owner has answered": {with(deletingNow, ""), 0, false},
 	} {
 		c, s := countedClient(t, tc.machine)

@@ -144,10 +144,30 @@ func TestStepsOfNothingAreStale(t *testing.T) {
 			t.Errorf("%s: the result is %s, %v", sentence, result, err)
 		}
 	}
+	for _, unknown := range []schema.GroupVersionKind{xTemplates, xs} {
+		d := knows(t, namespaced(synced), namespaced(synced), plainTemplate)
+		d.API = &answers{}
+		delete(d.kinds, unknown)
+		if result, err := d.Begin(t.Context(), nodeCall()); result != core.Stale || err != nil {
+			t.Errorf("%s is not known: the result is %s, %v", unknown.Kind, result, err)
+		}
+	}
 }
 
-// standing is a request that Fettle has made.
-func standing() core.Request {
+// TestCreatedRequestIsNotRead: the creation is the only call.
+func TestCreatedRequestIsNotRead(t *testing.T) {
+	d, api := knows(t, namespaced(synced), namespaced(synced), plainTemplate), &answers{}
+	d.API = api
+	if result, err := d.Begin(t.Context(), nodeCall()); result != core.Accepted || err != nil {
+		t.Errorf("the result is %s, %v", result, err)
+	}
+	if diff := cmp.Diff([]string{"create remediators/w"}, api.calls); diff != "" {
+		t.Errorf("calls (-want +got):\n%s", diff)
+	}
+}
+
+// ownRequest is a request that Fettle has made.
+func ownRequest() core.Request {
 	return core.Request{ID: core.ID{Kind: "X", Namespace: "remediators", Name: "w", UID: "x-uid"}, APIVersion: "x.example/v1", Own: true}
 }
 
@@ -196,7 +216,7 @@ func TestRequestsAreStoppedAndWithdrawn(t *testing.T) {
 			"the API server is down":        {answers{write: errDown, stored: with("another")}, errDown, false},
 		} {
 			api := tc.api
-			err := do.run(NewClient(Config{API: &api}), standing())
+			err := do.run(NewClient(Config{API: &api}), ownRequest())
 			if !errors.Is(err, tc.fails) || (err != nil && err.Error() != do.says+tc.fails.Error()) {
 				t.Errorf("%s, %s: %v", call, sentence, err)
 			}
@@ -209,14 +229,14 @@ func TestRequestsAreStoppedAndWithdrawn(t *testing.T) {
 			}
 		}
 		forbidden := apierrors.NewForbidden(xResource, "w", errDown)
-		err := do.run(NewClient(Config{API: &answers{write: forbidden}}), standing())
+		err := do.run(NewClient(Config{API: &answers{write: forbidden}}), ownRequest())
 		if !errors.Is(err, forbidden) || !strings.Contains(err.Error(), "; create a ClusterRole ") {
 			t.Errorf("%s, forbidden: %v", call, err)
 		}
 	}
 }
 
-// TestRequestsThatNeedNoCall, and those that must get none.
+// TestRequestsThatNeedNoCall: some requests need no call, and others must get none.
 func TestRequestsThatNeedNoCall(t *testing.T) {
 	for sentence, tc := range map[string]struct {
 		change          func(*core.Request)
@@ -226,7 +246,7 @@ func TestRequestsThatNeedNoCall(t *testing.T) {
 		"of another":      {func(r *core.Request) { r.Own = false }, "telling X remediators/w to stop: " + errForeign.Error(), "withdrawing X remediators/w: " + errForeign.Error()},
 		"without a UID":   {func(r *core.Request) { r.ID.UID = "" }, "telling X remediators/w to stop: " + errNoUID.Error(), "withdrawing X remediators/w: " + errNoUID.Error()},
 	} {
-		r := standing()
+		r := ownRequest()
 		tc.change(&r)
 		api := &answers{}
 		c := NewClient(Config{API: api})

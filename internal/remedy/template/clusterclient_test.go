@@ -30,13 +30,13 @@ metadata:
 	return parse(t, text)
 }
 
-// clusterClientsOf are those of the home fleet and of two workload clusters, whose machines' requests are of one kind. Each
-// has surveyed once, by a ladder that needs that kind. They note who is woken.
+// clusterClientsOf are those of the home cluster and of two workload clusters, whose machines' requests are of one kind. Each
+// has added facts once, by steps that need that kind. They note who is woken.
 func clusterClientsOf(t *testing.T) (home, east, west *ClusterClient, woken *[]string) {
 	t.Helper()
 	woken = &[]string{}
 	wake := func(who string) func() { return func() { *woken = append(*woken, who) } }
-	home = knows(t, namespaced(synced), namespaced(synced))
+	home = knows(t, namespaced(synced), namespaced(synced), strings.Replace(plainTemplate, "remediators", "machines", 1))
 	home.wake = wake("home")
 	east = home.ForCluster(ClusterKey{"machines", "east"}, wake("east"))
 	west = home.ForCluster(ClusterKey{"machines", "west"}, wake("west"))
@@ -61,8 +61,8 @@ func (d *ClusterClient) surveys(t *testing.T) []string {
 	return found
 }
 
-// TestEachFleetHasItsOwnRequests, though they are of one kind, in one namespace.
-func TestEachFleetHasItsOwnRequests(t *testing.T) {
+// TestEachClusterHasItsOwnRequests, though they are of one kind, in one namespace.
+func TestEachClusterHasItsOwnRequests(t *testing.T) {
 	home, east, west, _ := clusterClientsOf(t)
 	for _, u := range []*unstructured.Unstructured{
 		requestFor(t, "openshift", "machine.openshift.io", ""), requestFor(t, "odd", "machine.openshift.io", "east"),
@@ -74,15 +74,15 @@ func TestEachFleetHasItsOwnRequests(t *testing.T) {
 	elsewhere := home.ForCluster(ClusterKey{"others", "east"}, func() {})
 	for _, tc := range []struct {
 		sentence string
-		docket   *ClusterClient
+		client   *ClusterClient
 		want     []string
 	}{
-		{"an OpenShift machine is of the home fleet, whatever its labels", home, []string{"odd by " + MachineRemedy, "openshift by " + MachineRemedy}},
+		{"an OpenShift machine is of the home cluster, whatever its labels", home, []string{"odd by " + MachineRemedy, "openshift by " + MachineRemedy}},
 		{"east", east, []string{"e by " + ClusterMachineRemedy}},
 		{"west", west, []string{"w by " + ClusterMachineRemedy}},
 		{"a namesake in another namespace", elsewhere, nil},
 	} {
-		if got := tc.docket.surveys(t); !slices.Equal(got, tc.want) {
+		if got := tc.client.surveys(t); !slices.Equal(got, tc.want) {
 			t.Errorf("%s: %q, want %q", tc.sentence, got, tc.want)
 		}
 	}
@@ -99,6 +99,7 @@ func TestThoseAreWokenWhomItConcerns(t *testing.T) {
 			t.Errorf("%s wakes %q, want %q", sentence, got, want)
 		}
 	}
+	home.ForCluster(ClusterKey{"machines", "south"}, func() { *woken = append(*woken, "south") }) // it has not surveyed yet
 	requests, templates := home.kinds[xs].store.handler(), home.kinds[xTemplates].store.handler()
 	mine := requestFor(t, "e", "cluster.x-k8s.io", "east")
 	moved := mine.DeepCopy()
@@ -116,7 +117,7 @@ func TestThoseAreWokenWhomItConcerns(t *testing.T) {
 	wakes("a request of a closed client", func() { requests.OnAdd(mine, false) })
 }
 
-func TestKindsStayWhileAnyFleetNeedsThem(t *testing.T) {
+func TestKindsStayWhileAnyClusterNeedsThem(t *testing.T) {
 	home, east, west, _ := clusterClientsOf(t)
 	k := home.kinds[xTemplates]
 	stays := func(sentence string, want bool) {
@@ -139,6 +140,6 @@ func TestKindsStayWhileAnyFleetNeedsThem(t *testing.T) {
 	east.Close()
 	stays("east is gone", false)
 	if home.clusters[ClusterKey{"machines", "east"}] != second {
-		t.Error("closing the first docket of east has closed the second")
+		t.Error("closing the first client of east has closed the second")
 	}
 }

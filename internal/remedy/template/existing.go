@@ -103,9 +103,9 @@ func nodeRequestOf(u *unstructured.Unstructured) nodeRequest {
 		return nodeRequest{}
 	}
 	policy, _ := requestingCheck(u)
-	template, told := u.GetAnnotations()[v1alpha1.TemplateNameAnnotation]
+	template, found := u.GetAnnotations()[v1alpha1.TemplateNameAnnotation]
 	node := nodeOf(u)
-	return nodeRequest{node: node, template: template, unnamed: !told && u.GetName() == node, check: policy.Name}
+	return nodeRequest{node: node, template: template, unnamed: !found && u.GetName() == node, check: policy.Name}
 }
 
 // matches reports whether the object asks for a node by a template.

@@ -1,9 +1,11 @@
 package template
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -54,6 +56,10 @@ func TestWhoseARequestIs(t *testing.T) {
 		"about an earlier node, leaving, and kept by nothing": {
 			leaving(instead(mine, "w-uid", "earlier")), nodeCall(), 0, []string{"an earlier node of that name", "it is being deleted; wait until it is gone"},
 		},
+		"a part of a machine": {
+			instead(mine, "ownerReferences:\n", "ownerReferences:\n  - {apiVersion: cluster.x-k8s.io/v1beta2, kind: Machine, name: m, uid: m-uid, controller: true}\n"),
+			nodeCall(), 0, []string{"belongs to Machine m, NodeHealthCheck check, Node w"},
+		},
 		"a machine's own":                 {cloned, machineCall(), core.Accepted, nil},
 		"a machine's, on its way out":     {leaving(cloned), machineCall(), core.Stale, nil},
 		"an earlier machine's":            {instead(cloned, "m-uid", "earlier"), machineCall(), 0, []string{"belongs to Machine m", "nothing is done for Machine machines/m"}},
@@ -95,6 +101,10 @@ func TestI10WhatFettleDidNotSignIsNotItsRequest(t *testing.T) {
 			"it is signed for another": func(u *unstructured.Unstructured) {
 				annotate(u, map[string]string{annotation.RequestedAs: signaturePrefix(u) + "another-uid"})
 			},
+			"it is not signed, and its node is struck off the owners": func(u *unstructured.Unstructured) {
+				u.SetOwnerReferences(slices.DeleteFunc(u.GetOwnerReferences(), func(o metav1.OwnerReference) bool { return o.Kind == "Node" }))
+				annotate(u, map[string]string{annotation.RequestedAs: ""})
+			},
 			"it is signed for a namesake":  func(u *unstructured.Unstructured) { u.SetNamespace("copies") },
 			"no health check asked for it": func(u *unstructured.Unstructured) { annotate(u, map[string]string{annotation.RequestedByUID: ""}) },
 			"a controller owns it": func(u *unstructured.Unstructured) {
@@ -114,8 +124,8 @@ func TestI10WhatFettleDidNotSignIsNotItsRequest(t *testing.T) {
 	}
 }
 
-// TestNobodyIsAskedTwice for the same of one node, whatever the name and the namespace of the first request are.
-func TestNobodyIsAskedTwice(t *testing.T) {
+// TestNoRepairIsRequestedTwice for the same of one node, whatever the name and the namespace of the first request are.
+func TestNoRepairIsRequestedTwice(t *testing.T) {
 	const about = "annotations: {remediation.medik8s.io/node-name: w, remediation.medik8s.io/template-name: t}"
 	persons := func(metadata string) string {
 		return "{apiVersion: x.example/v1, kind: X, metadata: {" + metadata + "}}"
@@ -200,8 +210,8 @@ func TestI11MachineIsAsItWasJudged(t *testing.T) {
 	}
 }
 
-// TestNobodyIsAskedBlindly: where requests can't be seen, there may be one already.
-func TestNobodyIsAskedBlindly(t *testing.T) {
+// TestNoRepairIsRequestedBeforeAReading: where requests can't be seen, there may be one already.
+func TestNoRepairIsRequestedBeforeAReading(t *testing.T) {
 	d := knows(t, namespaced(synced), namespaced(failing), manyTemplate)
 	s := conform.NewServer()
 	d.API = s

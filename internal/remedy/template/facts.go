@@ -266,12 +266,12 @@ func deduplicated(requests []core.Request, policies []core.Policy, repairs []cor
 // hasStepFor reports whether the policy, or a running repair of the target, has a step with a request's template.
 func hasStepFor(r *core.Request, policies []core.Policy, repairs []core.Repair) bool {
 	same := func(s core.Step) bool { return s.Remedy == r.Remedy && s.Template == r.Template }
-	return slices.ContainsFunc(laddersOf(r, policies, repairs), func(steps []core.Step) bool { return slices.ContainsFunc(steps, same) })
+	return slices.ContainsFunc(stepsOf(r, policies, repairs), func(steps []core.Step) bool { return slices.ContainsFunc(steps, same) })
 }
 
 // templateNameFor returns the name of the first template that such a request may have been created from.
 func templateNameFor(r *core.Request, policies []core.Policy, repairs []core.Repair) string {
-	for _, steps := range laddersOf(r, policies, repairs) {
+	for _, steps := range stepsOf(r, policies, repairs) {
 		for i := range steps {
 			t := steps[i].Template
 			t.Name = ""
@@ -283,18 +283,18 @@ func templateNameFor(r *core.Request, policies []core.Policy, repairs []core.Rep
 	return ""
 }
 
-// laddersOf returns the steps that may have made a request, those of running repairs first.
-func laddersOf(r *core.Request, policies []core.Policy, repairs []core.Repair) [][]core.Step {
-	var ladders [][]core.Step
+// stepsOf returns the steps that may have made a request, those of running repairs first.
+func stepsOf(r *core.Request, policies []core.Policy, repairs []core.Repair) [][]core.Step {
+	var all [][]core.Step
 	for i := range repairs {
 		if t := repairs[i].Target; repairs[i].Running() && t.Kind == r.Target.Kind && t.Namespace == r.Target.Namespace && t.Name == r.Target.Name {
-			ladders = append(ladders, repairs[i].Steps)
+			all = append(all, repairs[i].Steps)
 		}
 	}
 	for i := range policies {
 		if id := policies[i].ID; r.Policy.Kind == "" || id.Kind == r.Policy.Kind && id.Name == r.Policy.Name {
-			ladders = append(ladders, policies[i].Steps)
+			all = append(all, policies[i].Steps)
 		}
 	}
-	return ladders
+	return all
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -70,7 +71,7 @@ func TestProblemsOfSteps(t *testing.T) {
 	}
 	cases := map[string]struct {
 		client *ClusterClient
-		ladder []core.Step
+		steps  []core.Step
 		want   []said
 	}{
 		"nothing is known yet": {knows(t, watchStatus{}, watchStatus{}), node("t"),
@@ -120,20 +121,23 @@ func TestProblemsOfSteps(t *testing.T) {
 	}
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {
-			policies := []core.Policy{{ID: nodeCall().Policy, Steps: tc.ladder}}
-			before := append([]core.Step(nil), tc.ladder...)
-			cluster := core.Cluster{Repairs: []core.Repair{{Steps: tc.ladder}, {Steps: tc.ladder, Ended: noon}}}
+			policies := []core.Policy{{ID: nodeCall().Policy, Steps: tc.steps}}
+			before := append([]core.Step(nil), tc.steps...)
+			cluster := core.Cluster{Repairs: []core.Repair{{Steps: tc.steps}, {Steps: tc.steps, Ended: noon}}}
 			tc.client.AddFacts(policies, &cluster)
 			for name, steps := range map[string][]core.Step{"policy": policies[0].Steps, "repair under way": cluster.Repairs[0].Steps} {
 				var got []said
 				for _, s := range steps {
 					got = append(got, said{s.Problem, s.Missing})
+					if reads := strings.HasSuffix(s.Problem, " is being read"); s.Pending != reads {
+						t.Errorf("the step of the %s is pending: %t, with the problem %q", name, s.Pending, s.Problem)
+					}
 				}
 				if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(said{})); diff != "" {
 					t.Errorf("the steps of the %s (-want +got):\n%s", name, diff)
 				}
 			}
-			if diff := cmp.Diff(before, tc.ladder); diff != "" {
+			if diff := cmp.Diff(before, tc.steps); diff != "" {
 				t.Errorf("a ladder that others share has changed (-want +got):\n%s", diff)
 			}
 		})
@@ -183,7 +187,7 @@ func TestRequestsThatCantBeSeen(t *testing.T) {
 		steps := []core.Step{nodeStep("t"), {Remedy: "DeleteMachine"}, nodeStep("u")}
 		for whose, world := range map[string]struct {
 			policies []core.Policy
-			fleet    core.Cluster
+			cluster  core.Cluster
 			want     []core.Reference
 		}{
 			"a policy":         {[]core.Policy{{Steps: steps}}, core.Cluster{}, tc.want},
@@ -192,11 +196,44 @@ func TestRequestsThatCantBeSeen(t *testing.T) {
 			"a running repair": {nil, core.Cluster{Repairs: []core.Repair{{Steps: steps}}}, tc.want},
 			"an ended repair":  {nil, core.Cluster{Repairs: []core.Repair{{Steps: steps, Ended: noon}}}, nil},
 		} {
-			knows(t, namespaced(synced), tc.requests, plainTemplate).AddFacts(world.policies, &world.fleet)
-			if diff := cmp.Diff(world.want, world.fleet.UnlistedTemplates); diff != "" {
+			knows(t, namespaced(synced), tc.requests, plainTemplate).AddFacts(world.policies, &world.cluster)
+			if diff := cmp.Diff(world.want, world.cluster.UnlistedTemplates); diff != "" {
 				t.Errorf("%s, by %s (-want +got):\n%s", sentence, whose, diff)
 			}
 		}
+	}
+}
+
+// TestRequestsOfUnseenTemplates can't be seen either, unless it is known that there is no such template. A template in a
+// step of another remedy makes no requests.
+func TestRequestsOfUnseenTemplates(t *testing.T) {
+	other := core.Step{Remedy: "DeleteMachine", Template: core.Reference{APIVersion: "y.example/v1", Kind: "YTemplate", Name: "t"}}
+	unseen := []core.Reference{{APIVersion: "x.example/v1", Kind: "XTemplate"}}
+	for sentence, tc := range map[string]struct {
+		templates watchStatus
+		want      []core.Reference
+	}{
+		"nothing is known":       {watchStatus{}, unseen},
+		"they may not be read":   {namespaced(forbidden), unseen},
+		"the API server is down": {watchStatus{state: failing}, unseen},
+		"none can be":            {watchStatus{state: unserved}, nil},
+		"there is none":          {namespaced(synced), nil},
+	} {
+		var cluster core.Cluster
+		knows(t, tc.templates, watchStatus{}).AddFacts([]core.Policy{{Steps: []core.Step{other, nodeStep("t")}}}, &cluster)
+		if diff := cmp.Diff(tc.want, cluster.UnlistedTemplates); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", sentence, diff)
+		}
+	}
+}
+
+// TestStepsWithoutNewsAreShared: they are copied only for a change.
+func TestStepsWithoutNewsAreShared(t *testing.T) {
+	policies := []core.Policy{nodePolicy("t")}
+	first := &policies[0].Steps[0]
+	knows(t, namespaced(synced), namespaced(synced), plainTemplate).AddFacts(policies, &core.Cluster{})
+	if &policies[0].Steps[0] != first {
+		t.Error("steps to which nothing is to be said are copied")
 	}
 }
 
@@ -298,8 +335,8 @@ func TestEventsThatMatter(t *testing.T) {
 		"a template's status":        {plainTemplate, set("well", "status", "condition"), false},
 	} {
 		woken := false
-		shelf := newStore(func(*unstructured.Unstructured) { woken = true })
-		h := shelf.handler()
+		objects := newStore(func(*unstructured.Unstructured) { woken = true })
+		h := objects.handler()
 		wakes := func(what string, want bool, happen func()) {
 			t.Helper()
 			woken = false
@@ -328,6 +365,7 @@ func TestHowItStandsAfterAnError(t *testing.T) {
 		"no such path":     {apierrors.NewNotFound(resource, ""), watchStatus{state: unserved}},
 		"not allowed":      {apierrors.NewForbidden(resource, "", errors.New("no")), watchStatus{state: forbidden}},
 		"no answer":        {context.DeadlineExceeded, watchStatus{state: failing, why: "the API server did not answer within 10s"}},
+		"a long text":      {errors.New(strings.Repeat("x", 301)), watchStatus{state: failing, why: strings.Repeat("x", 297) + "…"}},
 		"something else":   {http.ErrHandlerTimeout, watchStatus{state: failing, why: http.ErrHandlerTimeout.Error()}},
 	} {
 		if got := statusAfter(tc.err); got != tc.want {

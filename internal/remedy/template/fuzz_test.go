@@ -35,9 +35,9 @@ func FuzzReadRequest(f *testing.F) {
 		}
 		before := u.DeepCopy()
 		request, key, is := readRequest(u)
-		again, fleetAgain, isAgain := readRequest(u)
-		if diff := cmp.Diff(request, again); diff != "" || key != fleetAgain || is != isAgain {
-			t.Errorf("reading it twice gives %v %t and %v %t:\n%s", key, is, fleetAgain, isAgain, diff)
+		again, keyAgain, isAgain := readRequest(u)
+		if diff := cmp.Diff(request, again); diff != "" || key != keyAgain || is != isAgain {
+			t.Errorf("reading it twice gives %v %t and %v %t:\n%s", key, is, keyAgain, isAgain, diff)
 		}
 		if diff := cmp.Diff(before.Object, u.Object); diff != "" {
 			t.Errorf("reading it changes it:\n%s", diff)
@@ -65,7 +65,7 @@ func checkRequest(t *testing.T, u *unstructured.Unstructured, r *core.Request) {
 	default:
 		t.Errorf("the target is %+v", r.Target)
 	}
-	if _, told := u.GetAnnotations()["remediation.medik8s.io/nhc-timed-out"]; told != !r.Stopped.IsZero() {
-		t.Errorf("it was told to stop: %t, and is stopped at %v", told, r.Stopped)
+	if _, stopped := u.GetAnnotations()["remediation.medik8s.io/nhc-timed-out"]; stopped != !r.Stopped.IsZero() {
+		t.Errorf("it was told to stop: %t, and is stopped at %v", stopped, r.Stopped)
 	}
 }

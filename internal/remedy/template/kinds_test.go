@@ -69,8 +69,8 @@ func (d *ClusterClient) neededKinds() []schema.GroupVersionKind {
 	return needed
 }
 
-// TestStandingRequestsKeepTheirKindWatched, as long as Fettle made them: it has to withdraw them.
-func TestStandingRequestsKeepTheirKindWatched(t *testing.T) {
+// TestRequestsKeepTheirKindWatched, as long as Fettle made them: it has to withdraw them.
+func TestRequestsKeepTheirKindWatched(t *testing.T) {
 	for sentence, own := range map[string]bool{"Fettle's own": true, "another's": false} {
 		d := knows(t, namespaced(synced), namespaced(synced))
 		u := parse(t, owned)
@@ -91,18 +91,18 @@ func TestStandingRequestsKeepTheirKindWatched(t *testing.T) {
 	}
 }
 
-// TestI15KindsAreBounded: one fleet has so many kinds watched and no more, those of running repairs and of the oldest health
-// checks; the others say so. All fleets together are bounded too.
+// TestI15KindsAreBounded: one cluster has so many kinds watched and no more, those of running repairs and of the oldest health
+// checks; the others say so. All clusters together are bounded too.
 func TestI15KindsAreBounded(t *testing.T) {
-	check := func(fleet string, i int) core.Policy {
+	check := func(name string, i int) core.Policy {
 		s := nodeStep("t")
-		s.Template.Kind = fmt.Sprintf("K%s%dTemplate", fleet, i)
+		s.Template.Kind = fmt.Sprintf("K%s%dTemplate", name, i)
 		return core.Policy{
 			ID: core.ID{Kind: "NodeHealthCheck", Name: fmt.Sprint(i)}, Created: noon.Add(-time.Duration(i) * time.Minute), Steps: []core.Step{s},
 		}
 	}
 	if mostKinds > 512 || mostKindsOfCluster > 64 {
-		t.Fatalf("%d kinds may be watched, and %d for one fleet: docs/threat-model.md says fewer", mostKinds, mostKindsOfCluster)
+		t.Fatalf("%d kinds may be watched, and %d for one cluster: docs/threat-model.md says fewer", mostKinds, mostKindsOfCluster)
 	}
 	c := NewClient(Config{})
 	for f := range 2 * mostKinds / mostKindsOfCluster {
@@ -114,27 +114,27 @@ func TestI15KindsAreBounded(t *testing.T) {
 		}
 		running := core.Repair{Steps: check(name, -1).Steps}
 		cluster := core.Cluster{Repairs: []core.Repair{running}}
-		for range 3 { // what a fleet needs is counted anew each time
+		for range 3 { // what a cluster needs is counted anew each time
 			again := slices.Clone(policies)
 			d.AddFacts(again, &core.Cluster{Repairs: []core.Repair{running}})
 		}
 		d.AddFacts(policies, &cluster)
 		if len(c.kinds) > mostKinds || d.neededCount > mostKindsOfCluster {
-			t.Fatalf("%d kinds are kept, %d for one fleet", len(c.kinds), d.neededCount)
+			t.Fatalf("%d kinds are kept, %d for one cluster", len(c.kinds), d.neededCount)
 		}
 		full := f >= mostKinds/mostKindsOfCluster
 		for i := range policies {
 			refused := strings.Contains(policies[i].Steps[0].Problem, "too many kinds")
 			// The first are the youngest, and the kinds of the repair count too.
 			if want := full || i < mostKindsOfCluster+2; refused != want {
-				t.Fatalf("fleet %s: of health check %d it is said: %s", name, i, policies[i].Steps[0].Problem)
+				t.Fatalf("cluster %s: of health check %d it is said: %s", name, i, policies[i].Steps[0].Problem)
 			}
 		}
 		if refused := strings.Contains(cluster.Repairs[0].Steps[0].Problem, "too many kinds"); refused != full {
-			t.Errorf("fleet %s: the running repair is refused: %t", name, refused)
+			t.Errorf("cluster %s: the running repair is refused: %t", name, refused)
 		}
 		if full && !slices.ContainsFunc(cluster.UnlistedTemplates, func(r core.Reference) bool { return r.Kind == running.Steps[0].Template.Kind }) {
-			t.Errorf("fleet %s: the requests of the running repair are taken for seen", name)
+			t.Errorf("cluster %s: the requests of the running repair are taken for seen", name)
 		}
 	}
 }
@@ -159,5 +159,25 @@ func TestKindsOfKubernetesAreNeverWatched(t *testing.T) {
 		if needs := NewReading().Needs(policies, nil); len(needs) > 0 {
 			t.Errorf("%s: a person reads %v", kind, needs)
 		}
+	}
+}
+
+// TestKindOfRequestsIsTooMany: the kind of the template is the last that a cluster may need.
+func TestKindOfRequestsIsTooMany(t *testing.T) {
+	var steps []core.Step
+	for i := range mostKindsOfCluster - 1 {
+		s := nodeStep("t")
+		s.Template.Kind = fmt.Sprintf("K%dTemplate", i)
+		steps = append(steps, s)
+	}
+	policies, cluster := []core.Policy{{Steps: append(steps, nodeStep("t"))}}, core.Cluster{}
+	knows(t, namespaced(synced), watchStatus{}, plainTemplate).AddFacts(policies, &cluster)
+	const want = "template XTemplate remediators/t is not looked for, since health checks of this cluster name too many kinds: at most 64 kinds of templates and requests are watched for one cluster, " +
+		"the oldest health checks first, and 512 for all; have health checks name fewer kinds"
+	if got := policies[0].Steps[mostKindsOfCluster-1].Problem; got != want {
+		t.Errorf("the problem is %q, want %q", got, want)
+	}
+	if !slices.Contains(cluster.UnlistedTemplates, core.Reference{APIVersion: "x.example/v1", Kind: "XTemplate"}) {
+		t.Errorf("its requests are taken for seen: %v", cluster.UnlistedTemplates)
 	}
 }

@@ -112,8 +112,8 @@ func nodeOf(u *unstructured.Unstructured) string {
 // stoppedAt returns when Fettle told a remediator to stop. An annotation that holds no time counts from the creation of
 // the request.
 func stoppedAt(annotations map[string]string, created time.Time) time.Time {
-	text, told := annotations[v1alpha1.TimedOutAnnotation]
-	if !told {
+	text, stopped := annotations[v1alpha1.TimedOutAnnotation]
+	if !stopped {
 		return time.Time{}
 	}
 	if at, err := time.Parse(time.RFC3339, text); err == nil && !at.IsZero() {

@@ -61,7 +61,7 @@ func TestReadingAgreesWithWatching(t *testing.T) {
 				t.Errorf("ladders (-watched +read):\n%s", diff)
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("fleet (-watched +read):\n%s", diff)
+				t.Errorf("cluster (-watched +read):\n%s", diff)
 			}
 		})
 	}

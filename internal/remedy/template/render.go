@@ -184,12 +184,8 @@ func renderForMachine(u, template *unstructured.Unstructured, made map[string]an
 // keepLabelsAndAnnotations copies the labels and annotations that a template has for its requests.
 func keepLabelsAndAnnotations(u *unstructured.Unstructured, made map[string]any) {
 	part := unstructured.Unstructured{Object: map[string]any{"metadata": made["metadata"]}}
-	if labels := part.GetLabels(); len(labels) > 0 {
-		u.SetLabels(labels)
-	}
-	if annotations := part.GetAnnotations(); len(annotations) > 0 {
-		u.SetAnnotations(annotations)
-	}
+	u.SetLabels(part.GetLabels())
+	u.SetAnnotations(part.GetAnnotations())
 }
 
 func annotate(u *unstructured.Unstructured, more map[string]string) {
@@ -231,10 +227,7 @@ func nodeRequestName(template *unstructured.Unstructured, node *core.ID) string 
 	if !manyPerNode(template) {
 		return node.Name
 	}
-	stem := node.Name
-	if most := mostName - 1 - suffixSize; len(stem) > most {
-		stem = strings.TrimRight(stem[:most], "-.")
-	}
+	stem := strings.TrimRight(node.Name[:min(len(node.Name), mostName-1-suffixSize)], "-.")
 	sum := sha256.Sum256([]byte(template.GetName() + "\x00" + node.UID))
 	return stem + "-" + strings.ToLower(base32.HexEncoding.EncodeToString(sum[:]))[:suffixSize]
 }

@@ -211,8 +211,8 @@ func TestWhatIsRenderedIsRead(t *testing.T) {
 }
 
 func TestNothingIsRenderedFromNonsense(t *testing.T) {
-	nobody := nodeCall()
-	nobody.Target.ID.UID = ""
+	noNode := nodeCall()
+	noNode.Target.ID.UID = ""
 	unsigned := machineCall()
 	unsigned.Policy.UID = ""
 	cases := map[string]struct {
@@ -224,7 +224,7 @@ func TestNothingIsRenderedFromNonsense(t *testing.T) {
 		"nothing before the suffix": {"{apiVersion: v1, kind: Template, metadata: {name: c}, spec: {template: {}}}", nodeCall(), []string{"Template c"}},
 		"no spec":                   {"{apiVersion: x.example/v1, kind: XTemplate, metadata: {name: t}}", nodeCall(), []string{"XTemplate t", "spec.template"}},
 		"a word for the template":   {"{apiVersion: x.example/v1, kind: XTemplate, metadata: {name: t}, spec: {template: no}}", nodeCall(), []string{"spec.template"}},
-		"a target of no UID":        {plainTemplate, nobody, []string{"the UID of Node w is not known"}},
+		"a target of no UID":        {plainTemplate, noNode, []string{"the UID of Node w is not known"}},
 		"a health check of no UID":  {plainTemplate, unsigned, []string{"the UID of MachineHealthCheck machines/check is not known"}},
 	}
 	for sentence, tc := range cases {

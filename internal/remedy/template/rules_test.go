@@ -321,6 +321,7 @@ func TestNeedsOfRepairs(t *testing.T) {
 func TestRequestsOfMachinesAreInNamespaces(t *testing.T) {
 	for sentence, text := range map[string]string{
 		"no namespace": strings.Replace(cloned, "  namespace: machines\n", "", 1), "no machine": strings.Replace(cloned, "kind: Machine,", "kind: Pod,", 1),
+		"no machine, and an annotation without a name": strings.NewReplacer("kind: Machine,", "kind: Pod,", "machine.openshift.io/cloned-from-name", `""`).Replace(cloned),
 	} {
 		if _, _, asks := readRequest(parse(t, text)); asks {
 			t.Errorf("%s: it is a request", sentence)
@@ -376,5 +377,93 @@ func TestPartsOfUnknownMachines(t *testing.T) {
 	whole := core.Target{ID: core.ID{UID: "m-uid"}, Parts: core.NoParts()}
 	if got := excludeParts([]core.Request{r}, []core.Target{whole}); len(got) != 1 || got[0].Own {
 		t.Errorf("another's request becomes %+v", got)
+	}
+}
+
+// TestI10NothingIsOwnedWithoutUID: an empty UID in an owner, or in a target, equals no signature that is missing.
+func TestI10NothingIsOwnedWithoutUID(t *testing.T) {
+	u := parse(t, strings.Replace(cloned, "uid: m-uid", `uid: ""`, 1))
+	if r, _, asks := readRequest(u); !asks || r.Own {
+		t.Errorf("it is a request: %t, and Fettle's own: %t", asks, r.Own)
+	}
+	call := machineCall()
+	call.Target.ID.UID = ""
+	if result, err := checkExisting(u, call, "t"); err == nil || !strings.Contains(err.Error(), "was not made by Fettle") {
+		t.Errorf("the result is %s, %v", result, err)
+	}
+}
+
+// TestI10NamelessHealthCheckOwnsNothing: a request of no health check is not that of one without a name.
+func TestI10NamelessHealthCheckOwnsNothing(t *testing.T) {
+	call := nodeCall()
+	call.Policy.Name = ""
+	u := parse(t, strings.Replace(owned, "kind: NodeHealthCheck, name: check", "kind: Pool, name: blue", 1))
+	sign(u, &call)
+	if result, err := checkExisting(u, call, "t"); err == nil || !strings.Contains(err.Error(), "belongs to Pool blue, Node w") {
+		t.Errorf("the result is %s, %v", result, err)
+	}
+	if got := foreignReason(u, call); got != "belongs to Pool blue, Node w" {
+		t.Errorf("it %s", got)
+	}
+}
+
+// TestI11MissingMachineIsNotAsJudged, whatever a call says about the machine.
+func TestI11MissingMachineIsNotAsJudged(t *testing.T) {
+	c, call := NewClient(Config{API: &answers{get: apierrors.NewNotFound(xResource, "m")}}), machineCall()
+	call.Target.ID.UID, call.Target.Revision = "", ""
+	if same, err := c.isAsJudged(t.Context(), call); same || err != nil {
+		t.Errorf("it is as it was judged: %t, %v", same, err)
+	}
+}
+
+// forgetfulRegistry lists a kind that it does not know.
+type forgetfulRegistry struct{}
+
+func (forgetfulRegistry) need(schema.GroupVersionKind) *kind { return nil }
+
+func (forgetfulRegistry) inOrder() []schema.GroupVersionKind { return []schema.GroupVersionKind{xs} }
+
+func (forgetfulRegistry) known(schema.GroupVersionKind) *kind { return nil }
+
+// TestListedKindThatIsNotKnown has no requests.
+func TestListedKindThatIsNotKnown(t *testing.T) {
+	var cluster core.Cluster
+	factReader{forgetfulRegistry{}, ClusterKey{}}.addFacts(nil, &cluster)
+	if len(cluster.Requests) != 0 {
+		t.Errorf("there are requests: %v", cluster.Requests)
+	}
+}
+
+// TestKindsThatAreRead: the kind of the requests is read once the kind of the templates is, and the template was found.
+func TestKindsThatAreRead(t *testing.T) {
+	found := parse(t, plainTemplate)
+	for sentence, tc := range map[string]struct {
+		templates, requests state
+		template            *unstructured.Unstructured
+		want                bool
+	}{
+		"the templates are read":          {pending, synced, nil, true},
+		"the requests are read":           {synced, pending, found, true},
+		"neither is read":                 {synced, synced, found, false},
+		"the template does not exist":     {synced, pending, nil, false},
+		"the templates can't be read now": {failing, pending, found, false},
+		"the requests can't be read":      {synced, failing, found, false},
+	} {
+		s := stepFacts{templates: watchStatus{state: tc.templates}, requests: watchStatus{state: tc.requests}, template: tc.template}
+		if got := s.isRead(); got != tc.want {
+			t.Errorf("%s: the client is reading: %t", sentence, got)
+		}
+	}
+}
+
+// TestNamesOfFinalizers: the first three are named, and the others counted.
+func TestNamesOfFinalizers(t *testing.T) {
+	all := []string{"a/f", "b/f", "c/f", "d/f", "e/f"}
+	for n, want := range []string{"", "a/f", "a/f, b/f", "a/f, b/f, c/f", "a/f, b/f, c/f and 1 more", "a/f, b/f, c/f and 2 more"} {
+		u := &unstructured.Unstructured{Object: map[string]any{}}
+		u.SetFinalizers(all[:n])
+		if got := finalizersOf(u); got != want {
+			t.Errorf("%d finalizers are %q, want %q", n, got, want)
+		}
 	}
 }

@@ -52,7 +52,7 @@ type record struct {
 	stops            int
 	handler          toolscache.ResourceEventHandler
 	options          []client.ListOptions
-	asked            [][]string
+	requested        [][]string
 }
 
 // seen returns the calls until now.
@@ -81,7 +81,7 @@ func (f *fakeAPI) with(change func()) {
 	change()
 }
 
-// change tells of a change of definitions.
+// change reports a change of definitions.
 func (f *fakeAPI) change() {
 	f.with(func() {
 		close(f.changed)
@@ -95,7 +95,7 @@ func (f *fakeAPI) config() Config {
 		Served: func(names []string) core.Tri {
 			f.mu.Lock()
 			defer f.mu.Unlock()
-			f.asked = append(f.asked, names)
+			f.requested = append(f.requested, names)
 			return f.defined
 		},
 		Changed: func() <-chan struct{} {
@@ -129,6 +129,9 @@ func (m fakeMapper) RESTMapping(kind schema.GroupKind, versions ...string) (*met
 }
 
 func (f *fakeAPI) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+	if list.GetObjectKind().GroupVersionKind() != xTemplates {
+		return errors.New("the list is about another kind")
+	}
 	var o client.ListOptions
 	f.mu.Lock()
 	f.options = append(f.options, *o.ApplyOptions(options))
@@ -314,7 +317,7 @@ func TestKindThatIsNotServedIsTriedAgain(t *testing.T) {
 func TestKindIsWatchedWhileItIsServed(t *testing.T) {
 	watchFor(t, func(f *fakeAPI) { f.syncsAfter = 50 * time.Millisecond }, func(w *watching) {
 		w.wantStatus(t, watchStatus{})
-		<-time.After(100 * time.Millisecond)
+		<-time.After(70 * time.Millisecond)
 		w.wantStatus(t, watchStatus{state: synced, namespaced: core.Yes})
 		if w.woken() != 1 {
 			t.Errorf("the cluster is woken %d times for the sync", w.woken())
@@ -323,8 +326,8 @@ func TestKindIsWatchedWhileItIsServed(t *testing.T) {
 		if w.woken() != 2 || w.store().find("remediators", "t") == nil {
 			t.Errorf("the cluster is woken %d times, and the template is found: %t", w.woken(), w.store().find("remediators", "t") != nil)
 		}
-		if want := [][]string{{"xtemplates.x.example"}}; !slices.EqualFunc(w.api.seen().asked, want, slices.Equal) {
-			t.Errorf("it looks for the definitions %v, want %v", w.api.seen().asked, want)
+		if want := [][]string{{"xtemplates.x.example"}}; !slices.EqualFunc(w.api.seen().requested, want, slices.Equal) {
+			t.Errorf("it looks for the definitions %v, want %v", w.api.seen().requested, want)
 		}
 		<-time.After(20 * time.Second) // nothing happens
 		w.wantStatus(t, watchStatus{state: synced, namespaced: core.Yes})
@@ -374,6 +377,67 @@ func TestKindIsDroppedWhenNothingNeedsIt(t *testing.T) {
 			w.wantStatus(t, map[bool]watchStatus{true: {state: synced, namespaced: core.Yes}, false: {state: unserved}}[mapErr == nil])
 		})
 	}
+}
+
+// TestKindThatIsNeededAgain in time is not taken for an unserved kind, and is watched again a second later, however
+// rarely it was probed before.
+func TestKindThatIsNeededAgain(t *testing.T) {
+	watchFor(t, func(f *fakeAPI) { f.mapErr = unservedKind() }, func(w *watching) {
+		<-time.After(8 * time.Second)
+		w.api.with(func() { w.api.mapErr = nil })
+		<-time.After(8 * time.Second)
+		w.wantStatus(t, watchStatus{state: synced, namespaced: core.Yes})
+		w.needs()
+		<-time.After(4500 * time.Millisecond)
+		w.wantStatus(t, watchStatus{namespaced: core.Yes})
+		policies := []core.Policy{nodePolicy("t")}
+		w.AddFacts(policies, &core.Cluster{})
+		if !policies[0].Steps[0].Pending {
+			t.Errorf("its step is not pending, and has the problem %q", policies[0].Steps[0].Problem)
+		}
+		<-time.After(time.Second)
+		w.wantStatus(t, watchStatus{state: synced, namespaced: core.Yes})
+		if want := milliseconds(0, 1000, 3000, 7000, 15_000, 21_000); !slices.Equal(w.api.seen().probes, want) {
+			t.Errorf("the kind is probed at %v, want %v", w.api.seen().probes, want)
+		}
+	})
+}
+
+// TestEndOfTheContextChangesNothing: the informers end by themselves, and what is known stays.
+func TestEndOfTheContextChangesNothing(t *testing.T) {
+	var w *watching
+	woken := 0
+	watchFor(t, func(*fakeAPI) {}, func(running *watching) { w, woken = running, running.woken() })
+	if got, want := w.status(), (watchStatus{state: synced, namespaced: core.Yes}); got != want || w.store() == nil {
+		t.Errorf("the status is %+v, want %+v, and objects are kept: %t", got, want, w.store() != nil)
+	}
+	if len(w.api.seen().removals) > 0 || w.woken() != woken {
+		t.Errorf("informers are removed at %v, and the cluster is woken %d times", w.api.seen().removals, w.woken()-woken)
+	}
+}
+
+// TestStartWaitsForItsWatches: a call under way ends before Start returns.
+func TestStartWaitsForItsWatches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		answer := make(chan struct{})
+		config := newFakeAPI().config()
+		config.Changed = func() <-chan struct{} { <-answer; return nil }
+		d := NewClient(config).ForCluster(ClusterKey{}, func() {})
+		d.AddFacts([]core.Policy{nodePolicy("t")}, &core.Cluster{})
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- d.Start(ctx) }()
+		synctest.Wait()
+		cancel()
+		synctest.Wait()
+		if len(ended) > 0 {
+			t.Error("Start returns while a call is under way")
+		}
+		close(answer)
+		if err := <-ended; err != nil {
+			t.Errorf("Start returns %v", err)
+		}
+	})
 }
 
 // TestKindThatCantBeWatched says why, and is tried again.

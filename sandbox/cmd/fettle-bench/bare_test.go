@@ -36,7 +36,7 @@ func TestCalls(t *testing.T) {
 // judged is a machine that a health check has judged healthy, as the API server returns it.
 func judged(t *testing.T) *unstructured.Unstructured {
 	t.Helper()
-	m := clusterMachine(fleetName, 1, metav1.OwnerReference{Kind: "MachineSet", Name: "set", UID: "1"}, noon)
+	m := clusterMachine(benchCluster, 1, metav1.OwnerReference{Kind: "MachineSet", Name: "set", UID: "1"}, noon)
 	m.UID, m.ResourceVersion, m.Generation = "uid", "42", 3
 	m.Status.Conditions = append([]metav1.Condition{{Type: clusterv1.MachineHealthCheckSucceededCondition, Status: metav1.ConditionTrue}}, m.Status.Conditions...)
 	v1beta1 := m.Status.Deprecated.V1Beta1
@@ -86,7 +86,7 @@ func TestMark(t *testing.T) {
 	}
 }
 
-func TestMarkOfAMachineThatNobodyJudged(t *testing.T) {
+func TestMarkOfAMachineThatIsNotJudged(t *testing.T) {
 	m := judged(t)
 	unstructured.RemoveNestedField(m.Object, "status", "deprecated")
 	if _, err := mark("", m); err == nil {

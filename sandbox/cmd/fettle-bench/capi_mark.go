@@ -24,7 +24,7 @@ type operation struct {
 // mark marks a machine for its owner, in both generations of conditions, as a health check does: with preconditions on
 // the machine and its revision. The machine was judged healthy before.
 func mark(_ string, now *unstructured.Unstructured) ([]byte, error) {
-	const found, asked = "Condition Ready on Node is reporting status False for more than 5s", "Waiting for remediation"
+	const found, requested = "Condition Ready on Node is reporting status False for more than 5s", "Waiting for remediation"
 	since := metav1.NewTime(time.Now())
 	current := func(kind, reason, message string) metav1.Condition {
 		return metav1.Condition{
@@ -48,12 +48,12 @@ func mark(_ string, now *unstructured.Unstructured) ([]byte, error) {
 		{
 			[]string{"status", "conditions"}, clusterv1.MachineHealthCheckSucceededCondition,
 			current(clusterv1.MachineHealthCheckSucceededCondition, clusterv1.MachineHealthCheckUnhealthyNodeReason, found),
-			current(clusterv1.MachineOwnerRemediatedCondition, clusterv1.MachineOwnerRemediatedWaitingForRemediationReason, asked),
+			current(clusterv1.MachineOwnerRemediatedCondition, clusterv1.MachineOwnerRemediatedWaitingForRemediationReason, requested),
 		},
 		{
 			[]string{"status", "deprecated", "v1beta1", "conditions"}, string(clusterv1.MachineHealthCheckSucceededV1Beta1Condition),
 			deprecated(clusterv1.MachineHealthCheckSucceededV1Beta1Condition, clusterv1.UnhealthyNodeConditionV1Beta1Reason, found),
-			deprecated(clusterv1.MachineOwnerRemediatedV1Beta1Condition, clusterv1.WaitingForRemediationV1Beta1Reason, asked),
+			deprecated(clusterv1.MachineOwnerRemediatedV1Beta1Condition, clusterv1.WaitingForRemediationV1Beta1Reason, requested),
 		},
 	} {
 		at, err := placeOf(now, c.found, c.list...)

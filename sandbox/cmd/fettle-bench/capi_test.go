@@ -13,8 +13,8 @@ import (
 )
 
 func TestClusterMachineIsRealSized(t *testing.T) {
-	set := setName(fleetName, 49)
-	m := clusterMachine(fleetName, 4999, metav1.OwnerReference{Kind: "MachineSet", Name: set, UID: "1"}, noon)
+	set := setName(benchCluster, 49)
+	m := clusterMachine(benchCluster, 4999, metav1.OwnerReference{Kind: "MachineSet", Name: set, UID: "1"}, noon)
 	body, err := json.Marshal(m)
 	if err != nil {
 		t.Fatal(err)
@@ -34,7 +34,7 @@ func TestClusterMachineIsRealSized(t *testing.T) {
 			t.Errorf("label %s=%s: %v", key, value, problems)
 		}
 	}
-	if setName(fleetName, 0) == setName(fleetName, 1) || setName("a", 0) == setName("b", 0) {
+	if setName(benchCluster, 0) == setName(benchCluster, 1) || setName("a", 0) == setName("b", 0) {
 		t.Error("two machine sets have the same name")
 	}
 }
@@ -42,8 +42,8 @@ func TestClusterMachineIsRealSized(t *testing.T) {
 // TestTrimKeepsWhatDecisionsReadOfClusterMachines: as for the others.
 func TestTrimKeepsWhatDecisionsReadOfClusterMachines(t *testing.T) {
 	owner := metav1.OwnerReference{Kind: "MachineSet", Name: "set", UID: "1"}
-	m := clusterMachine(fleetName, 1, owner, noon)
-	kept, err := trimClusterMachine(clusterMachine(fleetName, 1, owner, noon))
+	m := clusterMachine(benchCluster, 1, owner, noon)
+	kept, err := trimClusterMachine(clusterMachine(benchCluster, 1, owner, noon))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -47,7 +47,7 @@ func TestStagesOfRequests(t *testing.T) {
 // TestChecksAreManifests: the health check of every dialect is one object with a name.
 func TestChecksAreManifests(t *testing.T) {
 	for name, d := range dialects() {
-		objects, err := d.manifest(fleetName, timeout)
+		objects, err := d.manifest(benchCluster, timeout)
 		if err != nil || len(objects) != 1 || objects[0].GetName() == "" {
 			t.Errorf("%s: %v %v", name, objects, err)
 		}

@@ -49,7 +49,7 @@ func (r *run) nudge(ctx context.Context) error {
 }
 
 func (r *run) changeTimeout(ctx context.Context, to time.Duration) error {
-	check, err := r.manifest(fleetName, to)
+	check, err := r.manifest(benchCluster, to)
 	if err != nil {
 		return err
 	}

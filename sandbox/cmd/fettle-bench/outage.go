@@ -88,13 +88,13 @@ func (r *run) histograms(ctx context.Context, before map[string]histogram) []sum
 	if before == nil || err != nil {
 		return nil
 	}
-	var told []summary
+	var reported []summary
 	for _, name := range histogramNames {
 		if h, kept := after[name]; kept {
-			told = append(told, summaryOf(name, h.since(before[name])))
+			reported = append(reported, summaryOf(name, h.since(before[name])))
 		}
 	}
-	return told
+	return reported
 }
 
 // indices returns the nodes that break, or all others.
@@ -213,7 +213,7 @@ func (d *dialect) stagesOf(victims []victim, requests []request, seen map[string
 	if d.stands {
 		steps = steps[:len(steps)-1] // it ends when the node is healthy again, whenever that is
 	}
-	told := make([]stageDelay, len(steps))
+	reported := make([]stageDelay, len(steps))
 	for i, step := range steps {
 		var delays []time.Duration
 		for _, v := range victims {
@@ -221,9 +221,9 @@ func (d *dialect) stagesOf(victims []victim, requests []request, seen map[string
 				delays = append(delays, at.Sub(v.deadline))
 			}
 		}
-		told[i] = stageDelay{Stage: step.name, distribution: distributionOf(delays)}
+		reported[i] = stageDelay{Stage: step.name, distribution: distributionOf(delays)}
 	}
-	return told
+	return reported
 }
 
 // targetOf returns the target in the name of a repair, which ends in a hash and a number.

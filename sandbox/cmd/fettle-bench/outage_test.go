@@ -72,7 +72,7 @@ func TestCountInSubresources(t *testing.T) {
 func TestNotAgain(t *testing.T) {
 	victims := []victim{{"a", "node-a", deadline}}
 	cases := map[string]struct {
-		deed  remedyCall
+		call  remedyCall
 		done  map[string]int
 		wrong string
 	}{
@@ -83,7 +83,7 @@ func TestNotAgain(t *testing.T) {
 	}
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {
-			err := tc.deed.notAgain(victims, tc.done)
+			err := tc.call.notAgain(victims, tc.done)
 			if tc.wrong == "" && err != nil || tc.wrong != "" && (err == nil || !strings.Contains(err.Error(), tc.wrong)) {
 				t.Errorf("got %v, want %q", err, tc.wrong)
 			}

@@ -15,8 +15,8 @@ import (
 	"github.com/fettle-io/fettle/sandbox/stage"
 )
 
-// fleetName is the name of the cluster whose nodes are judged, where it has one.
-const fleetName = "bench"
+// benchCluster is the name of the cluster whose nodes are judged, where it has one.
+const benchCluster = "bench"
 
 const (
 	// settleFor is how long both processes are left alone after their start. They collect their garbage meanwhile.
@@ -103,11 +103,11 @@ func (r *run) raise(ctx context.Context) error {
 
 // populate makes the nodes, the machines and their health check.
 func (r *run) populate(ctx context.Context) error {
-	say("making %s", r.fleet())
+	say("making %s", r.objects())
 	if err := inParallel(ctx, r.Nodes, r.kubelets.register); err != nil {
 		return err
 	}
-	of := cluster{name: fleetName, machines: r.Machines}
+	of := cluster{name: benchCluster, machines: r.Machines}
 	var err error
 	if r.apart {
 		if of.kubeconfig, err = admit(ctx, r.nodes); err != nil {
@@ -120,15 +120,15 @@ func (r *run) populate(ctx context.Context) error {
 	if r.result.NodeBytes, err = r.kubelets.sizeOf(ctx, 0); err != nil {
 		return err
 	}
-	check, err := r.manifest(fleetName, timeout)
+	check, err := r.manifest(benchCluster, timeout)
 	if err != nil {
 		return err
 	}
 	return r.stage.Apply(ctx, check...)
 }
 
-// fleet describes the objects.
-func (p *parameters) fleet() string {
+// objects describes the objects.
+func (p *parameters) objects() string {
 	if p.Machines == 0 {
 		return fmt.Sprintf("%d nodes", p.Nodes)
 	}

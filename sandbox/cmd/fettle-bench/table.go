@@ -91,16 +91,16 @@ func (r *report) costs() [][]string {
 
 // lastRequests compares the last request of the outage with that of a client that made such requests and did nothing else.
 func (r *report) lastRequests() []string {
-	deed := dialects()[r.Parameters.Dialect].remedyCall
-	fettle := func(x *round) float64 { return inFull(x.Outage.lastOf(deed.requested)) }
+	remedy := dialects()[r.Parameters.Dialect].remedyCall
+	fettle := func(x *round) float64 { return inFull(x.Outage.lastOf(remedy.requested)) }
 	bare := func(x *round) float64 { return inFull(x.Bare.Last) }
-	told := "n/a"
+	reported := "n/a"
 	if r.Rounds[0].Bare.Count > 0 {
-		told = inUnits(inSeconds(r.median(bare)))
+		reported = inUnits(inSeconds(r.median(bare)))
 	}
 	return []string{
-		fmt.Sprintf("last of %d %s requested, after its deadline", r.Parameters.Broken, deed.many),
-		told, inUnits(inSeconds(r.median(fettle))), times(r.median(func(x *round) float64 { return fettle(x) / bare(x) })), "≤ 1.0 s",
+		fmt.Sprintf("last of %d %s requested, after its deadline", r.Parameters.Broken, remedy.many),
+		reported, inUnits(inSeconds(r.median(fettle))), times(r.median(func(x *round) float64 { return fettle(x) / bare(x) })), "≤ 1.0 s",
 	}
 }
 
@@ -209,12 +209,12 @@ func (r *report) stages() [][]string {
 // observed renders Fettle's own histograms of the outage, in the first round.
 func (r *report) observed() [][]string {
 	rows := [][]string{{"as Fettle observes itself", "count", "mean", "median about", "p99 about"}}
-	told := map[string]summary{}
+	reported := map[string]summary{}
 	for _, h := range r.Rounds[0].Histograms {
-		told[h.Name] = h
+		reported[h.Name] = h
 	}
 	for _, name := range histogramNames {
-		h, known := told[name]
+		h, known := reported[name]
 		if !known {
 			rows = append(rows, []string{name, "n/a", "n/a", "n/a", "n/a"})
 			continue

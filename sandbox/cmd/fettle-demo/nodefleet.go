@@ -122,8 +122,8 @@ func (s nodes) wellOff() bool {
 	return len(s.byName) == nodesInAll && s.check.healthy == nodesInAll && len(s.requests) == 0
 }
 
-// asked reports whether the node has a remediation object of this kind.
-func (s nodes) asked(kind, name string) bool {
+// requested reports whether the node has a remediation object of this kind.
+func (s nodes) requested(kind, name string) bool {
 	for _, r := range s.requests {
 		if r.kind == kind && r.node == name {
 			return true
@@ -132,8 +132,8 @@ func (s nodes) asked(kind, name string) bool {
 	return false
 }
 
-// onlyAskedFor returns an error if any other node has a remediation object.
-func (s nodes) onlyAskedFor(expected ...string) error {
+// onlyRequested returns an error if any other node has a remediation object.
+func (s nodes) onlyRequested(expected ...string) error {
 	for _, key := range slices.Sorted(maps.Keys(s.requests)) {
 		if r := s.requests[key]; !slices.Contains(expected, r.node) {
 			return fmt.Errorf("a %s asks for node %s to be repaired, and none should", r.kind, r.node)

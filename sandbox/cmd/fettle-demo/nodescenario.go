@@ -122,10 +122,10 @@ func nodeIsRebooted(ctx context.Context, t *timeline[nodes]) error {
 
 // repaired waits until the node had a remediation object of this kind, and is healthy again.
 func repaired(ctx context.Context, t *timeline[nodes], kind string, victim node) error {
-	asked := false
+	requested := false
 	return t.until(ctx, "waiting for "+victim.name+" to be repaired by a "+kind, time.Minute, func(s nodes) (bool, error) {
-		asked = asked || s.asked(kind, victim.name)
-		return asked && s.wellOff(), s.onlyAskedFor(victim.name)
+		requested = requested || s.requested(kind, victim.name)
+		return requested && s.wellOff(), s.onlyRequested(victim.name)
 	})
 }
 
@@ -164,7 +164,7 @@ func rackDies(ctx context.Context, t *timeline[nodes]) error {
 			held = time.Now()
 			say("every time-out runs out now; watching that no remediation begins")
 		}
-		return !held.IsZero() && time.Since(held) > twoTimeouts && s.check.allowed == "False", s.onlyAskedFor()
+		return !held.IsZero() && time.Since(held) > twoTimeouts && s.check.allowed == "False", s.onlyRequested()
 	})
 	if err != nil {
 		return err
@@ -183,12 +183,12 @@ func rackReturns(ctx context.Context, t *timeline[nodes]) error {
 	if err := t.stage.eachNode(ctx, back, `{"metadata":{"labels":{"sandbox.fettle.io/kubelet":null}}}`); err != nil {
 		return err
 	}
-	asked := map[string]bool{}
+	requested := map[string]bool{}
 	err := t.until(ctx, "waiting for the rest of the rack to be rebooted", time.Minute, func(s nodes) (bool, error) {
 		for _, n := range left {
-			asked[n.name] = asked[n.name] || s.asked("RebootRemediation", n.name)
+			requested[n.name] = requested[n.name] || s.requested("RebootRemediation", n.name)
 		}
-		return asked[left[0].name] && asked[left[1].name] && s.wellOff(), s.onlyAskedFor(left[0].name, left[1].name)
+		return requested[left[0].name] && requested[left[1].name] && s.wellOff(), s.onlyRequested(left[0].name, left[1].name)
 	})
 	if err == nil {
 		say("nodes that came back were left alone, the others were rebooted")
@@ -206,7 +206,7 @@ func pauseHolds(ctx context.Context, t *timeline[nodes]) error {
 		return err
 	}
 	err := t.until(ctx, "waiting for the health check to say that it is paused", time.Minute, func(s nodes) (bool, error) {
-		return s.check.phase == "Paused", s.onlyAskedFor()
+		return s.check.phase == "Paused", s.onlyRequested()
 	})
 	if err != nil {
 		return err
@@ -222,7 +222,7 @@ func pauseHolds(ctx context.Context, t *timeline[nodes]) error {
 			down = time.Now()
 			say("its time-out runs out now; watching that no remediation begins")
 		}
-		return !down.IsZero() && time.Since(down) > twoTimeouts*3/4, s.onlyAskedFor()
+		return !down.IsZero() && time.Since(down) > twoTimeouts*3/4, s.onlyRequested()
 	})
 }
 
