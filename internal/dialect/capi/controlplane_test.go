@@ -41,6 +41,7 @@ func asking(m *clusterapi.Machine) {
 }
 func sick(m *clusterapi.Machine)     { marked(m, healthType, "UnhealthyNode") }
 func nodeless(m *clusterapi.Machine) { m.Node = "" }
+func staying(m *clusterapi.Machine)  { m.DeletionTimestamp = nil }
 func leaving(m *clusterapi.Machine) {
 	m.DeletionTimestamp = &metav1.Time{Time: ago(time.Second)}
 }
@@ -326,17 +327,20 @@ func TestMachineSetsWait(t *testing.T) {
 		others          []*clusterapi.Machine
 		want            string
 	}{
-		"no limit":                      {set("1"), deployment(`{}`), []*clusterapi.Machine{member("b", time.Hour, replaced)}, ""},
-		"room for one":                  {set("1"), deployment(`{remediation: {maxInFlight: 2}}`), []*clusterapi.Machine{member("b", time.Hour, replaced)}, ""},
-		"one at a time":                 {set("1"), deployment(`{remediation: {maxInFlight: 1}}`), []*clusterapi.Machine{member("b", time.Hour, replaced)}, "1 of its machine set are being replaced and 0 go first"},
-		"a newer one goes first":        {set("1"), deployment(`{remediation: {maxInFlight: 1}}`), []*clusterapi.Machine{member("b", time.Minute, asking)}, "0 of its machine set are being replaced and 1 go first"},
-		"an older one goes later":       {set("1"), deployment(`{remediation: {maxInFlight: 1}}`), []*clusterapi.Machine{member("b", 2*time.Hour, asking)}, ""},
-		"others' deletions don't count": {set("1"), deployment(`{remediation: {maxInFlight: 1}}`), []*clusterapi.Machine{member("b", time.Hour, leaving)}, ""},
-		"a share is rounded up":         {set("1"), deployment(`{replicas: 3, remediation: {maxInFlight: 34%}}`), []*clusterapi.Machine{member("b", time.Hour, replaced)}, ""},
-		"never":                         {set("1"), deployment(`{remediation: {maxInFlight: 0}}`), nil, "is 0, so none of its machines is ever replaced"},
-		"of v1beta1":                    {set("1"), deployment(`{strategy: {remediation: {maxInFlight: 0}}}`), nil, "spec.strategy.remediation.maxInFlight of MachineDeployment md is 0"},
-		"a rollout":                     {set("0"), deployment(`{}`), nil, "whose rollout replaces the machine"},
-		"no deployment":                 {set("1"), "", []*clusterapi.Machine{member("b", time.Hour, replaced)}, ""},
+		"no limit":                               {set("1"), deployment(`{}`), []*clusterapi.Machine{member("b", time.Hour, replaced)}, ""},
+		"room for one":                           {set("1"), deployment(`{remediation: {maxInFlight: 2}}`), []*clusterapi.Machine{member("b", time.Hour, replaced)}, ""},
+		"one at a time":                          {set("1"), deployment(`{remediation: {maxInFlight: 1}}`), []*clusterapi.Machine{member("b", time.Hour, replaced)}, "1 of its machine set are being replaced and 0 go first"},
+		"a newer one goes first":                 {set("1"), deployment(`{remediation: {maxInFlight: 1}}`), []*clusterapi.Machine{member("b", time.Minute, asking)}, "0 of its machine set are being replaced and 1 go first"},
+		"an older one goes later":                {set("1"), deployment(`{remediation: {maxInFlight: 1}}`), []*clusterapi.Machine{member("b", 2*time.Hour, asking)}, ""},
+		"a deletion that follows another reason": {set("1"), deployment(`{remediation: {maxInFlight: 1}}`), []*clusterapi.Machine{member("b", time.Minute, asking, leaving)}, ""},
+		"a machine that is yet to be deleted":    {set("1"), deployment(`{remediation: {maxInFlight: 1}}`), []*clusterapi.Machine{member("b", 2*time.Hour, replaced, staying)}, ""},
+		"a newer owner that asks for nothing":    {set("1"), deployment(`{remediation: {maxInFlight: 1}}`), []*clusterapi.Machine{member("b", time.Minute, sick)}, ""},
+		"others' deletions don't count":          {set("1"), deployment(`{remediation: {maxInFlight: 1}}`), []*clusterapi.Machine{member("b", time.Hour, leaving)}, ""},
+		"a share is rounded up":                  {set("1"), deployment(`{replicas: 3, remediation: {maxInFlight: 34%}}`), []*clusterapi.Machine{member("b", time.Hour, replaced)}, ""},
+		"never":                                  {set("1"), deployment(`{remediation: {maxInFlight: 0}}`), nil, "is 0, so none of its machines is ever replaced"},
+		"of v1beta1":                             {set("1"), deployment(`{strategy: {remediation: {maxInFlight: 0}}}`), nil, "spec.strategy.remediation.maxInFlight of MachineDeployment md is 0"},
+		"a rollout":                              {set("0"), deployment(`{}`), nil, "whose rollout replaces the machine"},
+		"no deployment":                          {set("1"), "", []*clusterapi.Machine{member("b", time.Hour, replaced)}, ""},
 	}
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {

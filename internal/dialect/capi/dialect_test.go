@@ -39,6 +39,11 @@ func TestWhoIsATarget(t *testing.T) {
 	if diff := cmp.Diff(map[string][]string{"check": {"leaving", "master", "skipped"}, "masters": {}}, membersOf(s.observe())); diff != "" {
 		t.Errorf("members (-want +got):\n%s", diff)
 	}
+	s.show(aCheck(t, "masters", `metadata: {resourceVersion: "6"}`, "spec: {selector: {matchLabels: {role: worker}}}"))
+	if diff := cmp.Diff(map[string][]string{"check": {"leaving", "master", "skipped"}, "masters": {"leaving", "master", "skipped"}}, membersOf(s.observe())); diff != "" {
+		t.Errorf("with another selector, members (-want +got):\n%s", diff)
+	}
+	s.show(aCheck(t, "masters", `metadata: {resourceVersion: "7"}`, "spec: {selector: {matchLabels: {role: master}}}"))
 	s.in.Of("Machine").Hide("clusters/leaving")
 	if diff := cmp.Diff(map[string][]string{"check": {"master", "skipped"}, "masters": {}}, membersOf(s.observe())); diff != "" {
 		t.Errorf("members (-want +got):\n%s", diff)
@@ -57,6 +62,8 @@ func TestI4NodesTellWhoIsOfTheControlPlane(t *testing.T) {
 	}
 	s.nodes.has("True", ago(time.Hour), "worker-node")
 	member(false, "a node without a role")
+	s.show(aMachine(t, "worker", "spec: {providerID: given}"))
+	member(false, "a worker that has changed")
 	labels := map[string]string{"node-role.kubernetes.io/etcd": "true"}
 	n := &slim.Node{Meta: slim.Meta{Name: "worker-node", Labels: slim.LabelsOf(labels)}}
 	s.nodes.facts["worker-node"] = node.NewView(n).Facts()
@@ -70,7 +77,7 @@ func TestI4NodesTellWhoIsOfTheControlPlane(t *testing.T) {
 }
 
 // TestI01NodesOfALostConnectionAreNotGone: a connection may be lost, and its nodes dropped, while a cluster is
-// observed.
+// observed. A connection that comes up meanwhile may have shown some nodes too late.
 func TestI01NodesOfALostConnectionAreNotGone(t *testing.T) {
 	s := begin(t).show(theCluster(t), aMachine(t, "worker"), aCheck(t, "check"))
 	if o := s.observe(); o.Observed != core.Yes || len(o.Targets) != 1 {
@@ -79,6 +86,10 @@ func TestI01NodesOfALostConnectionAreNotGone(t *testing.T) {
 	s.nodes.lost = func() { s.nodes.answers, s.nodes.facts = core.Unknown, nil }
 	if o := s.observe(); o.Observed != core.Unknown || len(o.Targets) > 0 {
 		t.Errorf("it is observed: %s, with targets %+v", o.Observed, o.Targets)
+	}
+	s.nodes.lost = func() { s.nodes.answers = core.Yes }
+	if o := s.observe(); o.Observed != core.Unknown || len(o.Targets) > 0 {
+		t.Errorf("it comes up, and is observed: %s, with targets %+v", o.Observed, o.Targets)
 	}
 }
 

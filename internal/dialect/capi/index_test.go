@@ -97,6 +97,17 @@ func TestChangesOfMachinesThatMatter(t *testing.T) {
 	}
 }
 
+// TestFieldsThatBecomeUnreadable: the value of a field that can't be read is part of what a target says.
+func TestFieldsThatBecomeUnreadable(t *testing.T) {
+	s := newStore()
+	for value, want := range []bool{true, true} {
+		m := decoded(t, aMachine(t, "a", fmt.Sprintf("status: {nodeRef: %d}", value)), &clusterapi.Machine{})
+		if got := s.putMachine(m); got != want || m.Unreadable == "" || m.Node != "" {
+			t.Errorf("the value %d, which is unreadable (%s), can alter a decision: %t", value, m.Unreadable, got)
+		}
+	}
+}
+
 // TestNewTypesOfConditions: a condition that a health check reads counts only for as long as the health check is there.
 func TestNewTypesOfConditions(t *testing.T) {
 	const change = `status: {conditions: [{type: InfrastructureReady, status: "True", lastTransitionTime: "2026-08-02T00:01:00Z"}, {type: Read, status: "True"}]}`

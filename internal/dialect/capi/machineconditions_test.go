@@ -6,11 +6,14 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fettle-io/fettle/internal/clusterapi"
 	"github.com/fettle-io/fettle/internal/core"
@@ -274,6 +277,64 @@ func TestMarksThatAreRefused(t *testing.T) {
 	s.panics = "a"
 	if _, err := mark(); err == nil || !strings.Contains(err.Error(), "the sky falls") {
 		t.Errorf("the write of one panics: %v", err)
+	}
+}
+
+// hanging is an API server that answers no write. It records when each write has to end, since the start of the bubble.
+type hanging struct {
+	client.Client
+
+	mu   sync.Mutex
+	ends []time.Duration
+}
+
+func (h *hanging) Status() client.SubResourceWriter { return hangingStatuses{h: h} }
+
+type hangingStatuses struct {
+	client.SubResourceWriter
+
+	h *hanging
+}
+
+func (w hangingStatuses) Patch(ctx context.Context, _ client.Object, _ client.Patch, _ ...client.SubResourcePatchOption) error {
+	start := time.Date(2000, time.January, 1, 0, 0, 0, 0, time.UTC) // of every bubble
+	until, _ := ctx.Deadline()
+	w.h.mu.Lock()
+	w.h.ends = append(w.h.ends, until.Sub(start))
+	w.h.mu.Unlock()
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// TestI15WritesOfMachinesAreBounded: so many run at a time, for so long. Writes that did not start are due again, also
+// if one pass could make them all. Each failure counts.
+func TestI15WritesOfMachinesAreBounded(t *testing.T) {
+	s := begin(t)
+	var updates []machineUpdate
+	for i := range parallelWrites + 2 {
+		m := decoded(t, aMachine(t, fmt.Sprintf("m%02d", i)), &clusterapi.Machine{})
+		updates = append(updates, machineUpdate{machine: m, changes: clusterapi.HealthCheckSucceeded()})
+	}
+	over, end := context.WithCancel(t.Context())
+	end()
+	first := slices.Repeat([]time.Duration{writeTimeout}, parallelWrites)
+	for _, tc := range []struct {
+		ctx   context.Context
+		again bool
+		ends  []time.Duration
+	}{{t.Context(), false, append(first, 2*writeTimeout, 2*writeTimeout)}, {over, true, first}} {
+		synctest.Test(t, func(t *testing.T) {
+			server := &hanging{}
+			s.client.machines.Statuses = server
+			again, err := s.dialect.write(tc.ctx, newStore(), updates)
+			want := fmt.Sprintf("%d machines could not be marked", len(tc.ends))
+			if again != tc.again || err == nil || !strings.HasPrefix(err.Error(), want) || !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("again: %t, %v, want %s", again, err, want)
+			}
+			if !slices.Equal(server.ends, tc.ends) {
+				t.Errorf("the writes end after %v, want %v", server.ends, tc.ends)
+			}
+		})
 	}
 }
 

@@ -103,8 +103,9 @@ func TestControlledBy(t *testing.T) {
 func TestRulesOfMachineSets(t *testing.T) {
 	set := flow(t, `{apiVersion: cluster.x-k8s.io/v1beta2, kind: MachineSet, metadata: {name: set, annotations: {cluster.x-k8s.io/paused: ""}}}`)
 	for spec, want := range map[string][]string{
-		`{}`:                                {"Any number of its machines are replaced at a time (spec.remediation.maxInFlight of MachineDeployment md is not set)"},
-		`{remediation: {maxInFlight: 50%}}`: {"At most 1 of its machines are replaced at a time (spec.remediation.maxInFlight of MachineDeployment md)"},
+		`{}`:                                 {"Any number of its machines are replaced at a time (spec.remediation.maxInFlight of MachineDeployment md is not set)"},
+		`{remediation: {maxInFlight: 100%}}`: {"At most 1 of its machines are replaced at a time (spec.remediation.maxInFlight of MachineDeployment md)"},
+		`{remediation: {maxInFlight: 50%}}`:  {"At most 1 of its machines are replaced at a time (spec.remediation.maxInFlight of MachineDeployment md)"},
 		`{replicas: 4, remediation: {maxInFlight: 50%}}`:                             {"At most 2 of its machines are replaced at a time (spec.remediation.maxInFlight of MachineDeployment md)"},
 		`{replicas: 4, strategy: {remediation: {maxInFlight: 50%}}}`:                 {"At most 2 of its machines are replaced at a time (spec.strategy.remediation.maxInFlight of MachineDeployment md)"},
 		`{remediation: {maxInFlight: 3}, strategy: {remediation: {maxInFlight: 5}}}`: {"At most 3 of its machines are replaced at a time (spec.remediation.maxInFlight of MachineDeployment md)"},

@@ -45,6 +45,8 @@ func TestReadingTellsWhatItDoesNotKnow(t *testing.T) {
 	r := readingOfBlue(t)
 	if o := r.Observe(blue, noon); o.Observed != core.Unknown || len(o.Targets) != 2 || len(o.Policies) != 1 || !r.HasNodes(blue) {
 		t.Errorf("without nodes it is observed %s, with %d targets and %d policies", o.Observed, len(o.Targets), len(o.Policies))
+	} else if want := (core.Node{State: core.NodeUnseen, Name: "a-node"}); !cmp.Equal(o.Targets[0].Node, want) {
+		t.Errorf("without nodes the node of a is %+v", o.Targets[0].Node)
 	}
 	if !r.Nodes(blue).Put(nodeOfA(t)) {
 		t.Error("a new node changes nothing")

@@ -438,7 +438,7 @@ func TestBlockedEnds(t *testing.T) {
 }
 
 // TestNodesWithoutHealthCheck: a cluster needs no connection before its control plane is initialized, nor without a health
-// check.
+// check, also where there is no Cluster.
 func TestNodesWithoutHealthCheck(t *testing.T) {
 	s := settle(t)
 	s.nodes.answers = core.No
@@ -450,6 +450,10 @@ func TestNodesWithoutHealthCheck(t *testing.T) {
 	s.in.Of("MachineHealthCheck").Hide("clusters/check")
 	if o := s.observe(); o.Observed != core.Yes || len(o.Policies) > 0 || len(o.Targets) != 3 {
 		t.Errorf("it observes %s, %d policies, %d targets", o.Observed, len(o.Policies), len(o.Targets))
+	}
+	s.in.Of("Cluster").Hide("clusters/blue")
+	if o := s.observe(); o.Observed != core.Yes || len(o.Targets) != 3 {
+		t.Errorf("without a Cluster it observes %s, %d targets", o.Observed, len(o.Targets))
 	}
 }
 

@@ -68,7 +68,7 @@ func refusedByAdmission(spec *clusterv1.MachineHealthCheckSpec) []Remark {
 		remarks = append(remarks, specparse.Fault(field, "is %ds, and Cluster API refuses less than %ds; give more, or 0 for no limit", *s, minStartup))
 	}
 	const limit = "spec.remediation.triggerIf.unhealthyLessThanOrEqualTo"
-	if v := spec.Remediation.TriggerIf.UnhealthyLessThanOrEqualTo; v != nil && v.Type == intstr.String && wholeNumber.MatchString(v.StrVal) {
+	if v := spec.Remediation.TriggerIf.UnhealthyLessThanOrEqualTo; v != nil && wholeNumber.MatchString(v.StrVal) {
 		remarks = append(remarks, specparse.Fault(limit, "is %q, and Cluster API refuses a number in quotes; give %s", v.StrVal, v.StrVal))
 	}
 	if of, set := spec.Selector.MatchLabels[clusterv1.ClusterNameLabel]; set && of != spec.ClusterName {
@@ -102,8 +102,8 @@ func refusedConditions(conditions []clusterv1.UnhealthyMachineCondition) []Remar
 // refusedTemplate returns the fault of a template version that the definition refuses, if the version can be parsed.
 func refusedTemplate(r *clusterv1.MachineHealthCheckRemediationTemplateReference) []Remark {
 	const field = "spec.remediation.templateRef.apiVersion"
-	version, err := schema.ParseGroupVersion(r.APIVersion)
-	if err != nil || version.Version == "" || groupVersion.MatchString(r.APIVersion) {
+	version, _ := schema.ParseGroupVersion(r.APIVersion) // it is empty with an error
+	if version.Version == "" || groupVersion.MatchString(r.APIVersion) {
 		return nil
 	}
 	return []Remark{specparse.Fault(field, "is %s; give a group and a version, as in %s", lenient.Quote(r.APIVersion), templateExample)}
@@ -150,7 +150,7 @@ func limitWarnings(spec *clusterv1.MachineHealthCheckSpec, annotations map[strin
 		remarks = append(remarks, warning(field, "%s is not set, so it is 100%% and never stops repairs, also when a whole zone fails; a limit such as 40%% would", field))
 	case specparse.IsAmount(v, "100%"):
 		remarks = append(remarks, warning(field, "%s is 100%% and never stops repairs, also when a whole zone fails; a limit such as 40%% would", field))
-	case specparse.IsAmount(v, "0"), specparse.IsAmount(v, "0%"), v.Type == intstr.Int && v.IntValue() < 0:
+	case permitsNothing(v):
 		remarks = append(remarks, warning(field, "%s is %s, so nothing is ever repaired: one unhealthy machine is too many already; the annotation %s or %s says that better",
 			field, v, clusterv1.PausedAnnotation, annotation.DryRun))
 	}
@@ -162,6 +162,12 @@ func limitWarnings(spec *clusterv1.MachineHealthCheckSpec, annotations map[strin
 		remarks = append(remarks, warning(startup, "%s is 0, so a machine whose node never joins is never found", startup))
 	}
 	return remarks
+}
+
+// permitsNothing reports whether no repair starts with this limit. It is false for a limit that can't be read.
+func permitsNothing(limit *intstr.IntOrString) bool {
+	most, err := readMaxUnhealthy(limit)
+	return err == nil && most.Number <= 0
 }
 
 func annotationWarnings(annotations map[string]string) []Remark {

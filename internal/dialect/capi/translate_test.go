@@ -3,15 +3,18 @@ package capi
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/labels"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/fettle-io/fettle/internal/core"
 	"github.com/fettle-io/fettle/internal/messages"
+	"github.com/fettle-io/fettle/internal/specparse"
 )
 
 // policy returns the policy of aCheck("check") with changes.
@@ -197,6 +200,20 @@ func TestUnusableFieldsAreReported(t *testing.T) {
 				t.Error("something is repaired")
 			}
 		})
+	}
+}
+
+// TestFaultsOfTemplatesAreTold once each, and a kind that is no template's is not looked up among the reserved ones.
+func TestFaultsOfTemplatesAreTold(t *testing.T) {
+	for reference, want := range map[clusterv1.MachineHealthCheckRemediationTemplateReference][]string{
+		{APIVersion: "x.example/v1", Kind: "XTemplate", Name: "t"}: nil,
+		{APIVersion: "v1", Kind: "XTemplate", Name: "t"}:           {`spec.remediation.templateRef.kind is "XTemplate" of "v1"`},
+		{APIVersion: "v1", Kind: "X", Name: "t"}:                   {`spec.remediation.templateRef.kind is "X"; give a kind that ends in Template`},
+		{APIVersion: "a/b/c", Kind: "XTemplate", Name: "t"}:        {`spec.remediation.templateRef.apiVersion is "a/b/c"; give a group`},
+	} {
+		if got := specparse.ErrorLines(checkTemplate(&reference)); !slices.EqualFunc(got, want, strings.HasPrefix) {
+			t.Errorf("%+v: it tells %q, want %q", reference, got, want)
+		}
 	}
 }
 
