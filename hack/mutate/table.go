@@ -32,6 +32,7 @@ func table() []target {
 		{dir: "internal/workload", unmeasured: true},
 		{dir: "internal/slim", open: 77},
 		{dir: "internal/sanitize"},
+		{dir: "internal/power", unmeasured: true},
 		{dir: "internal/contain"},
 		{dir: "internal/lenient"},
 		{dir: "internal/specparse", open: 187},

@@ -44,11 +44,11 @@ var redfishSchemes = [...]string{
 }
 
 // ParseAddress parses the address of a BMC. An error quotes nothing of the address, since that may contain a password.
-func ParseAddress(text string) (Address, error) {
-	if len(text) > maxAddress {
+func ParseAddress(given string) (Address, error) {
+	if len(given) > maxAddress {
 		return Address{}, ConfigError("the address is longer than 512 bytes; give redfish://HOST/redfish/v1/Systems/ID or ipmi://HOST")
 	}
-	scheme, _, found := strings.Cut(text, "://")
+	scheme, _, found := strings.Cut(given, "://")
 	if !found {
 		return Address{}, ConfigError("the address has no scheme; give redfish://HOST/redfish/v1/Systems/ID or ipmi://HOST")
 	}
@@ -56,7 +56,7 @@ func ParseAddress(text string) (Address, error) {
 	if err != nil {
 		return Address{}, err
 	}
-	parts, err := url.Parse(text)
+	parts, err := url.Parse(given)
 	if err != nil {
 		return Address{}, ConfigError("the address is not a URL; give SCHEME://HOST, with an IPv6 address in brackets")
 	}
@@ -68,8 +68,8 @@ func ofScheme(scheme string) (Address, error) {
 	if scheme == "ipmi" {
 		return Address{Protocol: IPMI, Port: 623}, nil
 	}
-	family, transport, given := strings.Cut(scheme, "+")
-	if !isRedfish(family) || given && transport != "http" && transport != "https" {
+	family, transport, named := strings.Cut(scheme, "+")
+	if !isRedfish(family) || named && transport != "http" && transport != "https" {
 		return Address{}, otherScheme(scheme)
 	}
 	if transport == "http" {
@@ -117,27 +117,29 @@ func (a Address) with(parts *url.URL) (Address, error) {
 	if a.Port, err = parsePort(parts, a.Port); err != nil {
 		return Address{}, err
 	}
-	a.System, err = a.parsePath(parts.EscapedPath())
-	return a, err
+	if a.System, err = a.parsePath(parts.EscapedPath()); err != nil {
+		return Address{}, err
+	}
+	return a, nil
 }
 
 // parseHost returns a name or an IP address in its usual form.
-func parseHost(text string) (string, error) {
-	if ip, err := netip.ParseAddr(text); err == nil {
+func parseHost(given string) (string, error) {
+	if ip, err := netip.ParseAddr(given); err == nil {
 		if ip.Zone() != "" {
 			return "", ConfigError("the address has an IPv6 zone; give an address that needs none")
 		}
 		return ip.Unmap().String(), nil
 	}
-	if text == "" || len(text) > maxName || strings.Trim(text, ".-_") != text {
+	if given == "" || len(given) > maxName || strings.Trim(given, ".-_") != given {
 		return "", ConfigError("the address has no valid host; give a name or an IP address")
 	}
-	for _, char := range text {
+	for _, char := range given {
 		if !isNameChar(char) {
 			return "", ConfigError("the address has no valid host; give a name or an IP address")
 		}
 	}
-	return strings.ToLower(text), nil
+	return strings.ToLower(given), nil
 }
 
 // isNameChar reports whether a character may be in the name of a host.

@@ -103,7 +103,7 @@ func (l *lanplus) session(ctx context.Context, suite types.CipherSuiteID, call f
 	if err != nil {
 		return err //nolint:wrapcheck // it is classified, and never shown
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }() // the session is over, whatever it says
 	username, password := l.credentials.values()
 	client, err := ipmi.NewClient(l.address.Host, int(l.address.Port), username, password)
 	if err != nil {

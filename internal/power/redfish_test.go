@@ -190,7 +190,9 @@ func (b *redfishBMC) reset(w http.ResponseWriter, r *http.Request) {
 
 func answer(w http.ResponseWriter, body any) {
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(body)
+	if err := json.NewEncoder(w).Encode(body); err != nil {
+		panic(err)
+	}
 }
 
 // refuse answers with an error that repeats the credentials, as a BMC may.
@@ -198,7 +200,7 @@ func refuse(w http.ResponseWriter, status int) { refuseAs(w, status, "Base.1.0.G
 
 func refuseAs(w http.ResponseWriter, status int, message string) {
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(map[string]any{"error": map[string]any{
+	answer(w, map[string]any{"error": map[string]any{
 		"code": "Base.1.0.GeneralError", "message": testUser + " may not use " + testPassword,
 		"@Message.ExtendedInfo": []map[string]any{{"MessageId": message}},
 	}})
