@@ -127,7 +127,7 @@ func (a Address) with(parts *url.URL) (Address, error) {
 func parseHost(given string) (string, error) {
 	if ip, err := netip.ParseAddr(given); err == nil {
 		if ip.Zone() != "" {
-			return "", ConfigError("the address has an IPv6 zone; give an address that needs none")
+			return "", ConfigError("the address has an IPv6 zone; give another address")
 		}
 		return ip.Unmap().String(), nil
 	}

@@ -12,7 +12,7 @@ type ConfigError string
 
 func (e ConfigError) Error() string { return string(e) }
 
-// Reason is why an operation failed. It is empty for one that didn't.
+// Reason is why an operation failed. It is empty if the operation succeeded.
 type Reason string
 
 // Reasons.
@@ -25,7 +25,7 @@ const (
 	CredentialsUnusable Reason = "CredentialsUnusable"
 	// PermissionDenied means that the account may not do this.
 	PermissionDenied Reason = "PermissionDenied"
-	// CertificateNotTrusted means that the certificate of the BMC is not one that was expected.
+	// CertificateNotTrusted means that nothing vouches for the certificate of the BMC.
 	CertificateNotTrusted Reason = "CertificateNotTrusted"
 	// CipherSuitesRefused means that the BMC supports neither cipher suite 17 nor 3.
 	CipherSuitesRefused Reason = "CipherSuitesRefused"
@@ -47,7 +47,7 @@ const (
 	UnexpectedAnswer Reason = "UnexpectedAnswer"
 )
 
-// messages are what each reason means to a user.
+// message returns what a reason means to a user.
 func (r Reason) message() string {
 	switch r {
 	case AuthenticationRefused:

@@ -184,6 +184,9 @@ func TestCredentials(t *testing.T) {
 		}
 	}
 	one := mustCredentials(t, "a", "b")
+	if one.String() != redacted || one.GoString() != redacted {
+		t.Errorf("credentials are shown as %s", one.String())
+	}
 	if !one.Same(mustCredentials(t, "a", "b")) || one.Same(mustCredentials(t, "a", "c")) || one.Same(mustCredentials(t, "c", "b")) ||
 		one.Same(Credentials{}) {
 		t.Error("credentials are compared wrongly")

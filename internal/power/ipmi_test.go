@@ -147,7 +147,7 @@ func TestIPMIWrongPasswordIsOneLogin(t *testing.T) {
 
 func TestIPMIUnknownUserIsRefused(t *testing.T) {
 	b := startIPMI(t)
-	h := NewHost(Config{Address: b.address, Now: newClock().now, Timeout: testTimeout}, mustCredentials(t, "nobody", testPassword))
+	h := NewHost(Config{Address: b.address, Now: newClock().now, Timeout: testTimeout}, mustCredentials(t, "stranger", testPassword))
 	wantFailure(t, h, AuthenticationRefused)
 }
 
@@ -264,5 +264,26 @@ func TestIPMIInterrupted(t *testing.T) {
 	b.conn.answer.Store(&answer)
 	if _, f := b.host(t, newClock(), testPassword).Read(ctx); f.Reason != Interrupted {
 		t.Errorf("failure %v, want Interrupted", f)
+	}
+}
+
+func TestIPMICodes(t *testing.T) {
+	for code, want := range map[types.RmcpStatusCode]Reason{
+		types.RmcpStatusCodeNoResToCreateSess: NoSessionLeft, types.RmcpStatusCodeNoResToCreateSessAtRole: NoSessionLeft,
+		types.RmcpStatusCodeUnauthorizedName: AuthenticationRefused, types.RmcpStatusCodeInvalidIntegrityCheckValue: AuthenticationRefused,
+		types.RmcpStatusCodeInvalidNameLength: AuthenticationRefused, types.RmcpStatusCodeInvalidRole: PermissionDenied,
+		types.RmcpStatusCodeUnauthorizedRoleOfPriLevel: PermissionDenied, types.RmcpStatusCodeNoCipherSuiteMatch: CipherSuitesRefused,
+		types.RmcpStatusCodeInvalidAuthAlg: CipherSuitesRefused, types.RmcpStatusCodeIllegalParameter: UnexpectedAnswer,
+	} {
+		if f := ipmiFailure(types.NewRmcpStatusError(code)); f.Reason != want {
+			t.Errorf("status %v is %q, want %q", code, f.Reason, want)
+		}
+	}
+	for code, want := range map[types.CompletionCode]Reason{
+		types.CodeInsufficientPrivilege: PermissionDenied, types.CodeNotSupported: CommandRefused, types.CodeNodeBusy: UnexpectedAnswer,
+	} {
+		if f := ipmiFailure(types.NewResponseError(code, testPassword)); f.Reason != want {
+			t.Errorf("code %v is %q, want %q", code, f.Reason, want)
+		}
 	}
 }

@@ -88,7 +88,7 @@ func (r *redfish) reset(ctx context.Context, kind schemas.ResetType, wanted fenc
 	})
 }
 
-// refused returns what a command came to that the BMC refused. BMCs refuse one that has no effect, so that the state decides.
+// refused returns the outcome of a refused command. BMCs refuse a command without effect, so the state decides.
 func (r *redfish) refused(service *gofish.APIClient, failure Failure, wanted fencing.PowerState) Failure {
 	if failure.Reason != CommandRefused {
 		return failure

@@ -28,7 +28,7 @@ type redfishBMC struct {
 	power string
 	// systems are the identifiers of its systems, and allowed the resets that it says it has.
 	systems, allowed []string
-	// sessions are the tokens of its sessions, and made counts those that it has made.
+	// sessions are the tokens of its sessions, and made is how many it has made.
 	sessions map[string]bool
 	made     int
 	// requests are the methods and paths that it has answered, and resets the bodies of commands.
@@ -37,7 +37,7 @@ type redfishBMC struct {
 	fault func(http.ResponseWriter, *http.Request) bool
 	// basic counts requests with the credentials.
 	basic int
-	// matched is set if an If-Match is refused.
+	// etag is set if a system has an ETag, and refuseMatch if a command with If-Match is refused.
 	etag, refuseMatch bool
 
 	server  *httptest.Server

@@ -123,7 +123,7 @@ func (v *verified) signed(datagram []byte, end int) bool {
 	return err == nil && crypto.Equal(signature, datagram[signatureAt:])
 }
 
-// readable reports whether a payload can be decrypted. The client would panic at one that can't.
+// readable reports whether a payload can be decrypted. The client would panic at another.
 func (v *verified) readable(payload []byte) bool {
 	const block = 16
 	if len(payload)%block != 0 || len(payload) < 2*block {
