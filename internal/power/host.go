@@ -29,7 +29,7 @@ type Driver interface {
 // connection is a driver with a session that is given back.
 type connection interface {
 	Driver
-	// Close gives the session back. The driver makes another if it is used again.
+	// Close ends the session on the BMC. The driver makes another if it is used again.
 	Close(context.Context)
 }
 
@@ -112,7 +112,7 @@ func (h *Host) Command(ctx context.Context, command Command) (time.Time, Failure
 	return ended, Failure{}
 }
 
-// Close gives the session of the BMC back. The host can be used again.
+// Close ends the session on the BMC. The host can be used again.
 func (h *Host) Close(ctx context.Context) {
 	select {
 	case h.turn <- struct{}{}:
@@ -170,7 +170,7 @@ func (h *Host) driver(ctx context.Context, now time.Time) (Driver, Failure) {
 	return h.opened, Failure{}
 }
 
-// shut gives the session back, also where the caller's context is over.
+// shut ends the session, also where the caller's context is over.
 func (h *Host) shut(ctx context.Context) {
 	if h.opened == nil {
 		return

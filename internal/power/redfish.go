@@ -220,13 +220,13 @@ func (r *redfish) config(basic bool) gofish.ClientConfig {
 	}
 }
 
-// Close gives the session back.
+// Close ends the session on the BMC.
 func (r *redfish) Close(ctx context.Context) {
 	r.logout(ctx)
 	r.http.CloseIdleConnections()
 }
 
-// logout gives the session back, if there is one.
+// logout ends the session, if there is one.
 func (r *redfish) logout(ctx context.Context) {
 	if r.service != nil && !r.usesBasic() {
 		r.service.WithContext(ctx).Logout()
