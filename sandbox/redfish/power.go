@@ -119,12 +119,12 @@ func (b *BMC) power(kind ResetType, off bool) error {
 	turnOn := !turnsOff(kind) && (kind != ResetPushPowerButton || off)
 	if turnOff {
 		if err := b.config.Host.PowerOff(); err != nil {
-			return err //nolint:wrapcheck // the answer has the host's own words
+			return err
 		}
 		b.observe()
 	}
 	if turnOn {
-		return b.config.Host.PowerOn() //nolint:wrapcheck // the answer has the host's own words
+		return b.config.Host.PowerOn()
 	}
 	return nil
 }

@@ -121,6 +121,7 @@ func (b *BMC) systemResource() object {
 	o["Manufacturer"] = b.config.Vendor
 	o["PowerState"] = b.reported()
 	o["Status"] = object{"State": "Enabled", "Health": "OK"}
+	o["Boot"] = object{"BootSourceOverrideEnabled": "Disabled", "BootSourceOverrideTarget": "None"} // sushy wants it
 	o["Actions"] = object{"#ComputerSystem.Reset": object{
 		"target":                            b.SystemPath() + resetAction,
 		"ResetType@Redfish.AllowableValues": resetTypes(),

@@ -45,30 +45,32 @@ func (b *BMC) amend(entry int, change func(*Request)) {
 
 func (b *BMC) answer(r *http.Request, body []byte, entry int) answer {
 	path := strings.TrimRight(r.URL.Path, "/")
-	reading := r.Method == http.MethodGet || r.Method == http.MethodHead
 	faults := b.ordered()
-	switch {
-	case reading && path == "/redfish" && !faults.Unauthorized:
-		return answer{status: http.StatusOK, body: object{"v1": root + "/"}}
-	case reading && path == root && !faults.Unauthorized:
-		return answer{status: http.StatusOK, body: b.get(root)}
-	case r.Method == http.MethodPost && (path == sessionList || path == sessionList+"/Members"):
+	if r.Method == http.MethodPost && path == sessionList {
 		user, opened := b.openSession(body)
 		b.amend(entry, func(q *Request) { q.User = user })
 		return opened
+	}
+	if reads(r) && !faults.Unauthorized {
+		switch path { // what a client may read before it logs in
+		case "/redfish":
+			return answer{status: http.StatusOK, body: object{"v1": root + "/"}}
+		case root:
+			return answer{status: http.StatusOK, body: b.get(root)}
+		}
 	}
 	user, allowed := b.authenticate(r)
 	b.amend(entry, func(q *Request) { q.User = user })
 	if !allowed {
 		return unauthorized()
 	}
-	id, isSession := strings.CutPrefix(path, sessionList+"/")
-	switch {
-	case isSession:
+	if id, found := strings.CutPrefix(path, sessionList+"/"); found {
 		return b.answerSession(r.Method, id)
+	}
+	switch {
 	case r.Method == http.MethodPost && path == b.SystemPath()+resetAction:
 		return b.answerReset(r, body, faults, entry)
-	case reading:
+	case reads(r):
 		if found := b.get(path); found != nil {
 			return answer{status: http.StatusOK, body: found}
 		}
@@ -76,6 +78,8 @@ func (b *BMC) answer(r *http.Request, body []byte, entry int) answer {
 	}
 	return refusal(http.StatusMethodNotAllowed, "Base.1.8.OperationNotAllowed", "The method isn't allowed here.")
 }
+
+func reads(r *http.Request) bool { return r.Method == http.MethodGet || r.Method == http.MethodHead }
 
 func (b *BMC) answerSession(method, id string) answer {
 	switch method {
@@ -92,7 +96,9 @@ func (b *BMC) answerSession(method, id string) answer {
 }
 
 func (b *BMC) answerReset(r *http.Request, body []byte, faults Faults, entry int) answer {
-	var command struct{ ResetType ResetType }
+	var command struct {
+		ResetType ResetType `json:"ResetType"`
+	}
 	if err := json.Unmarshal(body, &command); err != nil {
 		return refusal(http.StatusBadRequest, "Base.1.8.MalformedJSON", "The body isn't JSON.")
 	}
@@ -128,7 +134,7 @@ func send(w http.ResponseWriter, a answer, r *http.Request) {
 	}
 	w.WriteHeader(a.status)
 	if r.Method != http.MethodHead {
-		_ = json.NewEncoder(w).Encode(a.body) // a client that has gone
+		_ = json.NewEncoder(w).Encode(a.body) //nolint:errchkjson // only a client that has gone makes it fail
 	}
 }
 
@@ -139,15 +145,17 @@ type recorder struct {
 	done bool
 }
 
+// WriteHeader notes the status and sends it.
 func (r *recorder) WriteHeader(status int) {
 	r.done = true
 	r.note(status)
 	r.ResponseWriter.WriteHeader(status)
 }
 
+// Write sends a part of the body, and the status before it.
 func (r *recorder) Write(p []byte) (int, error) {
 	if !r.done {
 		r.WriteHeader(http.StatusOK)
 	}
-	return r.ResponseWriter.Write(p) //nolint:wrapcheck // an io.Writer returns the writer's own error
+	return r.ResponseWriter.Write(p)
 }

@@ -125,7 +125,10 @@ func (b *BMC) resume(token string) (user string, allowed bool) {
 
 // openSession answers the request for a session. It returns the user that asked too.
 func (b *BMC) openSession(body []byte) (asked string, _ answer) {
-	var credentials struct{ UserName, Password string }
+	var credentials struct {
+		UserName string `json:"UserName"`
+		Password string `json:"Password"`
+	}
 	if err := json.Unmarshal(body, &credentials); err != nil {
 		return "", refusal(http.StatusBadRequest, "Base.1.8.MalformedJSON", "The body isn't JSON.")
 	}
