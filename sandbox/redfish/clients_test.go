@@ -37,7 +37,10 @@ func installed(t *testing.T, name, file string) {
 	ctx, cancel := context.WithTimeout(t.Context(), installTimeout)
 	defer cancel()
 	install := func() ([]byte, error) {
-		return exec.CommandContext(ctx, apt, "install", "-y", "--no-install-recommends", name).CombinedOutput()
+		command := exec.CommandContext(ctx, apt, "-o", "DPkg::Lock::Timeout=120",
+			"install", "-y", "--no-install-recommends", name)
+		command.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
+		return command.CombinedOutput()
 	}
 	out, err := install()
 	if err != nil {

@@ -34,7 +34,7 @@ type Faults struct {
 	Path        string           // limits Hangs, Redirect, Oversized and NotJSON to paths with this prefix
 }
 
-// Order changes the faults. The change holds for requests that come after it; those that hang go on by it.
+// Order changes the faults, for later requests and for requests that hang.
 func (b *BMC) Order(change func(*Faults)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -290,8 +290,10 @@ func TestSessions(t *testing.T) {
 	wantStatus(t, w.do(t, http.MethodGet, system, "", token(first)), 200)
 	wantStatus(t, w.do(t, http.MethodDelete, first.header.Get("Location"), "", token(first)), 204)
 	wantStatus(t, w.do(t, http.MethodGet, system, "", token(first)), 401)
-	w.clock.advance(59 * time.Minute)
-	wantStatus(t, w.do(t, http.MethodGet, system, "", token(second)), 200)
+	for range 2 { // each request extends it
+		w.clock.advance(59 * time.Minute)
+		wantStatus(t, w.do(t, http.MethodGet, system, "", token(second)), 200)
+	}
 	w.clock.advance(time.Hour)
 	if w.OpenSessions() != 0 {
 		t.Error("an idle session stays open")
