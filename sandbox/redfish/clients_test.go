@@ -1,0 +1,234 @@
+package redfish_test
+
+import (
+	"context"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stmcginnis/gofish"
+	"github.com/stmcginnis/gofish/schemas"
+
+	"github.com/fettle-io/fettle/sandbox/redfish"
+)
+
+// These tests drive the emulator with published clients.
+
+const installTimeout = 5 * time.Minute
+
+// installed installs a Debian package unless the file is there already, and skips the test where that can't be done.
+func installed(t *testing.T, name, file string) {
+	t.Helper()
+	if _, err := os.Stat(file); err == nil {
+		return
+	}
+	apt, err := exec.LookPath("apt-get")
+	if err != nil {
+		t.Skipf("%s of the Debian package %s is missing, and so is apt-get", file, name)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), installTimeout)
+	defer cancel()
+	install := func() ([]byte, error) {
+		command := exec.CommandContext(ctx, apt, "-o", "DPkg::Lock::Timeout=120",
+			"install", "-y", "--no-install-recommends", name)
+		command.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
+		return command.CombinedOutput()
+	}
+	out, err := install()
+	if err != nil {
+		_ = exec.CommandContext(ctx, apt, "update").Run() // the lists may be missing
+		out, err = install()
+	}
+	if err != nil {
+		t.Skipf("apt-get doesn't install the Debian package %s: %v\n%s", name, err, out)
+	}
+	if _, err := os.Stat(file); err != nil {
+		t.Fatalf("the Debian package %s has no %s", name, file)
+	}
+}
+
+// run runs a client and returns what it printed.
+func run(t *testing.T, name string, args ...string) (string, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	command := exec.CommandContext(ctx, name, args...)
+	// Python's requests prefers the authorities and proxies of the environment to those of the caller.
+	command.Env = slices.DeleteFunc(os.Environ(), func(v string) bool {
+		name, _, _ := strings.Cut(strings.ToUpper(v), "=")
+		return strings.HasSuffix(name, "_CA_BUNDLE") || strings.HasSuffix(name, "_PROXY")
+	})
+	out, err := command.CombinedOutput()
+	return string(out), err
+}
+
+func wantHost(t *testing.T, w *world, state redfish.PowerState, boots int) {
+	t.Helper()
+	if got := w.host.State(); got != state || w.host.booted() != boots {
+		t.Errorf("the host is %s after %d boots, want %s after %d", got, w.host.booted(), state, boots)
+	}
+}
+
+func TestFenceRedfish(t *testing.T) {
+	const agent = "/usr/sbin/fence_redfish"
+	installed(t, "fence-agents", agent)
+	w := start(t)
+	ip, port, err := net.SplitHostPort(w.Address())
+	if err != nil {
+		t.Fatal(err)
+	}
+	fence := func(secret, action string) (string, error) {
+		return run(t, agent, "--ip="+ip, "--ipport="+port, "--username="+user, "--password="+secret,
+			"--ssl-insecure", "--action="+action)
+	}
+	for _, step := range []struct {
+		action, says string
+		state        redfish.PowerState
+		boots        int
+	}{
+		{"status", "Status: ON", redfish.On, 0},
+		{"off", "Success: Powered OFF", redfish.Off, 0},
+		{"on", "Success: Powered ON", redfish.On, 1},
+		{"reboot", "Success: Rebooted", redfish.On, 2},
+	} {
+		out, err := fence(password, step.action)
+		if err != nil || !strings.Contains(out, step.says) {
+			t.Errorf("%s: %v\n%s", step.action, err, out)
+		}
+		wantHost(t, w, step.state, step.boots)
+	}
+	if out, err := fence("wrong", "off"); err == nil {
+		t.Errorf("off with a wrong password: %s", out)
+	}
+	wantHost(t, w, redfish.On, 2)
+}
+
+func TestRedfishtool(t *testing.T) {
+	const tool = "/usr/bin/redfishtool"
+	installed(t, "redfishtool", tool)
+	for _, auth := range []string{"Basic", "Session"} {
+		t.Run(auth, func(t *testing.T) {
+			w := start(t)
+			redfishtool := func(args ...string) string {
+				t.Helper()
+				out, err := run(t, tool, append([]string{
+					"-r", w.Address(), "-u", user, "-p", password, "-S", "Always", "-A", auth,
+				}, args...)...)
+				if err != nil {
+					t.Errorf("%v: %v\n%s", args, err, out)
+				}
+				return out
+			}
+			wantState := func(state string) {
+				t.Helper()
+				if out := redfishtool("-P", "PowerState", "Systems", "-F", "get"); !strings.Contains(out, `"`+state+`"`) {
+					t.Errorf("want %s: %s", state, out)
+				}
+			}
+			wantState("On")
+			redfishtool("Systems", "-F", "reset", "ForceOff")
+			wantHost(t, w, redfish.Off, 0)
+			wantState("Off")
+			redfishtool("Systems", "-F", "reset", "On")
+			wantHost(t, w, redfish.On, 1)
+			redfishtool("Systems", "-F", "reset", "ForceRestart")
+			wantHost(t, w, redfish.On, 2)
+			if n := w.OpenSessions(); n != 0 {
+				t.Errorf("%d sessions stay open", n)
+			}
+		})
+	}
+}
+
+const sushyScript = `
+import sys, time
+import sushy
+from sushy import auth
+
+url, user, password, authority = sys.argv[1:]
+session = auth.SessionAuth(user, password)
+root = sushy.Sushy(url, auth=session, verify=authority)
+system = root.get_system(root.get_system_collection().members_identities[0])
+
+def wait(state):
+    for _ in range(50):
+        system.refresh(force=True)
+        if system.power_state == state:
+            print(state.value)
+            return
+        time.sleep(0.1)
+    sys.exit("still %s" % system.power_state)
+
+wait(sushy.PowerState.ON)
+system.reset_system(sushy.ResetType.FORCE_OFF)
+wait(sushy.PowerState.OFF)
+system.reset_system(sushy.ResetType.ON)
+wait(sushy.PowerState.ON)
+session.close()
+`
+
+func authority(t *testing.T, w *world) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "bmc.crt")
+	block := &pem.Block{Type: "CERTIFICATE", Bytes: w.Certificate().Raw}
+	if err := os.WriteFile(file, pem.EncodeToMemory(block), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+func TestSushy(t *testing.T) {
+	installed(t, "python3-sushy", "/usr/lib/python3/dist-packages/sushy/__init__.py")
+	w := start(t)
+	// Debian's own interpreter: another one doesn't know Debian's packages.
+	out, err := run(t, "/usr/bin/python3", "-c", sushyScript, w.URL(), user, password, authority(t, w))
+	if err != nil || out != "On\nOff\nOn\n" {
+		t.Errorf("%v\n%s", err, out)
+	}
+	wantHost(t, w, redfish.On, 1)
+	if logins := w.Logins(); logins.Accepted != 1 || w.OpenSessions() != 0 {
+		t.Errorf("logins: %+v; %d sessions stay open", logins, w.OpenSessions())
+	}
+}
+
+func TestGofish(t *testing.T) {
+	w := start(t)
+	connect := func(secret string) (*gofish.APIClient, error) {
+		return gofish.ConnectContext(t.Context(), gofish.ClientConfig{
+			Endpoint: w.URL(), Username: user, Password: secret, HTTPClient: w.client,
+		})
+	}
+	client, err := connect(password)
+	if err != nil {
+		t.Fatal(err)
+	}
+	systems, err := client.Service.Systems()
+	if err != nil || len(systems) != 1 || systems[0].PowerState != schemas.OnPowerState {
+		t.Fatalf("systems: %v, %v", systems, err)
+	}
+	w.Order(func(f *redfish.Faults) { f.RequiresIfMatch = true })
+	if _, err := systems[0].Reset(schemas.ForceOffResetType); err != nil {
+		t.Error(err)
+	}
+	wantHost(t, w, redfish.Off, 0)
+	client.Logout()
+	if w.OpenSessions() != 0 {
+		t.Error("a session stays open")
+	}
+	var refused *schemas.Error
+	if _, err := connect("wrong"); !errors.As(err, &refused) || refused.HTTPReturnedStatusCode != 401 {
+		t.Errorf("a wrong password: %v", err)
+	}
+	w.Order(func(f *redfish.Faults) { f.NoSessionLeft = true })
+	if _, err := connect(password); !strings.Contains(fmt.Sprint(err), "RAC0218") {
+		t.Errorf("no session left: %v", err)
+	}
+}
