@@ -203,14 +203,14 @@ func TestReclaimed(t *testing.T) {
 func TestVerdictTexts(t *testing.T) {
 	const gone = "the node that the machine refers to no longer exists"
 	for want, v := range map[string]Verdict{
-		"a user has requested its repair":                           {Reason: RemediationRequested},
+		"a user has requested its repair":                     {Reason: RemediationRequested},
 		"a user requested its repair at 2026-08-03T12:00:00Z": {Reason: RemediationRequested, Since: atNoon},
-		"the node no longer exists":                                 {Reason: NodeNotFound, Health: Gone},
-		gone:                                                        {Reason: NodeNotFound, Health: Unhealthy},
+		"the node no longer exists":                           {Reason: NodeNotFound, Health: Gone},
+		gone:                                                  {Reason: NodeNotFound, Health: Unhealthy},
 		gone + "; a live read found that at 2026-08-03T12:00:00Z, and the delay of 1m0s has passed since":          {Reason: NodeNotFound, Health: Gone, Limit: time.Minute, Since: atNoon},
 		gone + "; it is unhealthy 1m0s after the controller first found that":                                      {Reason: NodeNotFound, Health: Suspect, Limit: time.Minute},
-		"no criterion is met any more, and the request to the remediator is not withdrawn yet":                   {Reason: Recovering},
-		"no criterion is met any more, but the request to the remediator still stands: it is not ours":                  {Reason: Recovering, Detail: "it is not ours"},
+		"no criterion is met any more, and the request to the remediator is not withdrawn yet":                     {Reason: Recovering},
+		"no criterion is met any more, but the request to the remediator still stands: it is not ours":             {Reason: Recovering, Detail: "it is not ours"},
 		"no node has joined yet; the node startup timeout is disabled, so it may take any time":                    {Reason: NodeStartupTimeout, Health: Suspect},
 		"no node has joined since 2026-08-03T12:00:00Z, past the node startup timeout of 1m0s":                     {Reason: NodeStartupTimeout, Health: Unhealthy, Since: atNoon, Limit: time.Minute},
 		"no node has joined since 2026-08-03T12:00:00Z; it has 1m0s for that":                                      {Reason: NodeStartupTimeout, Health: Suspect, Since: atNoon, Limit: time.Minute},
