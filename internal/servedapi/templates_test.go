@@ -125,8 +125,8 @@ func TestPausesBetweenLookups(t *testing.T) {
 		}
 		m.defines(reboots)
 		lookups("at once", 0, 1)
-		for _, pause := range []time.Duration{1, 2, 4, 8, 16, 30, 30} {
-			lookups("before a pause is over", pause*time.Second-1, 0)
+		for _, seconds := range []int{1, 2, 4, 8, 16, 30, 30} {
+			lookups("before a pause is over", time.Duration(seconds)*time.Second-1, 0)
 			lookups("after a pause", 1, 1)
 		}
 		m.defines("fenceremediationtemplates.fence.example")
