@@ -103,11 +103,11 @@ func TestUnhealthyTargets(t *testing.T) {
 	}
 	r.Tally.Waits = "one awaits its replacement"
 	if got, want := UnhealthyTargets(r, "node"), "2 of 9 nodes are not healthy: a is being repaired; b is being deleted; one awaits its replacement"; got != want {
-		t.Errorf("with one that is gone told as %q, want %q", got, want)
+		t.Errorf("with a target that is gone told as %q, want %q", got, want)
 	}
 	r.Concerns = nil
 	if got, want := UnhealthyTargets(r, "node"), "one awaits its replacement"; got != want {
-		t.Errorf("with one that is gone, and no other, told as %q, want %q", got, want)
+		t.Errorf("with a target that is gone, and no other, told as %q, want %q", got, want)
 	}
 }
 
