@@ -1,6 +1,7 @@
 package specparse
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -44,14 +45,13 @@ func TestAnnotationWarnings(t *testing.T) {
 	}
 }
 
-// TestConditionWarnings: each condition is reviewed once, and then those that go badly together.
+// TestConditionWarnings: each condition is reviewed once, and then all of them together.
 func TestConditionWarnings(t *testing.T) {
 	type conditions = []WrittenCondition
 	warning := func(field, text string) Remark { return Remark{Field: field, Text: text} }
 	const (
 		first, second = "spec.unhealthyConditions[0]", "spec.unhealthyConditions[1]"
 		atOnce        = ".period is 0, so a machine is repaired on the first report, however short the fault; give a duration such as 300s"
-		isReady       = " takes nodes that are Ready for unhealthy; False and Unknown are the statuses of those that are not"
 		silence       = "Ready is listed with status False and not with Unknown, so a node that falls silent is never found; most faults end that way"
 		contradiction = " and another contradict each other: condition A counts as a fault when True and when False, so every node that reports it is unhealthy in time"
 	)
@@ -66,7 +66,7 @@ func TestConditionWarnings(t *testing.T) {
 		"False alone":        {conditions{{"Ready", "False", "5m"}}, []Remark{warning(first, silence)}},
 		"others are silent":  {conditions{{"A", "False", "5m"}, {"B", "True", "5m"}, {"C", "Unknown", "5m"}}, nil},
 		"another is Unknown": {conditions{{"A", "Unknown", "5m"}, {"Ready", "False", "5m"}}, []Remark{warning(second, silence)}},
-		"Ready nodes":        {conditions{{"Ready", "True", "5m"}}, []Remark{warning(first+".status", first+isReady)}},
+		"Ready nodes":        {conditions{{"Ready", "True", "5m"}}, []Remark{warning(first+".status", fmt.Sprintf(readyListed, first))}},
 		"NotReady": {conditions{{"NotReady", "True", "5m"}}, []Remark{
 			warning(first+".type", first+".type is NotReady, which no node has; the condition is Ready, and its status is False or Unknown then"),
 		}},
