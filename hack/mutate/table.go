@@ -39,7 +39,7 @@ func table() []target {
 		{dir: "internal/ledger"},
 		{dir: "internal/node"},
 		{dir: "internal/clusterapi", open: 75, tests: []testPackage{{dir: "internal/dialect/capi"}, {dir: "internal/remedy/owner"}}},
-		{dir: "internal/servedapi", open: 24},
+		{dir: "internal/servedapi"},
 		{dir: "internal/informer"},
 		{dir: "internal/writers"},
 		{dir: "internal/messages"},

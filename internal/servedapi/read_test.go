@@ -17,6 +17,7 @@ type api struct {
 
 	m      *fixture
 	refuse string
+	err    error // of all lists, if it is set
 }
 
 func (a *api) List(_ context.Context, list client.ObjectList, options ...client.ListOption) error {
@@ -28,7 +29,13 @@ func (a *api) List(_ context.Context, list client.ObjectList, options ...client.
 	if kind.Kind == a.refuse {
 		return apierrors.NewForbidden(schema.GroupResource{Group: kind.Group, Resource: "others"}, "", errDown)
 	}
-	return nil
+	return a.err
+}
+
+func (a *api) answers(err error) {
+	a.m.mu.Lock()
+	defer a.m.mu.Unlock()
+	a.err = err
 }
 
 func (a *api) refuses(kind string) {
@@ -62,7 +69,11 @@ func TestPartsAskFirst(t *testing.T) {
 			t.Error("a part that every installation may read is ready without")
 		}
 		a.refuses("")
-		m.wantDid("it may", allowedCheck, `list 1 ThingList in ""`, `list 1 OtherList in ""`, `list 1 LeaseList in "n"`, "watch p", isUp, "awake")
+		a.answers(errDown)
+		m.wantDid("its first kind can't be listed", allowedCheck, `list 1 ThingList in ""`,
+			`log "msg"="could not begin to watch; it is tried again" "error"="listing Thing of example.org/v1: the API server is down" "part"="p"`)
+		a.answers(nil)
+		m.wantDid("it can be listed", servedCheck, `list 1 ThingList in ""`, `list 1 OtherList in ""`, `list 1 LeaseList in "n"`, "watch p", isUp, "awake")
 		m.wantForbidden("it may", 0)
 		cancel()
 		synctest.Wait()

@@ -29,8 +29,7 @@ func (w *Starter) ready(part Part) error {
 	switch {
 	case definitions == nil:
 		return errUnknown
-	case unserved, barred && part.Optional:
-		return nil
+	case unserved, barred && part.Optional: // there is nothing to wait for
 	case barred:
 		return fmt.Errorf("%s: it may not read what it needs; apply %s", part.Name, part.Grants)
 	case definitions.have(part.Kinds) && !part.HasSynced():

@@ -1,6 +1,7 @@
 package servedapi
 
 import (
+	"context"
 	"maps"
 	"slices"
 	"testing"
@@ -61,6 +62,38 @@ func TestReadyBesideOlderVersions(t *testing.T) {
 	})
 }
 
+// TestReadyOnceDefinedAnew: what was not served before says nothing of a definition that comes again.
+func TestReadyOnceDefinedAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := begins(t, map[string][]string{"p": {things}})
+		m.stop()
+		answers := make(chan error)
+		m.waker.Parts[0].Watch = func(context.Context) error { return <-answers }
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() { m.ended <- m.waker.Start(ctx) }()
+		synctest.Wait()
+		m.answers("p", nil, false)
+		m.defines(things)
+		answers <- errNoKind
+		synctest.Wait()
+		if err := m.waker.Checks()["p"](nil); err != nil {
+			t.Errorf("no version is served, and it is not ready: %v", err)
+		}
+		m.handler.OnDelete(definition(things))
+		synctest.Wait()
+		m.defines(things)
+		synctest.Wait()
+		if err := m.waker.Checks()["p"](nil); err == nil {
+			t.Error("it is ready before it is known whether a version is served")
+		}
+		cancel()
+		answers <- errNoKind
+		if err := <-m.ended; err != nil {
+			t.Errorf("it ended with %v", err)
+		}
+	})
+}
+
 func TestNothingIsReadyBeforeTheClusterIsKnown(t *testing.T) {
 	w := &Starter{Parts: []Part{{Name: "a"}, {Name: "b c"}}}
 	if diff := cmp.Diff([]string{"a", "b-c"}, slices.Sorted(maps.Keys(w.Checks()))); diff != "" {
@@ -94,6 +127,12 @@ func TestWhatIsServed(t *testing.T) {
 		serves("it is defined", core.Yes, things)
 		serves("half of it is", core.No, things, others)
 		changed = m.waker.Changed()
+		m.handler.OnDelete("a word")
+		select {
+		case <-changed:
+			t.Error("an object without a name is a change")
+		default:
+		}
 		m.handler.OnDelete(definition(things))
 		<-changed
 		serves("it is gone", core.No, things)

@@ -215,7 +215,7 @@ func (w *Starter) watchDefinitions(ctx context.Context) (*definitions, error) {
 	registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
 		AddFunc: func(obj any) { d.set(obj, true) },
 		DeleteFunc: func(obj any) {
-			if name, known := d.set(obj, false); known && w.needs(name) {
+			if w.needs(d.set(obj, false)) {
 				w.OnChange() // no pass needs to wait for the part now
 			}
 		},
@@ -234,11 +234,11 @@ func (w *Starter) needs(kind string) bool {
 	return slices.ContainsFunc(w.Parts, func(p Part) bool { return slices.Contains(p.Kinds, kind) })
 }
 
-// set records whether a definition exists, and returns its name.
-func (d *definitions) set(obj any, exists bool) (string, bool) {
+// set records whether a definition exists, and returns its name. The name is empty for an object that is none.
+func (d *definitions) set(obj any, exists bool) string {
 	name, err := toolscache.DeletionHandlingMetaNamespaceKeyFunc(obj)
 	if err != nil {
-		return "", false
+		return ""
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -249,7 +249,7 @@ func (d *definitions) set(obj any, exists bool) (string, bool) {
 	}
 	close(d.notify)
 	d.notify = make(chan struct{})
-	return name, true
+	return name
 }
 
 func (d *definitions) have(names []string) bool {

@@ -80,6 +80,7 @@ type fixture struct {
 	watch  map[string]error
 	inStep map[string]bool
 	waker  *Starter
+	ended  chan error
 	stop   func()
 }
 
@@ -113,11 +114,11 @@ func beginsWith(t *testing.T, mapper meta.RESTMapper, parts map[string][]string)
 	}
 	m.waker = w
 	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error)
-	go func() { ended <- w.Start(ctx) }()
+	m.ended = make(chan error)
+	go func() { m.ended <- w.Start(ctx) }()
 	m.stop = func() {
 		cancel()
-		if err := <-ended; err != nil {
+		if err := <-m.ended; err != nil {
 			t.Errorf("the waker ended with %v", err)
 		}
 	}
@@ -330,6 +331,11 @@ func TestPartIsWaitedForAnew(t *testing.T) {
 // wantForbidden checks the series of the part that lacks rights.
 func (m *fixture) wantForbidden(sentence string, want float64) {
 	m.Helper()
+	descriptions := make(chan *prometheus.Desc, 2)
+	m.waker.Describe(descriptions)
+	if len(descriptions) != 1 {
+		m.Errorf("%d series are described, want 1", len(descriptions))
+	}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(m.waker)
 	families, err := registry.Gather()
@@ -384,7 +390,7 @@ func TestPartIsAwakeWhenItHasFilled(t *testing.T) {
 		m.defines(things)
 		m.wantDid("it watches, and its caches fill", 59*time.Second, "watch p")
 		m.answers("p", nil, true)
-		m.wantDid("they have filled", 100*time.Millisecond, isUp, "awake")
+		m.wantDid("they have filled", fillCheck, isUp, "awake")
 		m.stop()
 	})
 }
@@ -417,6 +423,12 @@ func TestWakerStops(t *testing.T) {
 				m := begins(t, map[string][]string{"p": {things}})
 				prepare(m)
 				synctest.Wait()
+				select {
+				case err := <-m.ended:
+					t.Errorf("it ended before its context, with %v", err)
+					return
+				default:
+				}
 				m.stop()
 				if slices.Contains(m.diary, "awake") {
 					t.Error("it woke although it was stopped")

@@ -51,10 +51,10 @@ func (w *Starter) followTemplates(ctx context.Context, d *definitions) {
 		}
 		if len(kinds) == len(names) {
 			await(ctx, changed, 0)
-			continue
+		} else {
+			await(ctx, changed, pause)
+			pause = min(2*pause, allowedCheck)
 		}
-		await(ctx, changed, pause)
-		pause = min(2*pause, allowedCheck)
 	}
 }
 

@@ -1,6 +1,9 @@
 package servedapi
 
 import (
+	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -18,15 +21,26 @@ const reboots = "rebootremediationtemplates.reboot.example"
 type lateMapper struct {
 	meta.RESTMapper
 
-	mu      sync.Mutex
-	serves  bool
-	lookups int
+	mu             sync.Mutex
+	serves, mapped bool
+	lookups        int
+	kinds          []schema.GroupKind // whose mappings were looked up
 }
 
-func (m *lateMapper) serve(serves bool) {
+func (m *lateMapper) serve(serves, mapped bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.serves = serves
+	m.serves, m.mapped = serves, mapped
+}
+
+func (m *lateMapper) RESTMapping(of schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.kinds = append(m.kinds, of)
+	if !m.mapped {
+		return nil, &meta.NoKindMatchError{GroupKind: of, SearchedVersions: versions}
+	}
+	return m.RESTMapper.RESTMapping(of, versions...)
 }
 
 func (m *lateMapper) KindFor(r schema.GroupVersionResource) (schema.GroupVersionKind, error) {
@@ -63,8 +77,22 @@ func TestTemplatesThatAreServed(t *testing.T) {
 		}
 		m.defines(reboots)
 		wants("it is not served yet", nil)
-		mapper.serve(true)
+		if len(mapper.kinds) > 0 {
+			t.Errorf("mappings of %v were looked up without a kind", mapper.kinds)
+		}
+		mapper.serve(true, false)
+		m.wantDid("its kind has no mapping yet", servedCheck)
+		wants("it is not served yet", nil)
+		mapper.serve(true, true)
+		seen := 0
+		m.waker.OnChange = func() {
+			seen = len(m.waker.Templates())
+			m.note("awake")
+		}
 		m.wantDid("it is looked up again, and a pass is due", 2*servedCheck, "awake")
+		if seen != 1 {
+			t.Errorf("the pass that is due sees %d kinds", seen)
+		}
 		wants("it is served", []TemplateKind{{kind, reboots, true}})
 		lookups := mapper.lookups
 		<-time.After(time.Hour)
@@ -78,4 +106,62 @@ func TestTemplatesThatAreServed(t *testing.T) {
 	if got := (&Starter{}).Templates(); got != nil {
 		t.Errorf("before anything was read: %v", got)
 	}
+}
+
+// TestPausesBetweenLookups grow, and begin anew with another template.
+func TestPausesBetweenLookups(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mapper := &lateMapper{}
+		m := beginsWith(t, mapper, nil)
+		defer m.stop()
+		lookups := func(sentence string, later time.Duration, want int) {
+			t.Helper()
+			<-time.After(later)
+			synctest.Wait()
+			if mapper.lookups != want {
+				t.Errorf("%s: it was looked up %d times, want %d", sentence, mapper.lookups, want)
+			}
+			mapper.lookups = 0
+		}
+		m.defines(reboots)
+		lookups("at once", 0, 1)
+		for _, seconds := range []int{1, 2, 4, 8, 16, 30, 30} {
+			lookups("before a pause is over", time.Duration(seconds)*time.Second-1, 0)
+			lookups("after a pause", 1, 1)
+		}
+		m.defines("fenceremediationtemplates.fence.example")
+		lookups("both, at once", 0, 2)
+		lookups("the pause is the first again", time.Second, 2)
+		lookups("the pauses grow again", 2*time.Second-1, 0)
+		lookups("after the second pause", 1, 2)
+	})
+}
+
+// TestI15TemplatesAreBounded: the first ones by name are known.
+func TestI15TemplatesAreBounded(t *testing.T) {
+	mapper := meta.NewDefaultRESTMapper(nil)
+	var names []string
+	for i := range maxTemplateKinds + 5 {
+		kind := fmt.Sprintf("T%02dRemediationTemplate", i)
+		mapper.Add(schema.GroupVersionKind{Group: "t.example", Version: "v1", Kind: kind}, meta.RESTScopeRoot)
+		names = append(names, strings.ToLower(kind)+"s.t.example")
+	}
+	synctest.Test(t, func(t *testing.T) {
+		m := beginsWith(t, mapper, nil)
+		defer m.stop()
+		for _, name := range slices.Backward(names) {
+			m.defines(name)
+		}
+		synctest.Wait()
+		var got []string
+		for _, kind := range m.waker.Templates() {
+			if kind.Namespaced {
+				t.Errorf("%s has namespaces", kind.Resource)
+			}
+			got = append(got, kind.Resource)
+		}
+		if diff := cmp.Diff(names[:maxTemplateKinds], got); diff != "" {
+			t.Errorf("templates (-want +got):\n%s", diff)
+		}
+	})
 }

@@ -258,7 +258,7 @@ func GroupWarnings(annotations map[string]string, key, target string) []Remark {
 				remarks = append(remarks, Warning(field, "%s asks for condition %s to be missing for %s, and a node that has just joined lacks what its agents set later, so a %s may be repaired while it starts; give 10m or more",
 					at, test.Type, groups[i].For, target))
 			case len(groups[i].Tests) == 1 && test.Type == nodeReady && test.Status == statusTrue:
-				remarks = append(remarks, Warning(field, "%s takes nodes that are Ready for unhealthy; False and Unknown are the statuses of those that are not", at))
+				remarks = append(remarks, Warning(field, readyListed, at))
 			}
 		}
 	}

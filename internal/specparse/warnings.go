@@ -85,6 +85,9 @@ const (
 	nodeReady     = "Ready"
 )
 
+// readyListed is the text about a condition that holds for nodes that are Ready, for its place.
+const readyListed = "%s takes nodes that are Ready for unhealthy; False and Unknown are the statuses of those that are not"
+
 func conditionWarnings(field string, c WrittenCondition, words ConditionWords) []Remark {
 	var remarks []Remark
 	switch c.Status {
@@ -94,7 +97,7 @@ func conditionWarnings(field string, c WrittenCondition, words ConditionWords) [
 	}
 	switch {
 	case c.Type == nodeReady && c.Status == statusTrue:
-		remarks = append(remarks, Warning(field+".status", "%s takes nodes that are Ready for unhealthy; False and Unknown are the statuses of those that are not", field))
+		remarks = append(remarks, Warning(field+".status", readyListed, field))
 	case c.Type == "NotReady":
 		remarks = append(remarks, Warning(field+".type", "%s.type is NotReady, which no node has; the condition is Ready, and its status is False or Unknown then", field))
 	}
