@@ -80,8 +80,10 @@ type fixture struct {
 	watch  map[string]error
 	inStep map[string]bool
 	waker  *Starter
-	ended  chan error
-	stop   func()
+	// onChange, if it is set, is called by the Starter beside the entry in the log.
+	onChange func()
+	ended    chan error
+	stop     func()
 }
 
 // begins starts a Starter with parts, each of which needs the kinds.
@@ -94,7 +96,7 @@ func begins(t *testing.T, parts map[string][]string) *fixture {
 func beginsWith(t *testing.T, mapper meta.RESTMapper, parts map[string][]string) *fixture {
 	t.Helper()
 	m := &fixture{T: t, informers: &informers{}, watch: map[string]error{}, inStep: map[string]bool{}}
-	w := &Starter{Informers: m.informers, Mapper: mapper, OnChange: func() { m.note("awake") }, Log: funcr.New(func(_, args string) { m.note("log " + args) }, funcr.Options{})}
+	w := &Starter{Informers: m.informers, Mapper: mapper, OnChange: m.changed, Log: funcr.New(func(_, args string) { m.note("log " + args) }, funcr.Options{})}
 	for name, kinds := range parts {
 		m.inStep[name] = true
 		w.Parts = append(w.Parts, Part{
@@ -124,6 +126,23 @@ func beginsWith(t *testing.T, mapper meta.RESTMapper, parts map[string][]string)
 	}
 	synctest.Wait()
 	return m
+}
+
+func (m *fixture) changed() {
+	m.mu.Lock()
+	then := m.onChange
+	m.mu.Unlock()
+	if then != nil {
+		then()
+	}
+	m.note("awake")
+}
+
+// then sets what the Starter calls when a part or a kind has changed.
+func (m *fixture) then(onChange func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.onChange = onChange
 }
 
 func (m *fixture) note(line string) {

@@ -33,6 +33,13 @@ func (m *lateMapper) serve(serves, mapped bool) {
 	m.serves, m.mapped = serves, mapped
 }
 
+// looked returns how often a kind was looked up, and which mappings were.
+func (m *lateMapper) looked() (int, []schema.GroupKind) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.lookups, m.kinds
+}
+
 func (m *lateMapper) RESTMapping(of schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -72,32 +79,29 @@ func TestTemplatesThatAreServed(t *testing.T) {
 		}
 		m.defines("things.reboot.example")
 		wants("no templates", nil)
-		if mapper.lookups > 0 {
-			t.Errorf("of what is no template, %d were looked up", mapper.lookups)
+		if lookups, _ := mapper.looked(); lookups > 0 {
+			t.Errorf("of what is no template, %d were looked up", lookups)
 		}
 		m.defines(reboots)
 		wants("it is not served yet", nil)
-		if len(mapper.kinds) > 0 {
-			t.Errorf("mappings of %v were looked up without a kind", mapper.kinds)
+		if _, kinds := mapper.looked(); len(kinds) > 0 {
+			t.Errorf("mappings of %v were looked up without a kind", kinds)
 		}
 		mapper.serve(true, false)
 		m.wantDid("its kind has no mapping yet", servedCheck)
 		wants("it is not served yet", nil)
 		mapper.serve(true, true)
 		seen := 0
-		m.waker.OnChange = func() {
-			seen = len(m.waker.Templates())
-			m.note("awake")
-		}
+		m.then(func() { seen = len(m.waker.Templates()) })
 		m.wantDid("it is looked up again, and a pass is due", 2*servedCheck, "awake")
 		if seen != 1 {
 			t.Errorf("the pass that is due sees %d kinds", seen)
 		}
 		wants("it is served", []TemplateKind{{kind, reboots, true}})
-		lookups := mapper.lookups
+		before, _ := mapper.looked()
 		<-time.After(time.Hour)
-		if mapper.lookups != lookups {
-			t.Errorf("it was looked up %d times more without need", mapper.lookups-lookups)
+		if after, _ := mapper.looked(); after != before {
+			t.Errorf("it was looked up %d times more without need", after-before)
 		}
 		m.handler.OnDelete(toolscache.DeletedFinalStateUnknown{Key: reboots, Obj: definition(reboots)})
 		wants("it is gone", nil)
@@ -114,14 +118,16 @@ func TestPausesBetweenLookups(t *testing.T) {
 		mapper := &lateMapper{}
 		m := beginsWith(t, mapper, nil)
 		defer m.stop()
+		seen := 0
 		lookups := func(sentence string, later time.Duration, want int) {
 			t.Helper()
 			<-time.After(later)
 			synctest.Wait()
-			if mapper.lookups != want {
-				t.Errorf("%s: it was looked up %d times, want %d", sentence, mapper.lookups, want)
+			all, _ := mapper.looked()
+			if got := all - seen; got != want {
+				t.Errorf("%s: it was looked up %d times, want %d", sentence, got, want)
 			}
-			mapper.lookups = 0
+			seen = all
 		}
 		m.defines(reboots)
 		lookups("at once", 0, 1)

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -75,13 +76,16 @@ func Start(t testing.TB, o Options) *Cluster {
 		t.Fatalf("reading the sandbox's kubeconfig: %v", err)
 	}
 	config.QPS = -1
-	log.SetLogger(logr.Discard())
+	discardLogs()
 	c.Config = config
 	if c.Client, err = client.New(config, client.Options{Scheme: scheme()}); err != nil {
 		t.Fatalf("making a client: %v", err)
 	}
 	return c
 }
+
+// discardLogs discards what controller-runtime logs. Its first call races with another one, so only one is made.
+var discardLogs = sync.OnceFunc(func() { log.SetLogger(logr.Discard()) })
 
 // Kubeconfig is the path of the administrator's kubeconfig.
 func (c *Cluster) Kubeconfig() string { return filepath.Join(c.Dir, "kubeconfig") }

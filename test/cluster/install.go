@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -115,8 +116,13 @@ func Kustomization(t testing.TB, dir string) []*unstructured.Unstructured {
 	return kustomized(t, filepath.Join(Root(), dir))
 }
 
+// kustomizing serializes builds, because kustomize keeps the schemas of Kubernetes in variables that it doesn't guard.
+var kustomizing sync.Mutex
+
 func kustomized(t testing.TB, dir string) []*unstructured.Unstructured {
 	t.Helper()
+	kustomizing.Lock()
+	defer kustomizing.Unlock()
 	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), dir)
 	if err != nil {
 		t.Fatalf("building the kustomization in %s: %v", dir, err)
