@@ -91,7 +91,9 @@ func (l *log) line(line string) {
 		l.show(&e)
 		l.ended(&e, "FAIL")
 	case "pass":
-		l.drop(&e)
+		if !l.hasRace(&e) { // its output may have the race of another test, which fails
+			l.drop(&e)
+		}
 		l.ended(&e, "ok")
 	case "skip":
 		l.drop(&e)
@@ -115,6 +117,13 @@ func (l *log) show(e *event) {
 	l.drop(e)
 }
 
+// hasRace reports whether the race detector has written into the output of a test. It writes to the test that printed
+// last, which may pass.
+func (l *log) hasRace(e *event) bool {
+	kept := l.output[key(e)]
+	return kept != nil && strings.Contains(kept.String(), "WARNING: DATA RACE")
+}
+
 func (l *log) drop(e *event) { delete(l.output, key(e)) }
 
 // ended prints the result of a package.
@@ -126,7 +135,7 @@ func (l *log) ended(e *event, result string) {
 		if !strings.HasPrefix(name, e.Package+" ") {
 			continue
 		}
-		if result != "ok" { // a test that never ended
+		if result != "ok" { // a test that never ended, or a race
 			fmt.Fprint(l.out, l.output[name].String())
 		}
 		delete(l.output, name)

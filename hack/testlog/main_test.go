@@ -17,6 +17,9 @@ func TestRun(t *testing.T) {
 {"Action":"output","Package":"m/b","Test":"TestOther","Output":"    b_test.go:1: of another package\n"}
 {"Action":"output","Package":"m/a","Test":"TestBad","Output":"    a_test.go:2: it is wrong\n"}
 {"Action":"pass","Package":"m/a","Test":"TestGood","Elapsed":1}
+{"Action":"output","Package":"m/a","Test":"TestRaces","Output":"WARNING: DATA RACE\n"}
+{"Action":"output","Package":"m/a","Test":"TestRaces","Output":"Write by a goroutine of TestBad\n"}
+{"Action":"pass","Package":"m/a","Test":"TestRaces","Elapsed":1}
 {"Action":"fail","Package":"m/a","Test":"TestBad","Elapsed":1}
 {"Action":"output","Package":"m/a","Test":"TestEndless","Output":"    a_test.go:3: still waiting\n"}
 {"Action":"fail","Package":"m/a","Elapsed":2.6}
@@ -36,6 +39,8 @@ broken.go:3: undefined: x
     a_test.go:2: it is wrong
 -test.shuffle 17
     a_test.go:3: still waiting
+WARNING: DATA RACE
+Write by a goroutine of TestBad
 FAIL      3 s  m/a
 ok       61 s  m/b
 `
