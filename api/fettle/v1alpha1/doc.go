@@ -20,6 +20,9 @@ func AddToScheme(s *runtime.Scheme) error {
 		&Repair{}, &RepairList{},
 		&MachineDeletionRemediation{}, &MachineDeletionRemediationList{},
 		&MachineDeletionRemediationTemplate{}, &MachineDeletionRemediationTemplateList{},
+		&BMC{}, &BMCList{},
+		&PowerRemediation{}, &PowerRemediationList{},
+		&PowerRemediationTemplate{}, &PowerRemediationTemplateList{},
 	)
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil

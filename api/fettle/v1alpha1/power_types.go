@@ -1,0 +1,304 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// PowerStrategy is what a PowerRemediation does with the power.
+type PowerStrategy string
+
+// Values of PowerStrategy.
+const (
+	// RebootStrategy turns the power off and on again.
+	RebootStrategy PowerStrategy = "Reboot"
+	// OffStrategy turns the power off and leaves it off.
+	OffStrategy PowerStrategy = "Off"
+)
+
+// WorkloadRelease is how a PowerRemediation lets the workload of a stopped node start elsewhere.
+type WorkloadRelease string
+
+// Values of WorkloadRelease.
+const (
+	// TaintRelease sets the taint node.kubernetes.io/out-of-service.
+	TaintRelease WorkloadRelease = "Taint"
+	// DeleteNodeRelease deletes the node. The kubelet registers it again.
+	DeleteNodeRelease WorkloadRelease = "DeleteNode"
+)
+
+// PowerFailureAction is what follows when a PowerRemediation has failed.
+type PowerFailureAction string
+
+// Values of PowerFailureAction.
+const (
+	// HoldAction leaves the node as it is, until the remediation is deleted.
+	HoldAction PowerFailureAction = "Hold"
+	// DeleteMachineAction deletes the node's machine, so that its owner creates another.
+	DeleteMachineAction PowerFailureAction = "DeleteMachine"
+)
+
+// Reasons of the condition Succeeded of a PowerRemediation, besides those of a
+// MachineDeletionRemediation and those in docs/remedies/power.md.
+const (
+	// CannotStartNoBMCReason: no BMC names the node.
+	CannotStartNoBMCReason = "RemediationCannotStartNoBMC"
+	// CannotStartAmbiguousBMCReason: two BMCs name the node, or have the same address.
+	CannotStartAmbiguousBMCReason = "RemediationCannotStartAmbiguousBMC"
+	// CannotStartNodeIsNewerReason: the node was created after the remediation.
+	CannotStartNodeIsNewerReason = "RemediationCannotStartNodeIsNewer"
+)
+
+// PowerRemediation requests that one node is fenced: its host is powered off, its workload may start
+// elsewhere once the host is proven to be off, and its host is powered on again. A health checker
+// creates the object for an unhealthy node, and deletes it when the node is healthy. The remediator
+// works while the object exists, and takes back what it did when the object is deleted. A user who
+// may create these objects may power hosts off.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:categories=fettle
+// +kubebuilder:printcolumn:name="Node",type=string,JSONPath=`.status.node.name`
+// +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`
+// +kubebuilder:printcolumn:name="Proof",type=string,JSONPath=`.status.proof.kind`
+// +kubebuilder:printcolumn:name="Attempt",type=integer,JSONPath=`.status.attempt`
+// +kubebuilder:printcolumn:name="Waiting-For",type=string,JSONPath=`.status.conditions[?(@.type=="Processing")].reason`
+// +kubebuilder:printcolumn:name="Succeeded",type=string,JSONPath=`.status.conditions[?(@.type=="Succeeded")].status`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type PowerRemediation struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec is how the node is fenced. It can't be changed.
+	// +kubebuilder:default={}
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="spec can't be changed, since the remediation may have begun; delete the remediation and create another"
+	// +optional
+	Spec PowerRemediationSpec `json:"spec,omitempty"`
+	// status is the progress of the remediation. Only Fettle writes it.
+	// +optional
+	Status PowerRemediationStatus `json:"status,omitempty"`
+}
+
+// PowerRemediationSpec is how a node is fenced.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.powerOffTimeout) || duration(self.powerOffTimeout) >= duration('15s') && duration(self.powerOffTimeout) <= duration('24h')",message="powerOffTimeout must be from 15s to 24h"
+// +kubebuilder:validation:XValidation:rule="!has(self.releaseTimeout) || duration(self.releaseTimeout) >= duration('15s') && duration(self.releaseTimeout) <= duration('24h')",message="releaseTimeout must be from 15s to 24h"
+// +kubebuilder:validation:XValidation:rule="!has(self.powerOnTimeout) || duration(self.powerOnTimeout) >= duration('15s') && duration(self.powerOnTimeout) <= duration('24h')",message="powerOnTimeout must be from 15s to 24h"
+// +kubebuilder:validation:XValidation:rule="!has(self.bootTimeout) || duration(self.bootTimeout) >= duration('15s') && duration(self.bootTimeout) <= duration('24h')",message="bootTimeout must be from 15s to 24h"
+type PowerRemediationSpec struct {
+	// strategy is Reboot, which turns the power off and on again, or Off, which leaves it off.
+	// +kubebuilder:validation:Enum=Reboot;Off
+	// +kubebuilder:default=Reboot
+	// +optional
+	Strategy PowerStrategy `json:"strategy,omitempty"`
+	// release is how the workload may start elsewhere once the node is proven to have stopped.
+	// Taint sets the taint node.kubernetes.io/out-of-service until no pod and no volume of the node
+	// is left. DeleteNode deletes the node; its labels, annotations and taints are restored when the
+	// kubelet has registered it again.
+	// +kubebuilder:validation:Enum=Taint;DeleteNode
+	// +kubebuilder:default=Taint
+	// +optional
+	Release WorkloadRelease `json:"release,omitempty"`
+	// onFailure is what follows when no power cycle has brought the node back. Hold leaves the node
+	// as it is. DeleteMachine deletes its machine, so that its owner creates another. The machine
+	// of a control-plane node is kept, and so is a machine without a controller.
+	// +kubebuilder:validation:Enum=Hold;DeleteMachine
+	// +kubebuilder:default=Hold
+	// +optional
+	OnFailure PowerFailureAction `json:"onFailure,omitempty"`
+	// retries is how many power cycles may follow the first.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=10
+	// +kubebuilder:default=1
+	// +optional
+	Retries *int32 `json:"retries,omitempty"`
+	// powerOffTimeout is how long it may take until the host is proven to be off.
+	// +kubebuilder:default="2m"
+	// +optional
+	PowerOffTimeout *metav1.Duration `json:"powerOffTimeout,omitempty"`
+	// releaseTimeout is how long pods and volumes may stay on the node once they are released.
+	// +kubebuilder:default="10m"
+	// +optional
+	ReleaseTimeout *metav1.Duration `json:"releaseTimeout,omitempty"`
+	// powerOnTimeout is how long it may take until the host is on again.
+	// +kubebuilder:default="2m"
+	// +optional
+	PowerOnTimeout *metav1.Duration `json:"powerOnTimeout,omitempty"`
+	// bootTimeout is how long it may take until the node is Ready again once the host is on.
+	// +kubebuilder:default="15m"
+	// +optional
+	BootTimeout *metav1.Duration `json:"bootTimeout,omitempty"`
+}
+
+// PowerRemediationStatus is the progress of a remediation. Each step is recorded before its effect,
+// so that a restarted Fettle goes on from it.
+type PowerRemediationStatus struct {
+	// phase is Preparing, PoweringOff, Releasing, PoweringOn, Booting, Restoring, Aborting or
+	// DeletingMachine, and Succeeded, Failed or Aborted at the end.
+	// +optional
+	Phase string `json:"phase,omitempty"`
+	// phaseSince is when the phase began. Its limit counts from then.
+	// +optional
+	PhaseSince *metav1.MicroTime `json:"phaseSince,omitempty"`
+	// reason is why the phase began, if that needs a reason.
+	// +optional
+	Reason string `json:"reason,omitempty"`
+	// attempt counts the power cycles from 1.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=100
+	// +optional
+	Attempt int32 `json:"attempt,omitempty"`
+	// node is the node as it was before the first command.
+	// +optional
+	Node *FencedNode `json:"node,omitempty"`
+	// bmc is the BMC of the node's host.
+	// +optional
+	BMC *FencingBMC `json:"bmc,omitempty"`
+	// proof is why the node is known to have stopped. Nothing is released without it.
+	// +optional
+	Proof *FencingProof `json:"proof,omitempty"`
+	// voidProofs counts the proofs that no longer held just before the release.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=2147483647
+	// +optional
+	VoidProofs int32 `json:"voidProofs,omitempty"`
+	// workloadReleased is set before the workload of the node is released.
+	// +optional
+	WorkloadReleased bool `json:"workloadReleased,omitempty"`
+	// poweredOff is set before the power is commanded off, and unset once the host is on again.
+	// +optional
+	PoweredOff bool `json:"poweredOff,omitempty"`
+	// machine is the machine that is deleted after the last power cycle.
+	// +optional
+	Machine *ObjectReference `json:"machine,omitempty"`
+	// conditions are Processing, Succeeded and PermanentNodeDeletionExpected.
+	// +listType=map
+	// +listMapKey=type
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// FencedNode is a node as it was before it was fenced.
+type FencedNode struct {
+	// name of the node.
+	// +kubebuilder:validation:MinLength=1
+	// +required
+	Name string `json:"name"`
+	// uid of the node. It is empty if there was no such node.
+	// +optional
+	UID string `json:"uid,omitempty"`
+	// bootID is the boot ID under which the node ran before the first command.
+	// +optional
+	BootID string `json:"bootID,omitempty"`
+	// outOfService is set if the node had the taint node.kubernetes.io/out-of-service before. Then
+	// Fettle leaves that taint alone.
+	// +optional
+	OutOfService bool `json:"outOfService,omitempty"`
+	// saved is what is restored on a node that was deleted.
+	// +optional
+	Saved *SavedNode `json:"saved,omitempty"`
+}
+
+// SavedNode is what is restored on a node that was deleted and has registered again.
+type SavedNode struct {
+	// labels of the node.
+	// +optional
+	Labels map[string]string `json:"labels,omitempty"`
+	// annotations of the node.
+	// +optional
+	Annotations map[string]string `json:"annotations,omitempty"`
+	// taints of the node, without those that Kubernetes sets and removes by itself.
+	// +listType=atomic
+	// +optional
+	Taints []SavedTaint `json:"taints,omitempty"`
+	// unschedulable is set if the node was cordoned.
+	// +optional
+	Unschedulable bool `json:"unschedulable,omitempty"`
+}
+
+// SavedTaint is a taint of a node that was deleted.
+type SavedTaint struct {
+	// key of the taint.
+	// +required
+	Key string `json:"key"`
+	// value of the taint.
+	// +optional
+	Value string `json:"value,omitempty"`
+	// effect of the taint.
+	// +required
+	Effect string `json:"effect"`
+}
+
+// FencingBMC names the BMC that a remediation uses.
+type FencingBMC struct {
+	// name of the BMC.
+	// +kubebuilder:validation:MinLength=1
+	// +required
+	Name string `json:"name"`
+	// uid of the BMC.
+	// +required
+	UID string `json:"uid"`
+	// generation of the BMC's spec. A proof by the power doesn't outlive it.
+	// +kubebuilder:validation:Minimum=0
+	// +required
+	Generation int64 `json:"generation"`
+}
+
+// FencingProof is why a node is known to have stopped.
+type FencingProof struct {
+	// kind is PowerOff or NewBoot. PowerOff: the power was observed off twice, by reads that began
+	// after the BMC had acknowledged the command. NewBoot: the node runs under another boot ID than
+	// before the first command.
+	// +kubebuilder:validation:Enum=PowerOff;NewBoot
+	// +required
+	Kind string `json:"kind"`
+	// at is when the observation began that completed the proof.
+	// +required
+	At metav1.MicroTime `json:"at"`
+	// bootID is the boot ID under which the node runs now, for NewBoot.
+	// +optional
+	BootID string `json:"bootID,omitempty"`
+}
+
+// PowerRemediationList is a list of remediations.
+// +kubebuilder:object:root=true
+type PowerRemediationList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []PowerRemediation `json:"items"`
+}
+
+// PowerRemediationTemplate is the template from which health checkers create PowerRemediations in
+// the template's namespace.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:categories=fettle
+type PowerRemediationTemplate struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec has the template of a remediation.
+	// +required
+	Spec PowerRemediationTemplateSpec `json:"spec"`
+}
+
+// PowerRemediationTemplateSpec has the template of a remediation.
+type PowerRemediationTemplateSpec struct {
+	// template is the template of a remediation.
+	// +required
+	Template PowerRemediationTemplateResource `json:"template"`
+}
+
+// PowerRemediationTemplateResource is the template of a remediation.
+type PowerRemediationTemplateResource struct {
+	// spec of the remediation.
+	// +required
+	Spec PowerRemediationSpec `json:"spec"`
+}
+
+// PowerRemediationTemplateList is a list of templates.
+// +kubebuilder:object:root=true
+type PowerRemediationTemplateList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []PowerRemediationTemplate `json:"items"`
+}
