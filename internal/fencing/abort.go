@@ -16,6 +16,9 @@ func abort(c Config, r Record, f Facts) Step {
 		if f.Deleting {
 			why = Deleted
 		}
+		if r.Phase == DeletingMachine {
+			r.PoweredOff = false // its provider powers the host from now on
+		}
 		return write(r.in(Aborting, f.Now, why))
 	}
 	if s, ok := powerBack(c, r, f); !ok {
@@ -35,10 +38,10 @@ func (c Config) awaitsNode(r Record, f Facts) bool {
 // over reports whether an abort has nothing left to do. A fencing that has ended still holds the taint of a host that is off, or that
 // a person has to look at, until it is deleted.
 func (r Record) over(f Facts) bool {
-	if n := f.Node; r.Phase == Aborted && n.Exists && (n.Changed || n.Tainted) {
-		return false // the node is back after all
+	if n := f.Node; n.Exists && (n.Changed || n.Tainted) {
+		return r.Phase.Final() && r.Phase != Aborted && !f.Deleting // after an abort the node may come back late
 	}
-	return r.Phase == Aborted || (r.Phase.Final() && !f.Deleting)
+	return r.Phase == Aborted || r.Phase == Succeeded && !r.PoweredOff || r.Phase.Final() && !f.Deleting
 }
 
 // powerBack reports whether the power is on again, as far as that is to be seen to. If not, it returns what to do. A host that can't be
@@ -51,7 +54,7 @@ func powerBack(c Config, r Record, f Facts) (Step, bool) {
 		r.PoweredOff = false
 		return write(r), false
 	}
-	limit := r.Since.Add(c.Limits.PowerOn)
+	limit := powerOnLimit(c, r, f)
 	if !f.Now.Before(limit) {
 		return Step{}, true
 	}

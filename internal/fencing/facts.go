@@ -32,6 +32,24 @@ type Facts struct {
 	// Workload is what is left on the node, or nil until it was counted in this look.
 	Workload *Workload
 	Power    Power
+	// PowerOnAt is the first instant at which the power may be commanded on, or zero. Hosts of one domain are powered on one after
+	// the other, and the limit counts from then.
+	PowerOnAt time.Time
+	// HostChanged is set if another host is powered than when the record was written. Then a proof by the power is void.
+	HostChanged bool
+	// Machine is the machine that is deleted after the last power cycle, or nil until it was read in this look.
+	Machine *Machine
+}
+
+// Machine is the machine of the node.
+type Machine struct {
+	// Failed is set if it could not be read, and RetryAt is when to try again.
+	Failed  bool
+	RetryAt time.Time
+
+	Exists, Deleting bool
+	// Kept is set if the machine must not be deleted.
+	Kept bool
 }
 
 // Node is a node as the API server has it.

@@ -7,6 +7,8 @@ const (
 	poll = 2 * time.Second
 	// repeatCommand is how long a command may have no effect before it is sent again.
 	repeatCommand = 30 * time.Second
+	// pollMachine is how often a machine that is being deleted is read.
+	pollMachine = 10 * time.Second
 )
 
 // Next returns the next step of a fencing. It reads no clock and changes nothing.
@@ -44,7 +46,7 @@ func inPhase(c Config, r Record, f Facts) Step {
 	case Restoring:
 		return restore(r, f, Succeeded)
 	case DeletingMachine:
-		return do(RemoveMachine)
+		return deleteMachine(r, f)
 	case Aborting:
 		return abort(c, r, f)
 	case Succeeded, Failed, Aborted:
@@ -152,11 +154,19 @@ func powerOn(c Config, r Record, f Facts) Step {
 		r.PoweredOff = false
 		return write(r.in(Booting, f.Now, r.Reason))
 	}
-	limit := r.Since.Add(c.Limits.PowerOn)
+	limit := powerOnLimit(c, r, f)
 	if !f.Now.Before(limit) {
 		return attemptFailed(c, r, f, PowerOnTimedOut)
 	}
 	return turnOn(f, limit)
+}
+
+// powerOnLimit returns when the power must be observed on at the latest. The turn of the host counts as the beginning.
+func powerOnLimit(c Config, r Record, f Facts) time.Time {
+	if f.PowerOnAt.After(r.Since) {
+		return f.PowerOnAt.Add(c.Limits.PowerOn)
+	}
+	return r.Since.Add(c.Limits.PowerOn)
 }
 
 // turnOn commands the power on, and reads it.
@@ -165,10 +175,30 @@ func turnOn(f Facts, limit time.Time) Step {
 	switch {
 	case f.Now.Before(p.RetryAt):
 		return wait(PowerNotRead, p.RetryAt, limit)
+	case p.On.IsZero() && f.Now.Before(f.PowerOnAt):
+		return wait(PowerOnNotDue, f.PowerOnAt)
 	case p.On.IsZero(), p.Last.State == IsOff && !f.Now.Before(p.On.Add(repeatCommand)):
 		return do(CommandOn)
 	}
 	return readAt(f, p.next(), PowerNotOn, limit)
+}
+
+// deleteMachine deletes the machine and waits until it is gone.
+func deleteMachine(r Record, f Facts) Step {
+	switch m := f.Machine; {
+	case m == nil:
+		return do(ReadMachine)
+	case m.Failed:
+		return wait(MachineNotRead, m.RetryAt)
+	case !m.Exists:
+		r.PoweredOff = false // its provider powers the host from now on
+		return write(r.in(Succeeded, f.Now, MachineGone))
+	case m.Deleting:
+		return wait(MachineNotGone, f.Now.Add(pollMachine))
+	case m.Kept:
+		return write(r.in(Failed, f.Now, MachineKept))
+	}
+	return do(RemoveMachine)
 }
 
 // boot waits until the node is Ready under another boot ID.

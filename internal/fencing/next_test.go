@@ -50,6 +50,25 @@ func seen(n *fencing.Node, p fencing.Power) fencing.Facts {
 	return fencing.Facts{Now: start.Add(time.Minute), Begun: start.Add(time.Minute), Node: n, Power: p}
 }
 
+// about are the facts of a look that has read the machine.
+func about(m fencing.Machine) fencing.Facts {
+	f := seen(down(), fencing.Power{})
+	f.Machine = &m
+	return f
+}
+
+// onAnotherHost are facts with another host than the recorded one.
+func onAnotherHost(f fencing.Facts) fencing.Facts {
+	f.HostChanged = true
+	return f
+}
+
+// turnAt are facts with the turn of the host in a number of seconds.
+func turnAt(f fencing.Facts, seconds int) fencing.Facts {
+	f.PowerOnAt = f.Now.Add(time.Duration(seconds) * time.Second)
+	return f
+}
+
 // read is a reading that began a number of seconds before the facts of seen().
 func read(s fencing.PowerState, ago int) fencing.Reading {
 	at := start.Add(time.Minute - time.Duration(ago)*time.Second)
@@ -168,7 +187,17 @@ func TestNext(t *testing.T) {
 		"its taint goes last":             {recorded(fencing.Restoring), seen(down(rebooted, ready, restored), fencing.Power{}), does(fencing.UntaintNode)},
 		"the end":                         {recorded(fencing.Restoring), seen(down(rebooted, ready, restored, untainted), fencing.Power{}), writes(fencing.Succeeded, "")},
 		"after the end":                   {recorded(fencing.Succeeded), seen(down(rebooted, ready), fencing.Power{}), does(fencing.Finish)},
-		"the machine goes":                {recorded(fencing.DeletingMachine), seen(down(), fencing.Power{}), does(fencing.RemoveMachine)},
+
+		"the machine is read":       {recorded(fencing.DeletingMachine), seen(down(), fencing.Power{}), does(fencing.ReadMachine)},
+		"the machine can't be read": {recorded(fencing.DeletingMachine), about(fencing.Machine{Failed: true, RetryAt: in(3)}), waits(fencing.MachineNotRead, 3)},
+		"the machine goes":          {recorded(fencing.DeletingMachine), about(fencing.Machine{Exists: true}), does(fencing.RemoveMachine)},
+		"the machine is going":      {recorded(fencing.DeletingMachine), about(fencing.Machine{Exists: true, Deleting: true, Kept: true}), waits(fencing.MachineNotGone, 10)},
+		"the machine must be kept":  {recorded(fencing.DeletingMachine), about(fencing.Machine{Exists: true, Kept: true}), writes(fencing.Failed, fencing.MachineKept)},
+		"the machine is gone":       {recorded(fencing.DeletingMachine), about(fencing.Machine{Kept: true}), writes(fencing.Succeeded, fencing.MachineGone, on)},
+		"another host is powered":   {recorded(fencing.Releasing), onAnotherHost(seen(down(), fresh)), writes(fencing.PoweringOff, fencing.ProofVoid, noProof, void)},
+		"other hosts go first":      {recorded(fencing.PoweringOn), turnAt(seen(down(), fresh), 20), waits(fencing.PowerOnNotDue, 20)},
+		"its turn has come":         {recorded(fencing.PoweringOn), turnAt(seen(down(), fresh), 0), does(fencing.CommandOn)},
+		"its turn came once":        {recorded(fencing.PoweringOn), turnAt(seen(down(), commandedOn(1)), 20), does(fencing.ReadPower)},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -176,6 +205,26 @@ func TestNext(t *testing.T) {
 				t.Errorf("the next step differs from the wanted one (-wanted +got):\n%s", d)
 			}
 		})
+	}
+}
+
+// TestLimitAfterTheTurn: the limit of powering on counts from the turn of the host, where that comes later.
+func TestLimitAfterTheTurn(t *testing.T) {
+	r := recorded(fencing.PoweringOn)
+	f := seen(down(), commandedOn(5))
+	f.PowerOnAt = r.Since.Add(time.Minute)
+	for _, f.Deleting = range []bool{false, true} {
+		if f.Deleting {
+			r.Phase = fencing.Aborting
+		}
+		f.Now = f.PowerOnAt.Add(limits.Limits.PowerOn - 1)
+		if got := fencing.Next(limits, r, f); got.Kind != fencing.ReadPower {
+			t.Errorf("before the limit, deleting %t: %+v", f.Deleting, got)
+		}
+		f.Now = f.Now.Add(1)
+		if got := fencing.Next(limits, r, f); got.Kind == fencing.ReadPower {
+			t.Errorf("at the limit, deleting %t: %+v", f.Deleting, got)
+		}
 	}
 }
 

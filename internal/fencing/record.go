@@ -96,6 +96,12 @@ const (
 	WorkloadNotCounted Reason = "WorkloadNotCounted"
 	// PowerNotOn: the power has been commanded on and is not observed on.
 	PowerNotOn Reason = "PowerNotOn"
+	// PowerOnNotDue: other hosts of the domain are powered on first.
+	PowerOnNotDue Reason = "PowerOnNotDue"
+	// MachineNotRead: the machine could not be read.
+	MachineNotRead Reason = "MachineNotRead"
+	// MachineNotGone: the machine is being deleted.
+	MachineNotGone Reason = "MachineNotGone"
 	// NodeNotBack: the node is not Ready under another boot ID yet.
 	NodeNotBack Reason = "NodeNotBack"
 )
@@ -112,6 +118,10 @@ const (
 	BootTimedOut Reason = "BootTimedOut"
 	// ReleaseTimedOut: pods or volumes were still on the node at the limit.
 	ReleaseTimedOut Reason = "ReleaseTimedOut"
+	// MachineGone: the machine was deleted.
+	MachineGone Reason = "MachineGone"
+	// MachineKept: the machine must not be deleted.
+	MachineKept Reason = "MachineKept"
 	// NodeReplaced: the node was replaced by another of its name before anything was done.
 	NodeReplaced Reason = "NodeReplaced"
 	// Stopped: the health checker asked the fencing to stop.

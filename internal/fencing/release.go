@@ -43,6 +43,8 @@ func confirm(r Record, f Facts) (Step, bool) {
 	}
 	p := f.Power
 	switch {
+	case f.HostChanged:
+		return void(r, f), false
 	case f.Now.Before(p.RetryAt):
 		return wait(PowerNotRead, p.RetryAt), false
 	case p.Last.Begun.Before(f.Begun):

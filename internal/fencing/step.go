@@ -11,10 +11,11 @@ const (
 	Wait StepKind = iota + 1
 	// Write records Step.Record. Every other step but reads relies on the record that was written last.
 	Write
-	// ReadNode, ReadPower and CountWorkload read what is missing from the facts.
+	// ReadNode, ReadPower, CountWorkload and ReadMachine read what is missing from the facts.
 	ReadNode
 	ReadPower
 	CountWorkload
+	ReadMachine
 	// TaintNode adds Fettle's own taint to the node, and what else stands there for the time of the fencing.
 	TaintNode
 	// CommandOff and CommandOn command the power.

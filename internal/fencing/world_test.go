@@ -65,6 +65,8 @@ type manager struct {
 	looking bool
 	// gaveUp is set if there was no node when it finished.
 	gaveUp bool
+	// machineGone is set once it has deleted the machine.
+	machineGone bool
 }
 
 // budget is what may still happen.
@@ -255,6 +257,9 @@ func managerSteps(s *setup, w world) (world, bool) {
 	case fencing.CountWorkload:
 		m.facts.Workload = w.workload()
 		return w, true
+	case fencing.ReadMachine:
+		m.facts.Machine = &fencing.Machine{Exists: !m.machineGone}
+		return w, true
 	default:
 		w.change(step.Kind)
 	}
@@ -306,7 +311,7 @@ func (w *world) change(k fencing.StepKind) {
 		w.manager.power = w.manager.power.CommandedOn(at(w.now))
 		return
 	case fencing.RemoveMachine:
-		w.manager.record.Phase = fencing.Failed
+		w.manager.machineGone = true
 		return
 	}
 	if !w.node.exists || w.node.revision != w.manager.revision {

@@ -4,12 +4,12 @@ import (
 	"slices"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
+	"github.com/fettle-io/fettle/internal/remediator/contract"
 )
 
 // step is the next step of a remediation.
@@ -69,11 +69,11 @@ func nextStep(f *facts) next {
 	if !r.DeletionTimestamp.IsZero() {
 		return finalize(r)
 	}
-	ended := succeeded(r)
+	ended := contract.Succeeded(r.Status.Conditions)
 	switch begun := r.Status.Machine != nil; {
 	case ended == metav1.ConditionTrue, ended == metav1.ConditionFalse && !begun:
 		return next{step: waitForEvent}
-	case ended != metav1.ConditionFalse && timedOut(r):
+	case ended != metav1.ConditionFalse && contract.Stopped(r):
 		return stopped(f)
 	case ended != metav1.ConditionFalse && !hasFinalizer(r):
 		return next{step: addFinalizer}
@@ -94,16 +94,17 @@ func finalize(r *v1alpha1.MachineDeletionRemediation) next {
 // identifyMachine finds the machine, which is recorded before anything is done to it.
 func identifyMachine(f *facts) next {
 	r := f.remediation
-	key, uid, named := ownerMachine(r)
-	if f.node == nil && !aboutMachine(r) {
+	owner, named := contract.OwnerMachine(r, machineResource.GroupKind())
+	key, uid := owner.Key, owner.UID
+	if f.node == nil && !contract.IsForMachine(r, machineResource.GroupKind()) {
 		return next{step: readNode}
 	}
 	if !named {
 		if !f.node.found {
-			return cannotStart(f, v1alpha1.CannotStartNodeNotFoundReason, "there is no node "+nodeOf(r)+", so it is not known which machine is meant")
+			return cannotStart(f, v1alpha1.CannotStartNodeNotFoundReason, "there is no node "+contract.NodeOf(r)+", so it is not known which machine is meant")
 		}
 		if key, named = machineKey(f.node.machine); !named {
-			return cannotStart(f, v1alpha1.CannotStartMachineNotFoundReason, "node "+nodeOf(r)+" does not name its machine by the annotation "+machineAnnotation)
+			return cannotStart(f, v1alpha1.CannotStartMachineNotFoundReason, "node "+contract.NodeOf(r)+" does not name its machine by the annotation "+machineAnnotation)
 		}
 	}
 	if problem := namespaceMismatch(r, key); problem != "" {
@@ -127,7 +128,7 @@ func recordMachine(f *facts, key types.NamespacedName) next {
 	if f.pool == nil {
 		return next{step: countPool, machine: key, owner: owner.UID}
 	}
-	if other := f.pool.sameNode; other != "" && !aboutMachine(f.remediation) {
+	if other := f.pool.sameNode; other != "" && !contract.IsForMachine(f.remediation, machineResource.GroupKind()) {
 		return cannotStart(f, v1alpha1.CannotStartMachineNotFoundReason, "machine "+other+" refers to node "+f.machine.node+" too (status.nodeRef), so it is not known which of them is meant; "+
 			"find out whose node it is, and have the status of the other machine corrected")
 	}
@@ -143,7 +144,7 @@ func deleteAndWait(f *facts) next {
 		return next{step: readCachedMachine, machine: key}
 	case !f.cached.exists:
 		return awaitReplacement(f, key)
-	case f.cached.deleting, succeeded(r) == metav1.ConditionFalse:
+	case f.cached.deleting, contract.Succeeded(r.Status.Conditions) == metav1.ConditionFalse:
 		return next{step: waitForEvent}
 	case !f.fresh: // the machine is read last, right before its deletion
 		return next{step: readAgain}
@@ -200,18 +201,6 @@ func (o *ownerFacts) satisfiedBy(joined int) bool {
 // is reports whether a machine is the recorded one.
 func (m *machineFacts) is(recorded *v1alpha1.ObjectReference) bool {
 	return m.found && string(m.uid) == recorded.UID
-}
-
-func succeeded(r *v1alpha1.MachineDeletionRemediation) metav1.ConditionStatus {
-	if c := meta.FindStatusCondition(r.Status.Conditions, v1alpha1.SucceededCondition); c != nil {
-		return c.Status
-	}
-	return metav1.ConditionUnknown
-}
-
-func timedOut(r *v1alpha1.MachineDeletionRemediation) bool {
-	_, set := r.Annotations[v1alpha1.TimedOutAnnotation]
-	return set
 }
 
 func hasFinalizer(r *v1alpha1.MachineDeletionRemediation) bool {

@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
+	"github.com/fettle-io/fettle/internal/remediator/contract"
 )
 
 type look struct {
@@ -325,7 +326,7 @@ func TestI11OnlyTheRecordedMachineIsDeleted(t *testing.T) {
 					}
 					deletions++
 					recorded := r.Status.Machine != nil && m != nil && m.found && string(m.uid) == r.Status.Machine.UID
-					if !recorded || !fresh || !r.DeletionTimestamp.IsZero() || timedOut(r) || succeeded(r) != metav1.ConditionUnknown {
+					if !recorded || !fresh || !r.DeletionTimestamp.IsZero() || contract.Stopped(r) || contract.Succeeded(r.Status.Conditions) != metav1.ConditionUnknown {
 						t.Errorf("it is deleted from %+v", f)
 					}
 				}
@@ -338,10 +339,10 @@ func TestI11OnlyTheRecordedMachineIsDeleted(t *testing.T) {
 }
 
 func TestNodeOf(t *testing.T) {
-	if got := nodeOf(remediation()); got != "node-a" {
+	if got := contract.NodeOf(remediation()); got != "node-a" {
 		t.Errorf("without annotation the node is %q, want the remediation's name", got)
 	}
-	if got := nodeOf(remediation(annotated(v1alpha1.NodeNameAnnotation, "other"))); got != "other" {
+	if got := contract.NodeOf(remediation(annotated(v1alpha1.NodeNameAnnotation, "other"))); got != "other" {
 		t.Errorf("with one the node is %q", got)
 	}
 }

@@ -3,10 +3,10 @@ package machinedeletion
 import (
 	"strings"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
+	"github.com/fettle-io/fettle/internal/remediator/contract"
 )
 
 // machineMismatch says why the remediation was made for another machine, or returns an empty text. A replacement may
@@ -20,8 +20,8 @@ func machineMismatch(f *facts, key types.NamespacedName, uid types.UID) string {
 		return "machine " + key.String() + " is not the machine that owns this remediation"
 	case uid == "" && !m.created.Before(r.CreationTimestamp.Time):
 		return "machine " + key.String() + " is not older than this remediation, so it was not meant"
-	case !aboutMachine(r) && m.nodeUID != "" && f.node.found && m.nodeUID != f.node.uid:
-		return "machine " + key.String() + " refers to an earlier node of the name " + nodeOf(r) + " (status.nodeRef.uid)"
+	case !contract.IsForMachine(r, machineResource.GroupKind()) && m.nodeUID != "" && f.node.found && m.nodeUID != f.node.uid:
+		return "machine " + key.String() + " refers to an earlier node of the name " + contract.NodeOf(r) + " (status.nodeRef.uid)"
 	}
 	return nodeMismatch(r, m)
 }
@@ -30,12 +30,12 @@ func machineMismatch(f *facts, key types.NamespacedName, uid types.UID) string {
 // status decides. A kubelet may have written the annotation of the node, and so caused the owners of the remediation.
 func nodeMismatch(r *v1alpha1.MachineDeletionRemediation, m *machineFacts) string {
 	switch {
-	case aboutMachine(r), m.node == nodeOf(r):
+	case contract.IsForMachine(r, machineResource.GroupKind()), m.node == contract.NodeOf(r):
 		return ""
 	case m.node == "":
-		return "machine " + m.key.String() + " does not refer to a node (status.nodeRef), so it is not known to be that of node " + nodeOf(r)
+		return "machine " + m.key.String() + " does not refer to a node (status.nodeRef), so it is not known to be that of node " + contract.NodeOf(r)
 	}
-	return "machine " + m.key.String() + " belongs to node " + m.node + " (status.nodeRef), and not to node " + nodeOf(r)
+	return "machine " + m.key.String() + " belongs to node " + m.node + " (status.nodeRef), and not to node " + contract.NodeOf(r)
 }
 
 // namespaceMismatch says that a machine is in another namespace than the remediation, or returns an empty text. The
@@ -48,14 +48,6 @@ func namespaceMismatch(r *v1alpha1.MachineDeletionRemediation, machine types.Nam
 		"; keep the MachineDeletionRemediationTemplate, or create the remediation, in namespace " + machine.Namespace
 }
 
-// nodeOf returns the name of the node that a remediation is about.
-func nodeOf(r *v1alpha1.MachineDeletionRemediation) string {
-	if name := r.Annotations[v1alpha1.NodeNameAnnotation]; name != "" {
-		return name
-	}
-	return r.Name
-}
-
 // machineAnnotation on a node names its machine, as namespace/name.
 const machineAnnotation = "machine.openshift.io/machine"
 
@@ -63,23 +55,6 @@ const (
 	machineGroup = "machine.openshift.io"
 	machineKind  = "Machine"
 )
-
-// ownerMachine returns the machine that owns a remediation, if one does.
-func ownerMachine(r *v1alpha1.MachineDeletionRemediation) (types.NamespacedName, types.UID, bool) {
-	for _, o := range r.OwnerReferences {
-		if schema.FromAPIVersionAndKind(o.APIVersion, o.Kind).GroupKind() == machineResource.GroupKind() {
-			return types.NamespacedName{Namespace: r.Namespace, Name: o.Name}, o.UID, true
-		}
-	}
-	return types.NamespacedName{}, "", false
-}
-
-// aboutMachine reports whether a remediation is for a machine rather than for a node, as a health check of machines
-// creates it. It has the name of the machine, has no other owner, and names no node.
-func aboutMachine(r *v1alpha1.MachineDeletionRemediation) bool {
-	machine, _, owned := ownerMachine(r)
-	return owned && len(r.OwnerReferences) == 1 && machine.Name == r.Name && r.Annotations[v1alpha1.NodeNameAnnotation] == ""
-}
 
 // machineKey parses namespace/name.
 func machineKey(text string) (types.NamespacedName, bool) {

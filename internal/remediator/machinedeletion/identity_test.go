@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
+	"github.com/fettle-io/fettle/internal/remediator/contract"
 )
 
 // TestI11WhichMachineIsMeant: each reason why a machine is not that of the remediation, and the machines that are.
@@ -64,9 +65,10 @@ func TestRemediationsOfMachines(t *testing.T) {
 		"owned by no version":    {remediation(called("worker-a"), ownedBy("machine.openshift.io/v1/v1", "Machine", "worker-a", "a-uid")), false, false},
 		"without a name":         {remediation(called(""), ownedBy("v1", "Node", "", "n-uid")), false, false},
 	} {
-		key, uid, owned := ownerMachine(tc.of)
-		if owned != tc.owner || aboutMachine(tc.of) != tc.about || (owned && (key != workerA || uid != "a-uid")) {
-			t.Errorf("%s: owned by %s (%s): %t, and about it: %t", sentence, key, uid, owned, aboutMachine(tc.of))
+		owner, owned := contract.OwnerMachine(tc.of, machineResource.GroupKind())
+		key, uid := owner.Key, owner.UID
+		if owned != tc.owner || contract.IsForMachine(tc.of, machineResource.GroupKind()) != tc.about || (owned && (key != workerA || uid != "a-uid")) {
+			t.Errorf("%s: owned by %s (%s): %t, and about it: %t", sentence, key, uid, owned, contract.IsForMachine(tc.of, machineResource.GroupKind()))
 		}
 	}
 }

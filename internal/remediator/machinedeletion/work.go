@@ -15,6 +15,7 @@ import (
 
 	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
+	"github.com/fettle-io/fettle/internal/remediator/contract"
 	"github.com/fettle-io/fettle/internal/sanitize"
 )
 
@@ -43,7 +44,7 @@ func (c *Client) reconcile(ctx context.Context, key types.NamespacedName) error 
 		n := decide(f)
 		switch n.step {
 		case waitForEvent:
-			if succeeded(f.remediation) == metav1.ConditionTrue {
+			if contract.Succeeded(f.remediation.Status.Conditions) == metav1.ConditionTrue {
 				c.pools.forget(key)
 			}
 			if n.poll {
@@ -77,7 +78,7 @@ func (c *Client) runStep(ctx context.Context, f *facts, n next) (bool, error) {
 		}
 		return !there, err
 	case readNode:
-		f.node, err = c.getNode(ctx, nodeOf(f.remediation))
+		f.node, err = c.getNode(ctx, contract.NodeOf(f.remediation))
 	case readMachine:
 		f.machine, err = c.getMachine(ctx, n.machine)
 	case readCachedMachine:
