@@ -23,6 +23,7 @@ import (
 	"github.com/fettle-io/fettle/internal/informer"
 	"github.com/fettle-io/fettle/internal/ledger"
 	"github.com/fettle-io/fettle/internal/remediator/machinedeletion"
+	"github.com/fettle-io/fettle/internal/remediator/powercycle"
 	"github.com/fettle-io/fettle/internal/remedy/template"
 	"github.com/fettle-io/fettle/internal/servedapi"
 )
@@ -41,6 +42,7 @@ type components struct {
 	repairs   *ledger.Client
 	templates *template.Client
 	deletion  *machinedeletion.Client
+	power     *powercycle.Client
 	clusters  *workloadClusters
 	home      *homeCluster
 	leases    *nodelease.Client
@@ -71,10 +73,13 @@ func wireComponents(manager ctrl.Manager, w transports, m controllerMetrics, o c
 		r.home.dialects = append(r.home.dialects, client)
 	}
 	r.deletion = deletionRemediator(manager, log)
+	var err error
+	if r.power, err = powerRemediator(manager, o, log); err != nil {
+		return nil, err
+	}
 	if err := errors.Join(r.addRemedies(), r.addGuards(w.watched)); err != nil {
 		return nil, err
 	}
-	var err error
 	if r.clusters, err = newWorkloadClusters(r, m, o); err != nil {
 		return nil, err
 	}

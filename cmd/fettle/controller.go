@@ -41,6 +41,7 @@ type controllerOptions struct {
 	remediators []string
 
 	repairNamespace string
+	bmcNamespace    string
 	watchFilter     string
 	workloadBounds  workload.Bounds
 	retention       core.Retention
@@ -74,6 +75,7 @@ func controllerCommand() *cobra.Command {
 	f.StringSliceVar(&o.dialects, "dialects", dialectNames(), "the kinds of health checks to follow; Fettle neither watches nor writes other kinds")
 	f.StringSliceVar(&o.remediators, "remediators", allRemediators(), "which of Fettle's own remediators run; empty runs none")
 	f.StringVar(&o.repairNamespace, "repair-namespace", "fettle-system", "namespace of Repairs whose targets have no namespace, such as nodes; it must exist")
+	f.StringVar(&o.bmcNamespace, "bmc-namespace", "fettle-system", "namespace of BMCs and of the Secrets with their credentials; BMCs elsewhere are ignored")
 	f.StringVar(&o.watchFilter, "watch-filter", "", "follow only Cluster API health checks whose label cluster.x-k8s.io/watch-filter has this value (default: all)")
 	f.IntVar(&o.workloadBounds.Memory, "workload-clusters-max-memory", workload.DefaultMemory, "how many bytes the nodes of all workload clusters of Cluster API may take; beyond that each namespace has an equal share")
 	f.IntVar(&o.workloadBounds.Nodes, "workload-cluster-max-nodes", workload.DefaultNodes, "how many nodes one workload cluster of Cluster API may have; a cluster with more is not judged")
@@ -100,6 +102,9 @@ func (o *controllerOptions) validate() error {
 	}
 	if wrong := validation.IsDNS1123Label(o.repairNamespace); len(wrong) > 0 {
 		problems = append(problems, fmt.Errorf("--repair-namespace is %q, which no namespace can be called: %s", o.repairNamespace, strings.Join(wrong, "; ")))
+	}
+	if wrong := validation.IsDNS1123Label(o.bmcNamespace); len(wrong) > 0 {
+		problems = append(problems, fmt.Errorf("--bmc-namespace is %q, which no namespace can be called: %s", o.bmcNamespace, strings.Join(wrong, "; ")))
 	}
 	problems = append(problems, o.checkElection(), o.checkServing(), o.checkWatchFilter(), o.checkParts())
 	return errors.Join(problems...)

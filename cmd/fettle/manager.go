@@ -64,7 +64,7 @@ func newManager(config *rest.Config, o controllerOptions, log logr.Logger) (ctrl
 		return nil, err
 	}
 	acting := &leader{loop: parts.loop, metrics: m.engine, log: log.WithName("leader"), lease: held}
-	return manager, errors.Join(add(manager, acting), add(manager, leaderOnly{parts.deletion, held}), parts.addTo(manager))
+	return manager, errors.Join(add(manager, acting), add(manager, leaderOnly{parts.deletion, held}), add(manager, leaderOnly{parts.power, held}), parts.addTo(manager))
 }
 
 func add(manager ctrl.Manager, part interface{ Start(context.Context) error }) error {
@@ -170,6 +170,10 @@ func trim() toolscache.TransformFunc {
 				Namespace: o.Namespace, Name: o.Name, UID: o.UID, ResourceVersion: o.ResourceVersion,
 			}}, nil
 		case *v1alpha1.MachineDeletionRemediation:
+			lenient.BoundAnnotations(o.Annotations)
+		case *v1alpha1.PowerRemediation:
+			lenient.BoundAnnotations(o.Annotations)
+		case *v1alpha1.BMC:
 			lenient.BoundAnnotations(o.Annotations)
 		case *unstructured.Unstructured:
 			upgrade.Trim(o)

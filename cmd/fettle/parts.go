@@ -14,10 +14,13 @@ import (
 	"github.com/fettle-io/fettle/internal/servedapi"
 )
 
-// machineDeletionRemediator is the name of a remediator in flags.
-const machineDeletionRemediator = "machine-deletion"
+// The names of the remediators in flags.
+const (
+	machineDeletionRemediator = "machine-deletion"
+	powerCycleRemediator      = "power"
+)
 
-func allRemediators() []string { return []string{machineDeletionRemediator} }
+func allRemediators() []string { return []string{machineDeletionRemediator, powerCycleRemediator} }
 
 // remediates reports whether one of Fettle's own remediators runs.
 func (o *controllerOptions) remediates(remediator string) bool {
@@ -65,6 +68,9 @@ func (r *components) parts(o controllerOptions) []servedapi.Part {
 	}
 	if o.remediates(machineDeletionRemediator) {
 		parts = append(parts, deletionPart(r.deletion))
+	}
+	if o.remediates(powerCycleRemediator) {
+		parts = append(parts, powerPart(r.power))
 	}
 	for _, d := range o.servedDialects() {
 		parts = append(parts, d.parts(r)...)

@@ -28,7 +28,7 @@ func TestPartsAskForWhatTheyWatch(t *testing.T) {
 			t.Errorf("%s asks for %v, which %q grants", p.Name, p.Reads, p.Grants)
 		}
 	}
-	if len(parts) != 9 {
+	if len(parts) != 10 {
 		t.Errorf("there are %d parts", len(parts))
 	}
 }
@@ -39,7 +39,7 @@ func TestPartsAskForWhatTheyWatch(t *testing.T) {
 func TestPartsOfDialects(t *testing.T) {
 	r := &components{clusters: &workloadClusters{}, machines: &openshift.Client{}, nodes: &nhc.Client{}}
 	of := map[string]string{
-		"MachineDeletionRemediation": machineDeletionRemediator, "Cluster API MachineHealthCheck": clusterAPIName,
+		"MachineDeletionRemediation": machineDeletionRemediator, "PowerRemediation": powerCycleRemediator, "Cluster API MachineHealthCheck": clusterAPIName,
 		"OpenShift MachineHealthCheck": openshiftName, "medik8s NodeHealthCheck": nhcName, machinesPart: nhcName, "leases of nodes": nhcName,
 	}
 	for _, o := range []controllerOptions{

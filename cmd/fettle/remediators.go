@@ -1,10 +1,15 @@
 package main
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -12,6 +17,7 @@ import (
 	"github.com/fettle-io/fettle/api/openshift/v1beta1"
 	"github.com/fettle-io/fettle/internal/dialect/openshift"
 	"github.com/fettle-io/fettle/internal/remediator/machinedeletion"
+	"github.com/fettle-io/fettle/internal/remediator/powercycle"
 	"github.com/fettle-io/fettle/internal/servedapi"
 )
 
@@ -44,4 +50,30 @@ func readMachine(o client.Object) machinedeletion.Machine {
 		read.Owner = types.UID(m.Owner.UID)
 	}
 	return read
+}
+
+// powerRemediator returns the remediator that powers hosts off and on for any health checker. It reads and writes nodes as a
+// whole, for which the types of the manager's scheme have no fields, so it has a client of its own.
+func powerRemediator(manager ctrl.Manager, o controllerOptions, log logr.Logger) (*powercycle.Client, error) {
+	full := runtime.NewScheme()
+	utilruntime.Must(corev1.AddToScheme(full))
+	utilruntime.Must(storagev1.AddToScheme(full))
+	core, err := client.New(manager.GetConfig(), client.Options{HTTPClient: manager.GetHTTPClient(), Scheme: full, Mapper: manager.GetRESTMapper()})
+	if err != nil {
+		return nil, fmt.Errorf("preparing the client of PowerRemediations: %w", err)
+	}
+	metrics, err := registered(o, powercycle.NewMetrics)
+	return powercycle.NewClient(powercycle.Config{
+		Informers: manager.GetCache(), Cache: manager.GetCache(), Live: manager.GetAPIReader(), Writer: manager.GetClient(), Core: core,
+		Events: manager.GetEventRecorder("fettle"), Log: log.WithName("power-remediation"), Now: time.Now,
+		Namespace: o.bmcNamespace, Metrics: metrics,
+	}), err
+}
+
+// powerPart returns the part that starts the remediator once the cluster serves its kinds.
+func powerPart(c *powercycle.Client) servedapi.Part {
+	return servedapi.Part{
+		Name: "PowerRemediation", Kinds: powercycle.Kinds, Watch: c.Watch, HasSynced: c.HasSynced, Grants: ownRights, Optional: true,
+		Reads: append(servedapi.ReadsOf(v1alpha1.GroupVersion, "PowerRemediation", "BMC"), readsNodes), Without: "no PowerRemediation is carried out",
+	}
 }

@@ -36,6 +36,8 @@ func TestI15WhatIsKeptIsBounded(t *testing.T) {
 		"a cluster version":          large(upgrade.VersionKind.GroupVersion().String(), upgrade.VersionKind.Kind),
 		"a definition":               &metav1.PartialObjectMetadata{ObjectMeta: meta},
 		"a remediation of our own":   &v1alpha1.MachineDeletionRemediation{ObjectMeta: meta},
+		"a power remediation":        &v1alpha1.PowerRemediation{ObjectMeta: meta},
+		"a BMC":                      &v1alpha1.BMC{ObjectMeta: meta},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			kept, err := trim()(obj)

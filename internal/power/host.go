@@ -85,6 +85,20 @@ func (h *Host) HeldUntil() time.Time {
 	return h.hold.at(h.config.Now())
 }
 
+// Refused returns how many logins in succession were refused with the credentials of now.
+func (h *Host) Refused() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.hold.refused
+}
+
+// Resume continues the count of refused logins of an earlier process, and until when that left the BMC alone.
+func (h *Host) Resume(refused int, heldUntil time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.hold = hold{refused: refused, until: heldUntil}
+}
+
 // Read reads the power. A failed read returns no reading.
 func (h *Host) Read(ctx context.Context) (fencing.Reading, Failure) {
 	var state fencing.PowerState

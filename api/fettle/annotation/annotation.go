@@ -81,3 +81,15 @@ const (
 // MachineDeletionFinalizer is on a MachineDeletionRemediation before its first effect, and until it
 // is deleted.
 const MachineDeletionFinalizer = "fettle.io/machine-deletion-remediation"
+
+// PowerFinalizer is on a PowerRemediation before its first effect, and until what it has changed is
+// taken back.
+const PowerFinalizer = "fettle.io/power-remediation"
+
+// FencingTaint is the key of the NoExecute taint of a node while Fettle fences it. A node that
+// returns early then does not start the pods again that are about to move.
+const FencingTaint = "fettle.io/fencing"
+
+// FencedBy, on a node, is the UID of the PowerRemediation that has disabled its scale-down for the
+// time of the fencing. Fettle sets and removes it.
+const FencedBy = "fettle.io/fenced-by"

@@ -7,13 +7,18 @@ rules and the root; the result is a YAML object with the key rules.
 {{- $openshift := has "openshift" $values.dialects -}}
 {{- $nhc := has "nhc" $values.dialects -}}
 {{- $deletion := has "machine-deletion" $values.remediators -}}
+{{- $power := has "power" $values.remediators -}}
 {{- $needed := dict
   "machine.openshift.io/machinehealthchecks" $openshift
   "machine.openshift.io/machinehealthchecks/status" $openshift
-  "machine.openshift.io/machines" (or $openshift $nhc $deletion)
+  "machine.openshift.io/machines" (or $openshift $nhc $deletion $power)
   "machine.openshift.io/machinesets" (or $openshift $deletion)
   "fettle.io/machinedeletionremediations" $deletion
   "fettle.io/machinedeletionremediations/status" $deletion
+  "fettle.io/powerremediations" $power
+  "fettle.io/powerremediations/status" $power
+  "fettle.io/bmcs" $power
+  "fettle.io/bmcs/status" $power
   "remediation.medik8s.io/nodehealthchecks" $nhc
   "remediation.medik8s.io/nodehealthchecks/status" $nhc
 -}}
@@ -28,7 +33,7 @@ rules and the root; the result is a YAML object with the key rules.
 {{- end -}}
 {{- end -}}
 {{- $verbs := $rule.verbs -}}
-{{- if or (and (eq $group "") (has "nodes" $resources) (not $nhc)) (and (has "machines" $resources) (not $openshift)) -}}
+{{- if or (and (eq $group "") (has "nodes" $resources) (not $nhc) (not $power)) (and (has "machines" $resources) (not $openshift)) -}}
 {{- $verbs = without $verbs "patch" -}}
 {{- end -}}
 {{- if and (has "machines" $resources) (not $openshift) (not $deletion) -}}

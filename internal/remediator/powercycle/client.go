@@ -1,0 +1,238 @@
+package powercycle
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
+	"github.com/fettle-io/fettle/internal/contain"
+	"github.com/fettle-io/fettle/internal/informer"
+	"github.com/fettle-io/fettle/internal/slim"
+)
+
+// Kinds are the definitions without which this remediator does nothing, by name.
+var Kinds = []string{"powerremediations.fettle.io", "bmcs.fettle.io"} //nolint:gochecknoglobals // a constant list
+
+// Config is what a Client needs. Every field is required but Metrics.
+type Config struct {
+	// Informers watch remediations, BMCs and nodes, and Cache reads them.
+	Informers cache.Informers
+	Cache     client.Reader
+	// Live reads from the API server, and Writer writes to it.
+	Live   client.Reader
+	Writer client.Client
+	// Core reads and writes Nodes, Pods, VolumeAttachments and Secrets at the API server, never from a cache.
+	Core   client.Client
+	Events events.EventRecorder
+	Log    logr.Logger
+	Now    func() time.Time
+	// Namespace is where BMCs and the Secrets with their credentials are.
+	Namespace string
+	// Metrics may be nil.
+	Metrics *Metrics
+}
+
+// Client is the remediator. It is safe for concurrent use.
+type Client struct {
+	Config
+
+	remediations workqueue.TypedRateLimitingInterface[types.NamespacedName]
+	probes       workqueue.TypedRateLimitingInterface[types.NamespacedName]
+	sessions     *sessions
+	bmcs         *inventory
+	hosts        *hosts
+	turns        *turns
+	volumes      *volumeCounter
+
+	watched informer.Kinds
+	// watching is closed by markWatching, once all kinds are watched.
+	watching     chan struct{}
+	markWatching func()
+}
+
+const (
+	// retryFirst and retryMost bound the pauses after a failure.
+	retryFirst = 100 * time.Millisecond
+	retryMost  = time.Minute
+	// lookTimeout bounds one look at a remediation, and probeTimeout one at a BMC. Both contain operations of a BMC.
+	lookTimeout  = 3 * time.Minute
+	probeTimeout = time.Minute
+	// maxLooks and maxProbes are how many remediations and BMCs are looked at at the same time. Most of them wait for a BMC.
+	maxLooks  = 512
+	maxProbes = 64
+)
+
+// NewClient returns a remediator that watches nothing yet.
+func NewClient(c Config) *Client {
+	watches := make(chan struct{})
+	return &Client{
+		Config: c, watching: watches, markWatching: sync.OnceFunc(func() { close(watches) }),
+		remediations: newQueue(), probes: newQueue(),
+		sessions: newSessions(), bmcs: newInventory(), hosts: newHosts(c.Now), turns: newTurns(), volumes: &volumeCounter{},
+	}
+}
+
+func newQueue() workqueue.TypedRateLimitingInterface[types.NamespacedName] {
+	return workqueue.NewTypedRateLimitingQueue(
+		workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](retryFirst, retryMost))
+}
+
+// +kubebuilder:rbac:groups=fettle.io,resources=powerremediations;bmcs,verbs=list;watch
+// +kubebuilder:rbac:groups="",resources=nodes,verbs=list;watch
+
+// Watch begins to watch. It returns a NoMatch error while the kinds are not served, and may be called again. After it
+// has succeeded, it does nothing.
+func (c *Client) Watch(ctx context.Context) error {
+	err := c.watched.Watch(ctx, c.Informers,
+		informer.Kind{Plural: "BMCs", Object: &v1alpha1.BMC{}, Handler: c.bmcEvents()},
+		informer.Kind{Plural: "remediations", Object: &v1alpha1.PowerRemediation{}, Handler: c.remediationEvents()},
+		informer.Kind{Plural: "nodes", Object: &slim.Node{}, Handler: c.nodeEvents()},
+	)
+	if err == nil {
+		c.markWatching()
+	}
+	return err
+}
+
+// bmcEvents stores BMCs, and has a new or changed one probed.
+func (c *Client) bmcEvents() toolscache.ResourceEventHandler {
+	take := func(obj any) {
+		bmc, ok := obj.(*v1alpha1.BMC)
+		if !ok || bmc.Namespace != c.Namespace {
+			return
+		}
+		if changed := c.bmcs.put(bmc); changed {
+			c.probes.AddAfter(client.ObjectKeyFromObject(bmc), firstProbe(bmc))
+			c.wakeNode(bmc.Spec.NodeName)
+		}
+	}
+	return toolscache.ResourceEventHandlerFuncs{
+		AddFunc: take, UpdateFunc: func(_, obj any) { take(obj) },
+		DeleteFunc: func(obj any) {
+			if key, ok := keyOf(obj); ok && key.Namespace == c.Namespace {
+				c.wakeNode(c.bmcs.drop(key))
+				c.probes.Add(key)
+			}
+		},
+	}
+}
+
+// remediationEvents has a remediation looked at.
+func (c *Client) remediationEvents() toolscache.ResourceEventHandler {
+	take := func(obj any) {
+		if key, ok := keyOf(obj); ok {
+			c.remediations.Add(key)
+		}
+	}
+	return toolscache.ResourceEventHandlerFuncs{AddFunc: take, UpdateFunc: func(_, obj any) { take(obj) }, DeleteFunc: take}
+}
+
+// nodeEvents has the remediations of a node looked at when it has changed.
+func (c *Client) nodeEvents() toolscache.ResourceEventHandler {
+	take := func(obj any) {
+		if n, ok := obj.(*slim.Node); ok {
+			c.wakeNode(n.Name)
+		}
+	}
+	return toolscache.ResourceEventHandlerFuncs{
+		AddFunc: take, UpdateFunc: func(_, obj any) { take(obj) },
+		DeleteFunc: func(obj any) {
+			if key, ok := keyOf(obj); ok {
+				c.wakeNode(key.Name)
+			}
+		},
+	}
+}
+
+// wakeNode has the remediations of a node looked at now. An operation on its BMC must not delay that, so it is interrupted if the
+// workload of the node is released: then the node may have to serve again at once.
+func (c *Client) wakeNode(node string) {
+	for _, key := range c.sessions.wake(node) {
+		c.remediations.Add(key)
+	}
+}
+
+func keyOf(obj any) (types.NamespacedName, bool) {
+	key, err := toolscache.DeletionHandlingObjectToName(obj)
+	return types.NamespacedName{Namespace: key.Namespace, Name: key.Name}, err == nil
+}
+
+// HasSynced reports whether the initial lists were handled.
+func (c *Client) HasSynced() bool { return c.watched.HasSynced() }
+
+// NeedLeaderElection keeps replicas that don't lead from working.
+func (*Client) NeedLeaderElection() bool { return true }
+
+// Start works until the context ends, and gives the sessions of BMCs back. It must run only in the replica that leads.
+func (c *Client) Start(ctx context.Context) error {
+	defer c.remediations.ShutDown()
+	defer c.probes.ShutDown()
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-c.watching:
+	}
+	if !toolscache.WaitForCacheSync(ctx.Done(), c.HasSynced) {
+		return nil
+	}
+	stop := context.AfterFunc(ctx, func() { c.remediations.ShutDown(); c.probes.ShutDown() })
+	defer stop()
+	var group sync.WaitGroup
+	group.Go(func() { c.process(ctx, worker{c.remediations, maxLooks, lookTimeout, "remediation", c.look}) })
+	group.Go(func() { c.process(ctx, worker{c.probes, maxProbes, probeTimeout, "bmc", c.probe}) })
+	group.Wait()
+	c.hosts.close()
+	return nil
+}
+
+// worker is what is done with the keys of a queue.
+type worker struct {
+	queue   workqueue.TypedRateLimitingInterface[types.NamespacedName]
+	most    int
+	timeout time.Duration
+	noun    string
+	do      func(context.Context, types.NamespacedName) error
+}
+
+// process takes keys from a queue until it is shut down. Each has a goroutine of its own, since most wait for a BMC.
+func (c *Client) process(ctx context.Context, w worker) {
+	var group sync.WaitGroup
+	defer group.Wait()
+	room := make(chan struct{}, w.most)
+	for {
+		room <- struct{}{}
+		key, over := w.queue.Get()
+		if over {
+			return
+		}
+		group.Go(func() {
+			c.processOne(ctx, w, key)
+			<-room
+		})
+	}
+}
+
+func (c *Client) processOne(ctx context.Context, w worker, key types.NamespacedName) {
+	defer w.queue.Done(key)
+	limited, cancel := context.WithTimeout(ctx, w.timeout)
+	defer cancel()
+	switch err := contain.Run(func() error { return w.do(limited, key) }); {
+	case err == nil:
+		w.queue.Forget(key)
+	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
+		w.queue.AddRateLimited(key) // another writer was faster, and the cache will show the change
+	case ctx.Err() == nil:
+		c.Log.Error(err, "could not go on; it is tried again after a pause", w.noun, key.String())
+		w.queue.AddRateLimited(key)
+	}
+}

@@ -1,0 +1,299 @@
+package powercycle
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
+	"github.com/fettle-io/fettle/internal/fencing"
+	"github.com/fettle-io/fettle/internal/power"
+)
+
+const (
+	// maxOperations is how many BMCs are spoken to at the same time. One that is slow counts for slowAfter only, so that it delays
+	// no other.
+	maxOperations = 32
+	slowAfter     = time.Second
+	// credentialsAge is how long credentials are used before the Secret is read again.
+	credentialsAge = 30 * time.Second
+	// maxHold bounds how far in the future the recorded end of a hold may be.
+	maxHold = 15 * time.Minute
+	// closing is how long all sessions may take to end.
+	closing = 5 * time.Second
+)
+
+// problem is why something could not be done. Its zero value is no problem.
+type problem struct {
+	// reason is a word of a condition, and message says what happened and what to do next.
+	reason, message string
+	// retryAt is when to try again at the earliest, or zero.
+	retryAt time.Time
+	// interrupted is set if the operation was ended so that something else can be done first.
+	interrupted bool
+}
+
+func (p problem) found() bool { return p.reason != "" }
+
+// Reasons besides those of package power.
+const (
+	addressInvalid     = "AddressInvalid"
+	trustInvalid       = "TrustInvalid"
+	secretNotFound     = "SecretNotFound"
+	secretNotRead      = "SecretNotRead"
+	credentialsInvalid = "CredentialsInvalid"
+	reachable          = "Reachable"
+	notProbed          = "NotProbed"
+)
+
+// observation is what was seen of a host last.
+type observation struct {
+	at      time.Time
+	power   v1alpha1.HostPower
+	problem problem
+}
+
+// host is the host behind one BMC.
+type host struct {
+	uid        types.UID
+	generation int64
+	power      *power.Host
+
+	// mu guards what follows.
+	mu       sync.Mutex
+	secret   string // resourceVersion
+	secretAt time.Time
+	seen     observation
+}
+
+// hosts has the hosts by the keys of their BMCs.
+type hosts struct {
+	now   func() time.Time
+	slots chan struct{}
+
+	mu    sync.Mutex
+	byKey map[types.NamespacedName]*host
+}
+
+func newHosts(now func() time.Time) *hosts {
+	return &hosts{now: now, slots: make(chan struct{}, maxOperations), byKey: map[types.NamespacedName]*host{}}
+}
+
+// of returns the host of a BMC, or nil if this process has none for its spec.
+func (h *hosts) of(bmc *v1alpha1.BMC) *host {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	known := h.byKey[client.ObjectKeyFromObject(bmc)]
+	if known == nil || known.uid != bmc.UID || known.generation != bmc.Generation {
+		return nil
+	}
+	return known
+}
+
+// open returns the host of a BMC. It replaces the one of an earlier spec.
+func (h *hosts) open(bmc *v1alpha1.BMC) (*host, problem) {
+	if known := h.of(bmc); known != nil {
+		return known, problem{}
+	}
+	address, err := addressOf(bmc)
+	if err != nil {
+		return nil, problem{reason: addressInvalid, message: fmt.Sprintf("spec.address of BMC %s can't be used: %v", bmc.Name, err)}
+	}
+	trust, err := trustOf(bmc)
+	if err != nil {
+		return nil, problem{reason: trustInvalid, message: fmt.Sprintf("spec.tls of BMC %s can't be used: %v", bmc.Name, err)}
+	}
+	opened := &host{uid: bmc.UID, generation: bmc.Generation, power: power.NewHost(power.Config{Address: address, Trust: trust, Now: h.now}, power.Credentials{})}
+	h.replace(client.ObjectKeyFromObject(bmc), opened)
+	return opened, problem{}
+}
+
+func trustOf(bmc *v1alpha1.BMC) (power.Trust, error) {
+	if bmc.Spec.TLS == nil {
+		return power.Trust{}, nil
+	}
+	return power.NewTrust([]byte(bmc.Spec.TLS.CABundle), bmc.Spec.TLS.Fingerprint) //nolint:wrapcheck // it says what to change
+}
+
+// replace stores a host, or none, and ends the session of the one before.
+func (h *hosts) replace(key types.NamespacedName, opened *host) {
+	h.mu.Lock()
+	old := h.byKey[key]
+	delete(h.byKey, key)
+	if opened != nil {
+		h.byKey[key] = opened
+	}
+	h.mu.Unlock()
+	if old != nil {
+		go old.close()
+	}
+}
+
+// close ends the sessions of all hosts.
+func (h *hosts) close() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var group sync.WaitGroup
+	for _, known := range h.byKey {
+		group.Go(known.close)
+	}
+	group.Wait()
+}
+
+func (h *host) close() {
+	ctx, cancel := context.WithTimeout(context.Background(), closing)
+	defer cancel()
+	h.power.Close(ctx)
+}
+
+// slot waits until a BMC may be spoken to, and returns a function that ends that.
+func (h *hosts) slot(ctx context.Context) (func(), bool) {
+	select {
+	case h.slots <- struct{}{}:
+	case <-ctx.Done():
+		return nil, false
+	}
+	release := sync.OnceFunc(func() { <-h.slots })
+	slow := time.AfterFunc(slowAfter, release)
+	return func() { slow.Stop(); release() }, true
+}
+
+// readPower reads the power of a host.
+func (c *Client) readPower(ctx context.Context, bmc *v1alpha1.BMC) (fencing.Reading, problem) {
+	var reading fencing.Reading
+	found := c.operate(ctx, bmc, func(ctx context.Context, h *power.Host) (failure power.Failure) {
+		reading, failure = h.Read(ctx)
+		return failure
+	}, func(seen *observation) { seen.power = hostPower(reading.State) })
+	return reading, found
+}
+
+// commandPower commands the power of a host, and returns when the BMC has acknowledged that.
+func (c *Client) commandPower(ctx context.Context, bmc *v1alpha1.BMC, command power.Command) (time.Time, problem) {
+	var at time.Time
+	found := c.operate(ctx, bmc, func(ctx context.Context, h *power.Host) (failure power.Failure) {
+		at, failure = h.Command(ctx, command)
+		return failure
+	}, func(*observation) {})
+	return at, found
+}
+
+func hostPower(state fencing.PowerState) v1alpha1.HostPower {
+	switch state {
+	case fencing.IsOn:
+		return v1alpha1.HostOn
+	case fencing.IsOff:
+		return v1alpha1.HostOff
+	case fencing.PowerUnknown:
+	}
+	return v1alpha1.HostPowerUnknown
+}
+
+// operate makes one operation of a BMC, and has its status written if that has changed.
+func (c *Client) operate(ctx context.Context, bmc *v1alpha1.BMC, do func(context.Context, *power.Host) power.Failure, note func(*observation)) problem {
+	h, found := c.hosts.open(bmc)
+	if found.found() {
+		return found
+	}
+	done, ok := c.hosts.slot(ctx)
+	if !ok {
+		return problem{reason: string(power.Busy), message: "other BMCs are spoken to first", interrupted: true}
+	}
+	defer done()
+	if found = c.loadCredentials(ctx, bmc, h); !found.found() {
+		found = ofFailure(bmc, do(ctx, h.power))
+	}
+	if found.interrupted {
+		return found
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.seen.at, h.seen.problem = c.Now(), found
+	if !found.found() {
+		note(&h.seen)
+	}
+	if found.reason == string(power.AuthenticationRefused) {
+		h.secretAt = time.Time{} // the Secret may have changed
+	}
+	c.probes.Add(client.ObjectKeyFromObject(bmc))
+	return found
+}
+
+// ofFailure returns the problem of a failed operation.
+func ofFailure(bmc *v1alpha1.BMC, f power.Failure) problem {
+	if !f.Failed() {
+		return problem{}
+	}
+	return problem{
+		reason: string(f.Reason), message: fmt.Sprintf("BMC %s: %s; %s", bmc.Name, f, advice(bmc, f.Reason)),
+		retryAt: f.HeldUntil, interrupted: f.Reason == power.Interrupted,
+	}
+}
+
+// advice returns what a user can do about a failure.
+func advice(bmc *v1alpha1.BMC, reason power.Reason) string {
+	switch reason {
+	case power.AuthenticationRefused, power.AuthenticationHeld, power.CredentialsUnusable:
+		return "correct Secret " + bmc.Namespace + "/" + bmc.Spec.CredentialsName + ", which is read again before the next login"
+	case power.PermissionDenied:
+		return "give the account the right to power the system"
+	case power.CertificateNotTrusted:
+		return "compare the fingerprint at the BMC, and set spec.tls"
+	case power.CipherSuitesRefused:
+		return "enable cipher suite 17 at the BMC"
+	case power.NoSessionLeft:
+		return "end sessions of other clients at the BMC"
+	case power.UnsupportedSystem:
+		return "correct spec.address or spec.system"
+	case power.Unreachable, power.TimedOut:
+		return "check the address and the network from the controller to the BMC"
+	case power.Busy, power.Interrupted, power.CommandRefused, power.UnexpectedAnswer:
+	}
+	return "run fettle bmc check " + bmc.Spec.NodeName
+}
+
+// loadCredentials gives a host the credentials of its Secret, unless it has got them a short while ago.
+func (c *Client) loadCredentials(ctx context.Context, bmc *v1alpha1.BMC, h *host) problem {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	now := c.Now()
+	if !h.secretAt.IsZero() && now.Before(h.secretAt.Add(credentialsAge)) {
+		return problem{}
+	}
+	where := bmc.Namespace + "/" + bmc.Spec.CredentialsName
+	var secret corev1.Secret
+	err := c.Core.Get(ctx, types.NamespacedName{Namespace: bmc.Namespace, Name: bmc.Spec.CredentialsName}, &secret)
+	switch {
+	case apierrors.IsNotFound(err):
+		return problem{reason: secretNotFound, message: "there is no Secret " + where + "; create it with the keys username and password"}
+	case ctx.Err() != nil:
+		return problem{reason: secretNotRead, message: "reading Secret " + where + " was interrupted", interrupted: true}
+	case err != nil: // the text of the error is left out, since that of a refused request names what it was
+		return problem{reason: secretNotRead, message: "Secret " + where + " could not be read (" + string(apierrors.ReasonForError(err)) + "); grant Fettle the right by kubectl apply -k config/power, or for another namespace by a RoleBinding there"}
+	}
+	credentials, err := power.NewCredentials(string(secret.Data[v1alpha1.UsernameKey]), string(secret.Data[v1alpha1.PasswordKey]))
+	if err != nil {
+		return problem{reason: credentialsInvalid, message: fmt.Sprintf("Secret %s can't be used: %v", where, err)}
+	}
+	h.power.SetCredentials(credentials)
+	if h.secret == "" && secret.ResourceVersion == bmc.Status.CredentialsVersion {
+		h.resume(bmc, now)
+	}
+	h.secret, h.secretAt = secret.ResourceVersion, now
+	return problem{}
+}
+
+// resume continues the count of refused logins that an earlier process has recorded.
+func (h *host) resume(bmc *v1alpha1.BMC, now time.Time) {
+	var until time.Time
+	if held := bmc.Status.AuthenticationHeldUntil; held != nil && !held.After(now.Add(maxHold)) {
+		until = held.Time
+	}
+	h.power.Resume(int(bmc.Status.RefusedLogins), until)
+}

@@ -1,0 +1,100 @@
+package powercycle
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
+	"github.com/fettle-io/fettle/internal/remediator/contract"
+)
+
+// openshiftMachine is the kind of machines that health checks of OpenShift remediate.
+var openshiftMachine = schema.GroupVersionKind{Group: "machine.openshift.io", Version: "v1beta1", Kind: "Machine"} //nolint:gochecknoglobals // a constant
+
+// Annotations that name other objects. Kubelets may not write those of nodes.
+const (
+	machineAnnotation = "machine.openshift.io/machine"
+	hostAnnotation    = "metal3.io/BareMetalHost"
+)
+
+// subject is what a remediation is for.
+type subject struct {
+	node    *corev1.Node // nil if there is none of that name
+	name    string
+	bmc     *v1alpha1.BMC
+	machine *v1alpha1.ObjectReference
+}
+
+// identify finds the node of a remediation, its BMC and its machine, or returns why it can't start.
+func (c *Client) identify(ctx context.Context, r *v1alpha1.PowerRemediation) (subject, problem, error) {
+	name, found, err := c.nodeNameOf(ctx, r)
+	if found.found() || err != nil {
+		return subject{}, found, err
+	}
+	s := subject{name: name}
+	if s.node, err = c.getNode(ctx, name); err != nil {
+		return s, problem{}, err
+	}
+	if s.node != nil && !s.node.CreationTimestamp.Time.Before(r.CreationTimestamp.Time) {
+		return s, problem{reason: v1alpha1.CannotStartNodeIsNewerReason, message: "node " + name + " is not older than this remediation, so it was not meant"}, nil
+	}
+	if contract.IsForMachine(r, openshiftMachine.GroupKind()) && s.node != nil && s.node.Annotations[machineAnnotation] != r.Namespace+"/"+r.Name {
+		return s, problem{reason: v1alpha1.CannotStartMachineNotFoundReason, message: "node " + name + " does not name machine " + r.Namespace + "/" + r.Name + " by the annotation " + machineAnnotation + ", so it is not known to be its node"}, nil
+	}
+	if s.bmc, found = c.bmcs.find(name); found.found() {
+		return s, found, nil
+	}
+	s.machine, err = c.machineOf(ctx, s.node)
+	return s, problem{}, err
+}
+
+// nodeNameOf returns the name of the node that a remediation is for. A machine names it in its status.
+func (c *Client) nodeNameOf(ctx context.Context, r *v1alpha1.PowerRemediation) (string, problem, error) {
+	owner, _ := contract.OwnerMachine(r, openshiftMachine.GroupKind())
+	if !contract.IsForMachine(r, openshiftMachine.GroupKind()) {
+		return contract.NodeOf(r), problem{}, nil
+	}
+	m, err := c.getMachine(ctx, owner.Key)
+	if err != nil {
+		return "", problem{}, err
+	}
+	if m == nil || m.GetUID() != owner.UID {
+		return "", problem{reason: v1alpha1.CannotStartMachineNotFoundReason, message: "machine " + owner.Key.String() + ", which owns this remediation, does not exist"}, nil
+	}
+	name := nodeRefOf(m)
+	if name == "" {
+		return "", problem{reason: v1alpha1.CannotStartNodeNotFoundReason, message: "machine " + owner.Key.String() + " has no node (status.nodeRef), so its BMC is not known"}, nil
+	}
+	return name, problem{}, nil
+}
+
+func nodeRefOf(m *unstructured.Unstructured) string {
+	name, _, _ := unstructured.NestedString(m.Object, "status", "nodeRef", "name")
+	return name
+}
+
+// +kubebuilder:rbac:groups=machine.openshift.io,resources=machines,verbs=get
+
+// getMachine reads a machine, and returns nil if there is none, or if the cluster has no machines.
+func (c *Client) getMachine(ctx context.Context, key types.NamespacedName) (*unstructured.Unstructured, error) {
+	return c.get(ctx, openshiftMachine, key)
+}
+
+func (c *Client) get(ctx context.Context, kind schema.GroupVersionKind, key types.NamespacedName) (*unstructured.Unstructured, error) {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(kind)
+	err := c.Live.Get(ctx, key, u)
+	if apierrors.IsNotFound(err) || isNotServed(err) {
+		return nil, nil //nolint:nilnil // there is none
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading %s %s: %w", kind.Kind, key, err)
+	}
+	return u, nil
+}

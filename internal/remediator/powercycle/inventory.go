@@ -1,0 +1,140 @@
+package powercycle
+
+import (
+	"slices"
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
+	"github.com/fettle-io/fettle/internal/power"
+)
+
+// systemsPath is where a Redfish service has its systems.
+const systemsPath = "/redfish/v1/Systems/"
+
+// inventory has the BMCs of the namespace as the watch has shown them.
+type inventory struct {
+	mu sync.Mutex
+	// all are by their key, and byNode and byAddress have the keys of those that name a node or an address.
+	all               map[types.NamespacedName]*v1alpha1.BMC
+	byNode, byAddress map[string]map[types.NamespacedName]bool
+}
+
+func newInventory() *inventory {
+	return &inventory{
+		all:    map[types.NamespacedName]*v1alpha1.BMC{},
+		byNode: map[string]map[types.NamespacedName]bool{}, byAddress: map[string]map[types.NamespacedName]bool{},
+	}
+}
+
+// put stores a BMC, and reports whether it is new or its spec has changed.
+func (i *inventory) put(bmc *v1alpha1.BMC) bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	key := types.NamespacedName{Namespace: bmc.Namespace, Name: bmc.Name}
+	old := i.all[key]
+	i.remove(key)
+	i.all[key] = bmc
+	add(i.byNode, bmc.Spec.NodeName, key)
+	add(i.byAddress, addressKey(bmc), key)
+	return old == nil || old.UID != bmc.UID || old.Generation != bmc.Generation
+}
+
+// drop removes a BMC and returns the name of its node.
+func (i *inventory) drop(key types.NamespacedName) string {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	node := ""
+	if old := i.all[key]; old != nil {
+		node = old.Spec.NodeName
+	}
+	i.remove(key)
+	return node
+}
+
+func (i *inventory) remove(key types.NamespacedName) {
+	old := i.all[key]
+	if old == nil {
+		return
+	}
+	delete(i.all, key)
+	remove(i.byNode, old.Spec.NodeName, key)
+	remove(i.byAddress, addressKey(old), key)
+}
+
+func add(index map[string]map[types.NamespacedName]bool, value string, key types.NamespacedName) {
+	if index[value] == nil {
+		index[value] = map[types.NamespacedName]bool{}
+	}
+	index[value][key] = true
+}
+
+func remove(index map[string]map[types.NamespacedName]bool, value string, key types.NamespacedName) {
+	delete(index[value], key)
+	if len(index[value]) == 0 {
+		delete(index, value)
+	}
+}
+
+// get returns a BMC, or nil.
+func (i *inventory) get(key types.NamespacedName) *v1alpha1.BMC {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.all[key]
+}
+
+// find returns the BMC of a node, or why there is none to use. Two BMCs for one node, or for one address, would power the host
+// of another node.
+func (i *inventory) find(node string) (*v1alpha1.BMC, problem) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	keys := i.byNode[node]
+	if len(keys) == 0 {
+		return nil, problem{reason: v1alpha1.CannotStartNoBMCReason, message: "no BMC names node " + node + "; create one in the namespace of the BMCs, or choose another remedy"}
+	}
+	if len(keys) > 1 {
+		return nil, problem{reason: v1alpha1.CannotStartAmbiguousBMCReason, message: "the BMCs " + names(keys) + " name the same node, so it is not known which host is meant; delete one of them"}
+	}
+	for key := range keys {
+		bmc := i.all[key]
+		if same := i.byAddress[addressKey(bmc)]; len(same) > 1 {
+			return nil, problem{reason: v1alpha1.CannotStartAmbiguousBMCReason, message: "the BMCs " + names(same) + " have the same address, so it is not known whose host it is; correct one of them"}
+		}
+		return bmc, problem{}
+	}
+	return nil, problem{}
+}
+
+// names returns the first names of some keys, in their order.
+func names(keys map[types.NamespacedName]bool) string {
+	const most = 3
+	var list []string
+	for key := range keys {
+		list = append(list, key.Name)
+	}
+	slices.Sort(list)
+	if len(list) > most {
+		list = append(list[:most], "others")
+	}
+	return strings.Join(list[:len(list)-1], ", ") + " and " + list[len(list)-1]
+}
+
+// addressOf parses the address of a BMC.
+func addressOf(bmc *v1alpha1.BMC) (power.Address, error) {
+	text := bmc.Spec.Address
+	if bmc.Spec.System != "" {
+		text = strings.TrimRight(strings.TrimSuffix(strings.TrimRight(text, "/"), "/redfish/v1"), "/") + systemsPath + bmc.Spec.System
+	}
+	return power.ParseAddress(text) //nolint:wrapcheck // it says what to change in the address
+}
+
+// addressKey is the same for two BMCs that have the same address. A BMC with an invalid address has one of its own.
+func addressKey(bmc *v1alpha1.BMC) string {
+	address, err := addressOf(bmc)
+	if err != nil {
+		return "invalid " + string(bmc.UID)
+	}
+	return address.String()
+}

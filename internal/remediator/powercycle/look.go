@@ -1,0 +1,328 @@
+package powercycle
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fettle-io/fettle/api/fettle/annotation"
+	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
+	"github.com/fettle-io/fettle/internal/fencing"
+	"github.com/fettle-io/fettle/internal/power"
+	"github.com/fettle-io/fettle/internal/remediator/contract"
+)
+
+const (
+	// mostSteps is above the number of steps that a look takes.
+	mostSteps = 100
+	// lookEvery is how often a remediation is looked at while nothing wakes it.
+	lookEvery = 10 * time.Second
+	// firstRetry and mostRetry bound the pauses after a failed operation of a BMC.
+	firstRetry = 2 * time.Second
+	mostRetry  = 30 * time.Second
+)
+
+// look is one look at a remediation: what is known now, and the steps that are taken on it.
+type look struct {
+	key  types.NamespacedName
+	r    *v1alpha1.PowerRemediation
+	s    *session
+	node string
+	bmc  *v1alpha1.BMC // nil if there is none to use, and then bmcProblem says why
+	// bmcProblem is why no BMC can be used.
+	bmcProblem problem
+	config     fencing.Config
+	record     fencing.Record
+	facts      fencing.Facts
+	// raw is the node as facts.Node has it, or nil.
+	raw *corev1.Node
+	// machine is recorded with the first record.
+	machine *v1alpha1.ObjectReference
+}
+
+// look takes all steps of a remediation that can be taken now.
+func (c *Client) look(ctx context.Context, key types.NamespacedName) error {
+	l, err := c.open(ctx, key)
+	if l == nil || err != nil {
+		return err
+	}
+	for range mostSteps {
+		c.refresh(l)
+		if over, err := c.take(ctx, l, fencing.Next(l.config, l.record, l.facts)); over || err != nil {
+			return err
+		}
+	}
+	c.remediations.AddAfter(key, firstRetry)
+	return nil
+}
+
+// open begins a look, or returns nil if there is nothing to do.
+func (c *Client) open(ctx context.Context, key types.NamespacedName) (*look, error) {
+	r, err := c.current(ctx, key)
+	if err != nil || r == nil {
+		return nil, err
+	}
+	l := &look{key: key, r: r, config: configOf(&r.Spec)}
+	deleting := !r.DeletionTimestamp.IsZero()
+	switch phase := fencing.Phase(r.Status.Phase); {
+	case !known(r.Status.Phase):
+		return nil, c.refuse(ctx, r, problem{reason: "StatusInvalid", message: "status.phase is " + r.Status.Phase + ", which Fettle doesn't write; delete the remediation"})
+	case phase == "" && deleting:
+		return nil, c.dropFinalizer(ctx, l)
+	case phase.Final() && phase != fencing.Aborted && !deleting:
+		c.wake(c.sessions.end(key))
+		return nil, nil //nolint:nilnil // nothing is left to do
+	case phase == "":
+		return c.begin(ctx, l)
+	}
+	return c.resume(ctx, l)
+}
+
+// begin finds the node and the BMC of a remediation that has not begun.
+func (c *Client) begin(ctx context.Context, l *look) (*look, error) {
+	if contract.Succeeded(l.r.Status.Conditions) == metav1.ConditionFalse {
+		return nil, nil //nolint:nilnil // it can't start, and has said so
+	}
+	if contract.Stopped(l.r) {
+		return nil, c.refuse(ctx, l.r, problem{reason: v1alpha1.RemediationStoppedReason, message: "the health checker has asked to stop"})
+	}
+	s, found, err := c.identify(ctx, l.r)
+	if err != nil {
+		return nil, err
+	}
+	if found.found() {
+		return nil, c.refuse(ctx, l.r, found)
+	}
+	l.node, l.bmc, l.machine = s.name, s.bmc, s.machine
+	l.s = c.sessions.of(l.key, l.r.UID, l.node)
+	if other := c.fencedBy(ctx, l); other != l.key {
+		return nil, c.publish(ctx, l, anotherRemediation, "PowerRemediation "+other.String()+" fences node "+l.node+", and this one waits until it has ended")
+	}
+	if !slices.Contains(l.r.Finalizers, annotation.PowerFinalizer) {
+		if err := c.setFinalizers(ctx, l, append(slices.Clone(l.r.Finalizers), annotation.PowerFinalizer)); err != nil {
+			return nil, err
+		}
+	}
+	c.sessions.keep(l.s, l.r)
+	l.record = recordOf(&l.r.Status)
+	l.again(c.Now())
+	return l, nil
+}
+
+// fencedBy returns which remediation fences the node. One that has begun comes before one that has not.
+func (c *Client) fencedBy(ctx context.Context, l *look) types.NamespacedName {
+	var all v1alpha1.PowerRemediationList
+	if err := c.Cache.List(ctx, &all); err != nil {
+		return types.NamespacedName{}
+	}
+	for i := range all.Items {
+		r := &all.Items[i]
+		phase := fencing.Phase(r.Status.Phase)
+		if r.UID != l.r.UID && phase != "" && !phase.Final() && r.Status.Node != nil && r.Status.Node.Name == l.node {
+			return client.ObjectKeyFromObject(r)
+		}
+	}
+	return c.sessions.claim(l.node, l.key)
+}
+
+// resume goes on from the record of a remediation that has begun.
+func (c *Client) resume(ctx context.Context, l *look) (*look, error) {
+	if l.r.Status.Node == nil {
+		return nil, c.refuse(ctx, l.r, problem{reason: "StatusInvalid", message: "status.node is missing, which Fettle always writes; delete the remediation"})
+	}
+	l.node = l.r.Status.Node.Name
+	l.s = c.sessions.of(l.key, l.r.UID, l.node)
+	if other := c.sessions.claim(l.node, l.key); other != l.key {
+		c.remediations.AddAfter(l.key, lookEvery)
+		return nil, nil //nolint:nilnil // the other one has begun too, and ends first
+	}
+	c.sessions.keep(l.s, l.r)
+	l.bmc, l.bmcProblem = c.bmcs.find(l.node)
+	l.record = recordOf(&l.r.Status)
+	l.again(c.Now())
+	return l, nil
+}
+
+// again begins a new look after something was written: what was read before is too old to release a node.
+func (l *look) again(now time.Time) {
+	l.facts = fencing.Facts{Begun: now}
+	l.raw = nil
+}
+
+// refresh brings the facts up to now.
+func (c *Client) refresh(l *look) {
+	l.facts.Now = c.Now()
+	l.facts.Deleting = !l.r.DeletionTimestamp.IsZero()
+	l.facts.Stopped = contract.Stopped(l.r)
+	current := v1alpha1.FencingBMC{}
+	if l.bmc != nil {
+		current = v1alpha1.FencingBMC{Name: l.bmc.Name, UID: string(l.bmc.UID), Generation: l.bmc.Generation}
+	}
+	if l.s.bmc != current { // what is known of the power is of another host
+		l.s.bmc, l.s.power, l.s.failures, l.s.failure = current, fencing.Power{}, 0, problem{}
+	}
+	if l.bmc == nil {
+		l.s.failure = l.bmcProblem
+		l.s.power.RetryAt = l.facts.Now.Add(lookEvery)
+	}
+	recorded := l.r.Status.BMC
+	l.facts.HostChanged = l.bmc != nil && recorded != nil && *recorded != current
+	l.facts.Power = l.s.power
+	l.facts.PowerOnAt = c.turnOf(l)
+}
+
+// turnOf returns when the host of a look may be powered on.
+func (c *Client) turnOf(l *look) time.Time {
+	powersOn := l.record.Phase == fencing.PoweringOn || l.record.Phase == fencing.Aborting && l.record.PoweredOff
+	if !powersOn || l.bmc == nil || l.bmc.Spec.Domain == "" {
+		c.turns.drop(l.r.UID)
+		return time.Time{}
+	}
+	return c.turns.of(l.bmc.Spec.Domain, l.r.UID, l.facts.Now)
+}
+
+// take takes one step. It reports whether the look is over.
+func (c *Client) take(ctx context.Context, l *look, step fencing.Step) (bool, error) {
+	switch step.Kind {
+	case fencing.Wait:
+		return true, c.wait(ctx, l, step)
+	case fencing.Finish:
+		return true, c.finish(ctx, l)
+	case fencing.Write:
+		return false, c.write(ctx, l, step.Record)
+	case fencing.ReadNode:
+		c.readNode(ctx, l)
+	case fencing.CountWorkload:
+		c.countWorkload(ctx, l)
+	case fencing.ReadMachine:
+		l.facts.Machine = c.readMachine(ctx, l)
+	case fencing.ReadPower, fencing.CommandOff, fencing.CommandOn:
+		c.operateHost(ctx, l, step.Kind)
+	case fencing.TaintNode, fencing.SetOutOfService, fencing.RemoveNode, fencing.RemoveOutOfService, fencing.RestoreNode,
+		fencing.UntaintNode, fencing.RemoveMachine:
+		return false, c.change(ctx, l, step.Kind)
+	}
+	return false, ctx.Err() //nolint:wrapcheck // the time of the look is over
+}
+
+// change changes the node or the machine. The look begins anew.
+func (c *Client) change(ctx context.Context, l *look, kind fencing.StepKind) error {
+	err := c.changeNode(ctx, l, kind)
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		err = nil // it is read again
+	}
+	l.again(c.Now())
+	return err
+}
+
+func (c *Client) changeNode(ctx context.Context, l *look, kind fencing.StepKind) error {
+	switch kind { //nolint:exhaustive // the others change no object but the remediation
+	case fencing.TaintNode:
+		return c.taintNode(ctx, l.r, l.raw)
+	case fencing.SetOutOfService:
+		return c.setOutOfService(ctx, l.raw)
+	case fencing.RemoveNode:
+		return c.deleteNode(ctx, l.raw)
+	case fencing.RemoveOutOfService:
+		return c.removeTaint(ctx, l.raw, isOutOfService)
+	case fencing.RestoreNode:
+		return c.restoreNode(ctx, l.r, l.raw)
+	case fencing.UntaintNode:
+		return c.removeTaint(ctx, l.raw, isOwn)
+	case fencing.RemoveMachine:
+		return c.deleteMachine(ctx, l)
+	}
+	return fmt.Errorf("a step of kind %d changes nothing", kind)
+}
+
+// operateHost reads or commands the power. A change of the node ends that once its workload is released: the node may have to serve
+// again at once, and is read anew.
+func (c *Client) operateHost(ctx context.Context, l *look, kind fencing.StepKind) {
+	ctx, done := c.sessions.interruptible(ctx, l.s, l.record.Released)
+	defer done()
+	found := c.tryHost(ctx, l, kind)
+	switch {
+	case found.interrupted:
+		l.facts.Node, l.facts.Workload = nil, nil
+	case found.found():
+		l.s.failure, l.s.failures = found, l.s.failures+1
+		l.s.power.RetryAt = c.Now().Add(min(firstRetry<<min(l.s.failures-1, 10), mostRetry))
+		if found.retryAt.After(l.s.power.RetryAt) {
+			l.s.power.RetryAt = found.retryAt
+		}
+	default:
+		l.s.failure, l.s.failures = problem{}, 0
+	}
+}
+
+func (c *Client) tryHost(ctx context.Context, l *look, kind fencing.StepKind) problem {
+	if kind == fencing.ReadPower {
+		reading, found := c.readPower(ctx, l.bmc)
+		if !found.found() {
+			l.s.power = l.s.power.Observe(reading)
+		}
+		return found
+	}
+	command := power.TurnOff
+	if kind == fencing.CommandOn {
+		command = power.TurnOn
+	}
+	at, found := c.commandPower(ctx, l.bmc, command)
+	switch {
+	case found.found():
+	case command == power.TurnOff:
+		l.s.power = l.s.power.CommandedOff(at)
+	default:
+		l.s.power = l.s.power.CommandedOn(at)
+	}
+	return found
+}
+
+// wait says what the remediation waits for, and looks again in time.
+func (c *Client) wait(ctx context.Context, l *look, step fencing.Step) error {
+	pause := lookEvery
+	if !step.Until.IsZero() {
+		pause = min(pause, max(step.Until.Sub(c.Now()), 0))
+	}
+	c.remediations.AddAfter(l.key, pause)
+	return c.publish(ctx, l, string(step.Reason), waitMessage(l.node, step, l.s.failure))
+}
+
+// finish ends a remediation that is being deleted.
+func (c *Client) finish(ctx context.Context, l *look) error {
+	if !l.facts.Deleting {
+		c.wake(c.sessions.end(l.key))
+		return nil
+	}
+	return c.dropFinalizer(ctx, l)
+}
+
+func (c *Client) dropFinalizer(ctx context.Context, l *look) error {
+	without := slices.DeleteFunc(slices.Clone(l.r.Finalizers), func(name string) bool { return name == annotation.PowerFinalizer })
+	if len(without) != len(l.r.Finalizers) {
+		if err := c.setFinalizers(ctx, l, without); err != nil && !apierrors.IsNotFound(err) {
+			return err
+		}
+	}
+	c.forget(l.key, l.r.UID)
+	return nil
+}
+
+// forget drops what this process knows of a remediation, and wakes those that waited for it.
+func (c *Client) forget(key types.NamespacedName, uid types.UID) {
+	c.turns.drop(uid)
+	c.wake(c.sessions.forget(key))
+}
+
+func (c *Client) wake(keys []types.NamespacedName) {
+	for _, key := range keys {
+		c.remediations.Add(key)
+	}
+}

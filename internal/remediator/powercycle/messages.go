@@ -1,0 +1,191 @@
+package powercycle
+
+import (
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
+	"github.com/fettle-io/fettle/internal/fencing"
+)
+
+// anotherRemediation is the reason of a remediation that waits until another has fenced the node.
+const anotherRemediation = "AnotherRemediation"
+
+// Reasons of the condition Succeeded at the end.
+const (
+	nodeIsBack = "NodeIsBack"
+	hostIsOff  = "HostIsOff"
+)
+
+// conditionsOf returns the conditions of a phase.
+func conditionsOf(s *v1alpha1.PowerRemediationStatus) []condition {
+	reappears := condition{v1alpha1.PermanentNodeDeletionExpectedCondition, metav1.ConditionFalse, v1alpha1.HostIsReusedReason, "the host comes back as a node of the same name"}
+	phase := fencing.Phase(s.Phase)
+	if !phase.Final() {
+		return []condition{
+			{v1alpha1.ProcessingCondition, metav1.ConditionTrue, s.Phase, phaseMessage(s)},
+			{v1alpha1.SucceededCondition, metav1.ConditionUnknown, s.Phase, "it is not known yet whether node " + s.Node.Name + " comes back"},
+			reappears,
+		}
+	}
+	status, reason := outcome(s)
+	message := phaseMessage(s) + evidence(s)
+	return []condition{
+		{v1alpha1.ProcessingCondition, metav1.ConditionFalse, reason, message},
+		{v1alpha1.SucceededCondition, status, reason, message},
+		reappears,
+	}
+}
+
+// outcome returns the status and the reason of the condition Succeeded at the end.
+func outcome(s *v1alpha1.PowerRemediationStatus) (metav1.ConditionStatus, string) {
+	switch phase := fencing.Phase(s.Phase); {
+	case phase == fencing.Aborted:
+		return metav1.ConditionFalse, v1alpha1.RemediationStoppedReason
+	case phase == fencing.Failed:
+		return metav1.ConditionFalse, s.Reason
+	case s.Reason == string(fencing.MachineGone):
+		return metav1.ConditionTrue, v1alpha1.MachineDeletedReason
+	case s.PoweredOff:
+		return metav1.ConditionTrue, hostIsOff
+	}
+	return metav1.ConditionTrue, nodeIsBack
+}
+
+// phaseMessage says what a phase does, and why it began.
+func phaseMessage(s *v1alpha1.PowerRemediationStatus) string {
+	node, why := s.Node.Name, reasonMessage(fencing.Reason(s.Reason))
+	switch fencing.Phase(s.Phase) {
+	case fencing.Preparing:
+		return "the boot ID of node " + node + " is recorded, and the node gets the taint that keeps its pods from starting again"
+	case fencing.PoweringOff:
+		return fmt.Sprintf("the host of node %s is powered off (attempt %d)%s", node, s.Attempt, why)
+	case fencing.Releasing:
+		return "node " + node + " is proven to have stopped, and its workload may start elsewhere" + why
+	case fencing.PoweringOn:
+		return "the host of node " + node + " is powered on" + why
+	case fencing.Booting:
+		return "node " + node + " boots, and must become Ready under another boot ID" + why
+	case fencing.Restoring:
+		return "node " + node + " is back, and what was changed on it is changed back"
+	case fencing.Aborting:
+		return "what was done to node " + node + " is taken back" + why
+	case fencing.DeletingMachine:
+		return "no power cycle has brought node " + node + " back, and its machine is deleted" + why
+	case fencing.Succeeded:
+		return successMessage(s) + why
+	case fencing.Failed:
+		return "node " + node + " was not brought back" + why + advise(fencing.Reason(s.Reason))
+	case fencing.Aborted:
+		return "what was done to node " + node + " was taken back, as far as that was possible" + why
+	}
+	return "node " + node
+}
+
+func successMessage(s *v1alpha1.PowerRemediationStatus) string {
+	switch _, reason := outcome(s); reason {
+	case v1alpha1.MachineDeletedReason:
+		return "no power cycle has brought node " + s.Node.Name + " back, and its machine was deleted"
+	case hostIsOff:
+		return "the host of node " + s.Node.Name + " is off, and stays off until this remediation is deleted and a user powers it on"
+	}
+	return "node " + s.Node.Name + " is back"
+}
+
+// reasonMessage returns why a phase began, to append to a message.
+func reasonMessage(why fencing.Reason) string {
+	switch why {
+	case fencing.ProofVoid:
+		return ", since it was not off any more just before the release"
+	case fencing.PowerOffTimedOut:
+		return ", since it was not proven to be off within spec.powerOffTimeout"
+	case fencing.PowerOnTimedOut:
+		return ", since it was not observed on within spec.powerOnTimeout"
+	case fencing.BootTimedOut:
+		return ", since the node was not Ready under another boot ID within spec.bootTimeout"
+	case fencing.ReleaseTimedOut:
+		return "; pods or volumes were still on the node at the end of spec.releaseTimeout"
+	case fencing.NodeReplaced:
+		return ", since another node of its name has registered before anything was done"
+	case fencing.MachineKept:
+		return ", and its machine was kept: it is of the control plane, has no controller, has another node, or its host was provisioned externally"
+	case fencing.Stopped:
+		return ", since the health checker has asked to stop"
+	case fencing.Deleted:
+		return ", since the remediation is being deleted"
+	case fencing.MachineGone, fencing.NodeNotRead, fencing.PowerNotRead, fencing.PowerNotOff, fencing.PowerOffOnce, fencing.NodeReady,
+		fencing.WorkloadLeft, fencing.WorkloadNotCounted, fencing.PowerNotOn, fencing.PowerOnNotDue, fencing.MachineNotRead,
+		fencing.MachineNotGone, fencing.NodeNotBack:
+	}
+	return ""
+}
+
+// advise returns what a user can do after a failure, to append to a message.
+func advise(why fencing.Reason) string {
+	switch why { //nolint:exhaustive // the others don't end a fencing
+	case fencing.PowerOffTimedOut:
+		return "; its workload is held, since it may still run: see to it that the host is off, and delete the node or set the taint node.kubernetes.io/out-of-service by hand"
+	case fencing.PowerOnTimedOut, fencing.BootTimedOut, fencing.MachineKept:
+		return "; look at the console of the host"
+	}
+	return ""
+}
+
+// evidence returns the proof and the boot IDs, to append to a message.
+func evidence(s *v1alpha1.PowerRemediationStatus) string {
+	if s.Proof == nil {
+		return "; there is no proof that it has stopped"
+	}
+	text := fmt.Sprintf("; proof %s at %s", s.Proof.Kind, s.Proof.At.UTC().Format(time.RFC3339))
+	if s.BMC != nil {
+		text += " through BMC " + s.BMC.Name
+	}
+	if s.Node.BootID != "" {
+		text += ", boot ID before " + s.Node.BootID
+	}
+	if s.Proof.BootID != "" {
+		text += ", boot ID now " + s.Proof.BootID
+	}
+	return text
+}
+
+// waitMessage says what a remediation waits for, until when, and why.
+func waitMessage(node string, step fencing.Step, found problem) string {
+	text := waitsFor(node, step.Reason)
+	if step.Reason == fencing.PowerNotRead && found.found() {
+		text += ": " + found.message
+	}
+	return text
+}
+
+func waitsFor(node string, why fencing.Reason) string {
+	switch why { //nolint:exhaustive // the others are no reasons to wait
+	case fencing.NodeNotRead:
+		return "node " + node + " could not be read from the API server; it is read again"
+	case fencing.PowerNotRead:
+		return "the power of the host of node " + node + " can't be read or commanded"
+	case fencing.PowerNotOff:
+		return "the power-off of the host of node " + node + " was acknowledged, and the host is not off yet"
+	case fencing.PowerOffOnce:
+		return "the host of node " + node + " was off once, and is read again five seconds later"
+	case fencing.NodeReady:
+		return "node " + node + " is proven to have stopped, and the API server still shows it as Ready; nothing is released before that changes"
+	case fencing.WorkloadLeft:
+		return "pods or volumes of node " + node + " are still there"
+	case fencing.WorkloadNotCounted:
+		return "the pods or the VolumeAttachments of node " + node + " could not be listed; they are listed again"
+	case fencing.PowerNotOn:
+		return "the power-on of the host of node " + node + " was acknowledged, and the host is not on yet"
+	case fencing.PowerOnNotDue:
+		return "other hosts of the domain are powered on before that of node " + node
+	case fencing.NodeNotBack:
+		return "node " + node + " is not Ready under another boot ID yet"
+	case fencing.MachineNotRead:
+		return "the machine of node " + node + ", or its BareMetalHost, could not be read; it is read again"
+	case fencing.MachineNotGone:
+		return "the machine of node " + node + " is being deleted"
+	}
+	return "node " + node + " waits"
+}

@@ -1,0 +1,88 @@
+package powercycle
+
+import (
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
+)
+
+// maxUnreachable bounds the series of BMCs that can't be reached.
+const maxUnreachable = 1000
+
+// Metrics are the metrics of the remediator. A nil Metrics measures nothing.
+type Metrics struct {
+	unreachable  *prometheus.GaugeVec
+	remediations *prometheus.CounterVec
+
+	mu     sync.Mutex
+	series map[types.NamespacedName]prometheus.Labels
+}
+
+// NewMetrics returns the metrics.
+func NewMetrics() *Metrics {
+	return &Metrics{
+		unreachable: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "fettle_bmc_unreachable", Help: "BMCs on which the last operation failed, by the reason. A BMC that works has no series.",
+		}, []string{"bmc", "node", "reason"}),
+		remediations: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "fettle_power_remediation_phases_total", Help: "Phases of PowerRemediations that have begun.",
+		}, []string{"phase", "reason"}),
+		series: map[types.NamespacedName]prometheus.Labels{},
+	}
+}
+
+// Describe sends the descriptions of the metrics.
+func (m *Metrics) Describe(to chan<- *prometheus.Desc) {
+	m.unreachable.Describe(to)
+	m.remediations.Describe(to)
+}
+
+// Collect sends the metrics.
+func (m *Metrics) Collect(to chan<- prometheus.Metric) {
+	m.unreachable.Collect(to)
+	m.remediations.Collect(to)
+}
+
+// observe measures whether a BMC can be reached. The reason is empty if it can.
+func (m *Metrics) observe(bmc *v1alpha1.BMC, reason string) {
+	if m == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	key := types.NamespacedName{Namespace: bmc.Namespace, Name: bmc.Name}
+	m.clear(key)
+	if reason == "" || len(m.series) >= maxUnreachable {
+		return
+	}
+	labels := prometheus.Labels{"bmc": bmc.Name, "node": bmc.Spec.NodeName, "reason": reason}
+	m.series[key] = labels
+	m.unreachable.With(labels).Set(1)
+}
+
+// forget drops the series of a BMC that is gone.
+func (m *Metrics) forget(key types.NamespacedName) {
+	if m == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.clear(key)
+}
+
+func (m *Metrics) clear(key types.NamespacedName) {
+	if labels, known := m.series[key]; known {
+		m.unreachable.Delete(labels)
+		delete(m.series, key)
+	}
+}
+
+// count counts a phase that has begun.
+func (m *Metrics) count(phase, reason string) {
+	if m != nil {
+		m.remediations.WithLabelValues(phase, reason).Inc()
+	}
+}

@@ -1,0 +1,160 @@
+package powercycle
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
+	"github.com/fettle-io/fettle/internal/power"
+	"github.com/fettle-io/fettle/internal/sanitize"
+)
+
+// probeEvery is how often the power of a host is read while nothing else is done with it, so that a BMC that can't be reached
+// is known before it is needed.
+const probeEvery = 5 * time.Minute
+
+// firstProbe returns how long the first probe of a BMC waits. After a restart the probes are spread.
+func firstProbe(bmc *v1alpha1.BMC) time.Duration {
+	if known := meta.FindStatusCondition(bmc.Status.Conditions, v1alpha1.ReachableCondition); known == nil || known.ObservedGeneration != bmc.Generation {
+		return 0
+	}
+	return rand.N(probeEvery) //nolint:gosec // it spreads load
+}
+
+// probe reads the power of a host if that is due, and writes the status of its BMC if that has changed.
+func (c *Client) probe(ctx context.Context, key types.NamespacedName) error {
+	bmc := c.bmcs.get(key)
+	if bmc == nil {
+		c.hosts.replace(key, nil)
+		c.Metrics.forget(key)
+		return nil
+	}
+	seen := c.seenOf(bmc)
+	if due := seen.at.Add(probeEvery); !c.Now().Before(due) {
+		c.readForStatus(ctx, bmc)
+		seen = c.seenOf(bmc)
+	}
+	c.probes.AddAfter(key, max(seen.at.Add(probeEvery).Sub(c.Now()), time.Second))
+	return c.writeBMC(ctx, bmc, seen)
+}
+
+// readForStatus reads the power of a host. A BMC that can't be used at all has no host to note that.
+func (c *Client) readForStatus(ctx context.Context, bmc *v1alpha1.BMC) {
+	_, found := c.bmcs.find(bmc.Spec.NodeName)
+	if !found.found() {
+		_, found = c.readPower(ctx, bmc)
+	}
+	if c.hosts.of(bmc) == nil || found.reason == v1alpha1.CannotStartAmbiguousBMCReason {
+		c.hosts.note(bmc, observation{at: c.Now(), problem: found})
+	}
+}
+
+// note stores what was seen of a BMC that can't be used.
+func (h *hosts) note(bmc *v1alpha1.BMC, seen observation) {
+	known := h.of(bmc)
+	if known == nil {
+		known = &host{uid: bmc.UID, generation: bmc.Generation, power: power.NewHost(power.Config{Now: h.now}, power.Credentials{})}
+		h.replace(client.ObjectKeyFromObject(bmc), known)
+	}
+	known.mu.Lock()
+	defer known.mu.Unlock()
+	known.seen = seen
+}
+
+// seenOf returns what was seen of a host last.
+func (c *Client) seenOf(bmc *v1alpha1.BMC) observation {
+	h := c.hosts.of(bmc)
+	if h == nil {
+		return observation{}
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.seen
+}
+
+// +kubebuilder:rbac:groups=fettle.io,resources=bmcs/status,verbs=patch
+
+// writeBMC writes the status of a BMC if it differs.
+func (c *Client) writeBMC(ctx context.Context, bmc *v1alpha1.BMC, seen observation) error {
+	if seen.at.IsZero() {
+		return nil
+	}
+	wanted := c.statusOf(bmc, seen)
+	c.Metrics.observe(bmc, seen.problem.reason)
+	if equality.Semantic.DeepEqual(wanted, bmc.Status) {
+		return nil
+	}
+	change, err := replaceStatus(bmc, wanted)
+	if err != nil {
+		return err
+	}
+	updated := &v1alpha1.BMC{ObjectMeta: metav1.ObjectMeta{Namespace: bmc.Namespace, Name: bmc.Name}}
+	if err := c.Writer.Status().Patch(ctx, updated, change); err != nil {
+		return fmt.Errorf("writing the status of BMC %s: %w", bmc.Name, err)
+	}
+	c.bmcs.put(updated)
+	return nil
+}
+
+// statusOf returns the status of a BMC.
+func (c *Client) statusOf(bmc *v1alpha1.BMC, seen observation) v1alpha1.BMCStatus {
+	s := *bmc.Status.DeepCopy()
+	s.Power = v1alpha1.HostPowerUnknown
+	condition := metav1.Condition{
+		Type: v1alpha1.ReachableCondition, Status: metav1.ConditionTrue, Reason: reachable, ObservedGeneration: bmc.Generation,
+		Message: "the last operation succeeded", LastTransitionTime: metav1.NewTime(seen.at.UTC().Truncate(time.Second)),
+	}
+	if seen.problem.found() {
+		condition.Status, condition.Reason = metav1.ConditionFalse, seen.problem.reason
+		condition.Message = sanitize.Line(sanitize.MaxMessage, seen.problem.message)
+	} else if seen.power != "" {
+		s.Power = seen.power
+	}
+	meta.SetStatusCondition(&s.Conditions, condition)
+	if h := c.hosts.of(bmc); h != nil {
+		h.writeHold(&s, seen.at)
+	}
+	return s
+}
+
+// writeHold writes how many logins were refused, and until when none is tried.
+func (h *host) writeHold(s *v1alpha1.BMCStatus, now time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.secret == "" {
+		return // nothing was tried yet, and the record of an earlier process stands
+	}
+	s.CredentialsVersion = h.secret
+	s.RefusedLogins = int32(min(h.power.Refused(), 1<<30)) //nolint:gosec // bounded on the same line
+	until := h.power.HeldUntil()
+	if until.IsZero() {
+		s.AuthenticationHeldSince, s.AuthenticationHeldUntil = nil, nil
+		return
+	}
+	end := metav1.NewTime(until.UTC().Truncate(time.Second))
+	if s.AuthenticationHeldUntil == nil || !s.AuthenticationHeldUntil.Equal(&end) {
+		since := metav1.NewTime(now.UTC().Truncate(time.Second))
+		s.AuthenticationHeldSince, s.AuthenticationHeldUntil = &since, &end
+	}
+}
+
+// replaceStatus returns a patch that replaces the whole status, unless the object has changed.
+func replaceStatus(o client.Object, status any) (client.Patch, error) {
+	body, err := json.Marshal([]map[string]any{
+		{"op": "replace", "path": "/metadata/resourceVersion", "value": o.GetResourceVersion()},
+		{"op": "add", "path": "/status", "value": status},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("encoding a status: %w", err)
+	}
+	return client.RawPatch(types.JSONPatchType, body), nil
+}

@@ -1,0 +1,108 @@
+package powercycle
+
+import (
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
+	"github.com/fettle-io/fettle/internal/fencing"
+	"github.com/fettle-io/fettle/internal/sanitize"
+)
+
+// The limits of a remediation whose spec lacks them. The definition of the kind sets the same defaults.
+const (
+	defaultPowerOff = 2 * time.Minute
+	defaultRelease  = 10 * time.Minute
+	defaultPowerOn  = 2 * time.Minute
+	defaultBoot     = 15 * time.Minute
+	defaultRetries  = 1
+)
+
+// configOf returns how a node is fenced.
+func configOf(s *v1alpha1.PowerRemediationSpec) fencing.Config {
+	c := fencing.Config{
+		Off: s.Strategy == v1alpha1.OffStrategy, DeleteNode: s.Release == v1alpha1.DeleteNodeRelease,
+		DeleteMachine: s.OnFailure == v1alpha1.DeleteMachineAction, Retries: defaultRetries,
+		Limits: fencing.Limits{
+			PowerOff: limit(s.PowerOffTimeout, defaultPowerOff), Release: limit(s.ReleaseTimeout, defaultRelease),
+			PowerOn: limit(s.PowerOnTimeout, defaultPowerOn), Boot: limit(s.BootTimeout, defaultBoot),
+		},
+	}
+	if s.Retries != nil {
+		c.Retries = int(*s.Retries)
+	}
+	return c
+}
+
+func limit(given *metav1.Duration, usual time.Duration) time.Duration {
+	if given == nil || given.Duration <= 0 {
+		return usual
+	}
+	return given.Duration
+}
+
+// recordOf returns the record of a status. A status that Fettle can't have written proves nothing: a proof of an unknown kind, or one
+// without a command before it, is none.
+func recordOf(s *v1alpha1.PowerRemediationStatus) fencing.Record {
+	r := fencing.Record{
+		Phase: fencing.Phase(s.Phase), Attempt: int(s.Attempt), Void: int(s.VoidProofs),
+		Released: s.WorkloadReleased, PoweredOff: s.PoweredOff, Reason: fencing.Reason(s.Reason),
+	}
+	if s.PhaseSince != nil {
+		r.Since = s.PhaseSince.Time
+	}
+	if n := s.Node; n != nil {
+		r.NodeUID, r.BootID, r.ForeignOutOfService = n.UID, n.BootID, n.OutOfService
+	}
+	if p := s.Proof; p != nil {
+		r.Proof = fencing.Proof{Kind: fencing.ProofKind(p.Kind), At: p.At.Time, BootID: p.BootID}
+	}
+	return r
+}
+
+// writeRecord writes a record into a status. It leaves the rest of the status alone.
+func writeRecord(s *v1alpha1.PowerRemediationStatus, node string, r fencing.Record) {
+	since := metav1.NewMicroTime(r.Since.UTC().Truncate(time.Microsecond))
+	s.Phase, s.PhaseSince, s.Reason = string(r.Phase), &since, string(r.Reason)
+	s.Attempt, s.VoidProofs = int32(min(r.Attempt, 100)), int32(min(r.Void, 1<<30)) //nolint:gosec // bounded on the same line
+	s.WorkloadReleased, s.PoweredOff = r.Released, r.PoweredOff
+	if s.Node == nil {
+		s.Node = &v1alpha1.FencedNode{}
+	}
+	s.Node.Name, s.Node.UID, s.Node.BootID, s.Node.OutOfService = node, r.NodeUID, r.BootID, r.ForeignOutOfService
+	s.Proof = nil
+	if r.Proof.Kind != "" {
+		s.Proof = &v1alpha1.FencingProof{Kind: string(r.Proof.Kind), At: metav1.NewMicroTime(r.Proof.At.UTC()), BootID: r.Proof.BootID}
+	}
+}
+
+// known reports whether a phase is one of package fencing.
+func known(p string) bool {
+	phases := []fencing.Phase{
+		"", fencing.Preparing, fencing.PoweringOff, fencing.Releasing, fencing.PoweringOn, fencing.Booting, fencing.Restoring,
+		fencing.Aborting, fencing.DeletingMachine, fencing.Succeeded, fencing.Failed, fencing.Aborted,
+	}
+	return slices.Contains(phases, fencing.Phase(p))
+}
+
+// condition has the fields of one condition.
+type condition struct {
+	kind            string
+	status          metav1.ConditionStatus
+	reason, message string
+}
+
+// setConditions sets conditions of a status, and reports whether one has changed.
+func setConditions(s *v1alpha1.PowerRemediationStatus, now time.Time, conditions ...condition) bool {
+	changed := false
+	for _, c := range conditions {
+		changed = meta.SetStatusCondition(&s.Conditions, metav1.Condition{
+			Type: c.kind, Status: c.status, Reason: c.reason, Message: sanitize.Line(sanitize.MaxMessage, c.message),
+			LastTransitionTime: metav1.NewTime(now.UTC().Truncate(time.Second)),
+		}) || changed
+	}
+	return changed
+}

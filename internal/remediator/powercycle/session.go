@@ -1,0 +1,151 @@
+package powercycle
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
+	"github.com/fettle-io/fettle/internal/fencing"
+)
+
+// session is what this process knows of one remediation, besides its status. Only the look at the remediation uses it, but
+// for the fields that sessions guards.
+type session struct {
+	uid  types.UID
+	node string
+	// power is what is known of the host. It counts for one BMC in one generation.
+	power fencing.Power
+	bmc   v1alpha1.FencingBMC
+	// failure is why the last operation of the BMC failed, and failures counts those in succession.
+	failure  problem
+	failures int
+
+	// What follows is guarded by sessions: written is the remediation as this process has read or written it last.
+	written *v1alpha1.PowerRemediation
+	// released is set while the workload of the node may be released, and interrupt ends an operation of the BMC then.
+	released  bool
+	interrupt context.CancelFunc
+}
+
+// sessions has the sessions by remediation, and which remediation fences which node.
+type sessions struct {
+	mu    sync.Mutex
+	byKey map[types.NamespacedName]*session
+	// claims are by the name of a node.
+	claims map[string]types.NamespacedName
+}
+
+func newSessions() *sessions {
+	return &sessions{byKey: map[types.NamespacedName]*session{}, claims: map[string]types.NamespacedName{}}
+}
+
+// of returns the session of a remediation. A remediation with the name of an earlier one gets a new session.
+func (s *sessions) of(key types.NamespacedName, uid types.UID, node string) *session {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	known := s.byKey[key]
+	if known == nil || known.uid != uid {
+		known = &session{uid: uid, node: node}
+		s.byKey[key] = known
+	}
+	known.node = node
+	return known
+}
+
+// forget drops the session of a remediation, and its claim of a node. It returns the remediations that may have waited for that.
+func (s *sessions) forget(key types.NamespacedName) []types.NamespacedName {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	known := s.byKey[key]
+	if known == nil {
+		return nil
+	}
+	delete(s.byKey, key)
+	if s.claims[known.node] == key {
+		delete(s.claims, known.node)
+	}
+	return s.keysOf(known.node)
+}
+
+// end drops the claim of a remediation that has ended.
+func (s *sessions) end(key types.NamespacedName) []types.NamespacedName {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	known := s.byKey[key]
+	if known == nil || s.claims[known.node] != key {
+		return nil
+	}
+	delete(s.claims, known.node)
+	return slices.DeleteFunc(s.keysOf(known.node), func(other types.NamespacedName) bool { return other == key })
+}
+
+// claim has a remediation fence a node, unless another one does. It returns which one does.
+func (s *sessions) claim(node string, key types.NamespacedName) types.NamespacedName {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	holder, held := s.claims[node]
+	if !held {
+		s.claims[node], holder = key, key
+	}
+	return holder
+}
+
+// wake returns the remediations of a node, and interrupts their operations if the node may have to serve again.
+func (s *sessions) wake(node string) []types.NamespacedName {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	keys := s.keysOf(node)
+	for _, key := range keys {
+		if known := s.byKey[key]; known.released && known.interrupt != nil {
+			known.interrupt()
+		}
+	}
+	return keys
+}
+
+// written returns a remediation as this process has read or written it last, or nil.
+func (s *sessions) written(key types.NamespacedName) *v1alpha1.PowerRemediation {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if known := s.byKey[key]; known != nil {
+		return known.written
+	}
+	return nil
+}
+
+// keep stores a remediation as this process has read or written it.
+func (s *sessions) keep(known *session, r *v1alpha1.PowerRemediation) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if known.written == nil || known.written.ResourceVersion != r.ResourceVersion {
+		known.written = r.DeepCopy()
+	}
+}
+
+// keysOf returns the remediations of a node. The caller holds the lock.
+func (s *sessions) keysOf(node string) []types.NamespacedName {
+	var keys []types.NamespacedName
+	for key, known := range s.byKey {
+		if known.node == node {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// interruptible returns a context for an operation of the BMC, which a change of the node ends while the workload is released.
+func (s *sessions) interruptible(ctx context.Context, known *session, released bool) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	known.released, known.interrupt = released, cancel
+	return ctx, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		known.interrupt = nil
+		cancel()
+	}
+}
