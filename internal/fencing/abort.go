@@ -5,7 +5,7 @@ func abort(c Config, r Record, f Facts) Step {
 	if r.Phase == "" || r.over(f) {
 		return do(Finish)
 	}
-	if r.holdsOutOfService(f.Node) {
+	if r.holdsOutOfService(f.Node) { // in Releasing
 		return do(RemoveOutOfService)
 	}
 	if r.Phase == Aborted {

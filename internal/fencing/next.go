@@ -19,7 +19,7 @@ func Next(c Config, r Record, f Facts) Step {
 	if f.Node.Failed {
 		return wait(NodeNotRead, f.Node.RetryAt)
 	}
-	if r.mustServeAgain(f.Node) {
+	if r.mustServeAgain(f.Node) || r.Phase != Releasing && r.holdsOutOfService(f.Node) {
 		return do(RemoveOutOfService)
 	}
 	if f.Deleting || f.Stopped {

@@ -57,6 +57,12 @@ func about(m fencing.Machine) fencing.Facts {
 	return f
 }
 
+// drained are facts of a look that has found nothing on the node.
+func drained(f fencing.Facts) fencing.Facts {
+	f.Workload = &fencing.Workload{}
+	return f
+}
+
 // onAnotherHost are facts with another host than the recorded one.
 func onAnotherHost(f fencing.Facts) fencing.Facts {
 	f.HostChanged = true
@@ -167,6 +173,9 @@ func TestNext(t *testing.T) {
 		"the release":                   {recorded(fencing.Releasing, released), seen(down(), fresh), does(fencing.SetOutOfService)},
 		"Ready again":                   {recorded(fencing.Releasing, released), seen(down(ready, outOfService), fresh), does(fencing.RemoveOutOfService)},
 		"the workload is counted":       {recorded(fencing.Releasing, released), seen(down(outOfService), fresh), does(fencing.CountWorkload)},
+		"nothing is left":               {recorded(fencing.Releasing, released), drained(seen(down(outOfService), fresh)), writes(fencing.PoweringOn, "", released)},
+		"back in service first":         {recorded(fencing.PoweringOn, released), seen(down(outOfService), fresh), does(fencing.RemoveOutOfService)},
+		"in service after the end":      {recorded(fencing.Succeeded, released), seen(down(outOfService), fresh), does(fencing.RemoveOutOfService)},
 		"no node to release":            {recorded(fencing.Releasing), seen(down(gone), fresh), writes(fencing.PoweringOn, "")},
 		"the node was replaced":         {recorded(fencing.Releasing), seen(down(recreated, outOfService), fresh), writes(fencing.PoweringOn, "")},
 		"others hold it out of service": {recorded(fencing.Releasing, foreign), seen(down(outOfService), fresh), writes(fencing.PoweringOn, "", foreign)},

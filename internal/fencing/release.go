@@ -89,11 +89,10 @@ func (r Record) because(why Reason) Record {
 	return r
 }
 
-// released returns the step after the release.
+// released returns the step after the release. The out-of-service taint goes first in the next phase: were it removed in this one, a
+// restart would set it again.
 func released(c Config, r Record, f Facts) Step {
 	switch {
-	case r.holdsOutOfService(f.Node):
-		return do(RemoveOutOfService)
 	case r.Proof.Kind == NewBoot:
 		r.PoweredOff = false
 		return write(r.in(Booting, f.Now, r.Reason))

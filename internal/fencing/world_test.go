@@ -329,10 +329,19 @@ func (w *world) change(k fencing.StepKind) {
 		w.checkRelease()
 	case fencing.RemoveOutOfService:
 		w.node.outOfService = false
+		w.checkEnd()
 	case fencing.RestoreNode:
 		w.node.changed = false
 	case fencing.UntaintNode:
 		w.node.tainted = false
+	}
+}
+
+// checkEnd complains of a release that ends without a record of that. The next look would release the node again.
+func (w *world) checkEnd() {
+	m := &w.manager
+	if m.record.Phase == fencing.Releasing && m.facts.Workload != nil && *m.facts.Workload == (fencing.Workload{}) {
+		w.broken = "the end of a release is not recorded"
 	}
 }
 
@@ -606,6 +615,13 @@ func TestPlantedFaults(t *testing.T) {
 			}
 			return s
 		}, config(), budget{flips: 1, crashes: 1}, "I12"},
+		"the end of the release is not recorded": {func(c fencing.Config, r fencing.Record, f fencing.Facts) fencing.Step {
+			s := fencing.Next(c, r, f)
+			if s.Kind == fencing.Write && s.Record.Phase == fencing.PoweringOn && f.Node.OutOfService {
+				return fencing.Step{Kind: fencing.RemoveOutOfService}
+			}
+			return s
+		}, config(), budget{}, "the end of a release"},
 		"the node is not changed back": {seeing(func(_ fencing.Config, _ fencing.Record, f *fencing.Facts) {
 			if f.Node != nil {
 				f.Node.Changed = false

@@ -67,7 +67,7 @@ const (
 	// lookTimeout bounds one look at a remediation, and probeTimeout one at a BMC. Both contain operations of a BMC.
 	lookTimeout  = 3 * time.Minute
 	probeTimeout = time.Minute
-	// maxLooks and maxProbes are how many remediations and BMCs are looked at at the same time. Most of them wait for a BMC.
+	// maxLooks and maxProbes bound the remediations and the BMCs of one moment. Most of them wait for a BMC.
 	maxLooks  = 512
 	maxProbes = 64
 )
@@ -191,7 +191,7 @@ func (c *Client) Start(ctx context.Context) error {
 	group.Go(func() { c.process(ctx, worker{c.remediations, maxLooks, lookTimeout, "remediation", c.look}) })
 	group.Go(func() { c.process(ctx, worker{c.probes, maxProbes, probeTimeout, "bmc", c.probe}) })
 	group.Wait()
-	c.hosts.close()
+	c.hosts.close(ctx)
 	return nil
 }
 

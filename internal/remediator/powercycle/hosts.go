@@ -97,7 +97,7 @@ func (h *hosts) of(bmc *v1alpha1.BMC) *host {
 }
 
 // open returns the host of a BMC. It replaces the one of an earlier spec.
-func (h *hosts) open(bmc *v1alpha1.BMC) (*host, problem) {
+func (h *hosts) open(ctx context.Context, bmc *v1alpha1.BMC) (*host, problem) {
 	if known := h.of(bmc); known != nil {
 		return known, problem{}
 	}
@@ -110,7 +110,7 @@ func (h *hosts) open(bmc *v1alpha1.BMC) (*host, problem) {
 		return nil, problem{reason: trustInvalid, message: fmt.Sprintf("spec.tls of BMC %s can't be used: %v", bmc.Name, err)}
 	}
 	opened := &host{uid: bmc.UID, generation: bmc.Generation, power: power.NewHost(power.Config{Address: address, Trust: trust, Now: h.now}, power.Credentials{})}
-	h.replace(client.ObjectKeyFromObject(bmc), opened)
+	h.replace(ctx, client.ObjectKeyFromObject(bmc), opened)
 	return opened, problem{}
 }
 
@@ -118,11 +118,11 @@ func trustOf(bmc *v1alpha1.BMC) (power.Trust, error) {
 	if bmc.Spec.TLS == nil {
 		return power.Trust{}, nil
 	}
-	return power.NewTrust([]byte(bmc.Spec.TLS.CABundle), bmc.Spec.TLS.Fingerprint) //nolint:wrapcheck // it says what to change
+	return power.NewTrust([]byte(bmc.Spec.TLS.CABundle), bmc.Spec.TLS.Fingerprint)
 }
 
 // replace stores a host, or none, and ends the session of the one before.
-func (h *hosts) replace(key types.NamespacedName, opened *host) {
+func (h *hosts) replace(ctx context.Context, key types.NamespacedName, opened *host) {
 	h.mu.Lock()
 	old := h.byKey[key]
 	delete(h.byKey, key)
@@ -131,23 +131,24 @@ func (h *hosts) replace(key types.NamespacedName, opened *host) {
 	}
 	h.mu.Unlock()
 	if old != nil {
-		go old.close()
+		go old.close(ctx)
 	}
 }
 
 // close ends the sessions of all hosts.
-func (h *hosts) close() {
+func (h *hosts) close(ctx context.Context) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var group sync.WaitGroup
 	for _, known := range h.byKey {
-		group.Go(known.close)
+		group.Go(func() { known.close(ctx) })
 	}
 	group.Wait()
 }
 
-func (h *host) close() {
-	ctx, cancel := context.WithTimeout(context.Background(), closing)
+// close ends the session of a host, also where the context is over.
+func (h *host) close(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closing)
 	defer cancel()
 	h.power.Close(ctx)
 }
@@ -197,7 +198,7 @@ func hostPower(state fencing.PowerState) v1alpha1.HostPower {
 
 // operate makes one operation of a BMC, and has its status written if that has changed.
 func (c *Client) operate(ctx context.Context, bmc *v1alpha1.BMC, do func(context.Context, *power.Host) power.Failure, note func(*observation)) problem {
-	h, found := c.hosts.open(bmc)
+	h, found := c.hosts.open(ctx, bmc)
 	if found.found() {
 		return found
 	}

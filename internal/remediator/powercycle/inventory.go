@@ -127,7 +127,7 @@ func addressOf(bmc *v1alpha1.BMC) (power.Address, error) {
 	if bmc.Spec.System != "" {
 		text = strings.TrimRight(strings.TrimSuffix(strings.TrimRight(text, "/"), "/redfish/v1"), "/") + systemsPath + bmc.Spec.System
 	}
-	return power.ParseAddress(text) //nolint:wrapcheck // it says what to change in the address
+	return power.ParseAddress(text)
 }
 
 // addressKey is the same for two BMCs that have the same address. A BMC with an invalid address has one of its own.

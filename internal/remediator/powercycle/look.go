@@ -76,9 +76,6 @@ func (c *Client) open(ctx context.Context, key types.NamespacedName) (*look, err
 		return nil, c.refuse(ctx, r, problem{reason: "StatusInvalid", message: "status.phase is " + r.Status.Phase + ", which Fettle doesn't write; delete the remediation"})
 	case phase == "" && deleting:
 		return nil, c.dropFinalizer(ctx, l)
-	case phase.Final() && phase != fencing.Aborted && !deleting:
-		c.wake(c.sessions.end(key))
-		return nil, nil //nolint:nilnil // nothing is left to do
 	case phase == "":
 		return c.begin(ctx, l)
 	}
@@ -139,15 +136,28 @@ func (c *Client) resume(ctx context.Context, l *look) (*look, error) {
 	}
 	l.node = l.r.Status.Node.Name
 	l.s = c.sessions.of(l.key, l.r.UID, l.node)
-	if other := c.sessions.claim(l.node, l.key); other != l.key {
-		c.remediations.AddAfter(l.key, lookEvery)
-		return nil, nil //nolint:nilnil // the other one has begun too, and ends first
+	if !c.claims(l) {
+		return nil, nil //nolint:nilnil // another remediation fences the node now
 	}
 	c.sessions.keep(l.s, l.r)
 	l.bmc, l.bmcProblem = c.bmcs.find(l.node)
 	l.record = recordOf(&l.r.Status)
 	l.again(c.Now())
 	return l, nil
+}
+
+// claims reports whether the remediation of a look may go on. One that has ended leaves the node to others, unless it is being deleted
+// or has something left to take back.
+func (c *Client) claims(l *look) bool {
+	if fencing.Phase(l.r.Status.Phase).Final() && l.r.DeletionTimestamp.IsZero() {
+		c.wake(c.sessions.end(l.key))
+		return c.sessions.free(l.node)
+	}
+	if c.sessions.claim(l.node, l.key) == l.key {
+		return true
+	}
+	c.remediations.AddAfter(l.key, lookEvery)
+	return false
 }
 
 // again begins a new look after something was written: what was read before is too old to release a node.
@@ -209,7 +219,7 @@ func (c *Client) take(ctx context.Context, l *look, step fencing.Step) (bool, er
 		fencing.UntaintNode, fencing.RemoveMachine:
 		return false, c.change(ctx, l, step.Kind)
 	}
-	return false, ctx.Err() //nolint:wrapcheck // the time of the look is over
+	return false, ctx.Err()
 }
 
 // change changes the node or the machine. The look begins anew.

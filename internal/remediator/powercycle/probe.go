@@ -34,7 +34,7 @@ func firstProbe(bmc *v1alpha1.BMC) time.Duration {
 func (c *Client) probe(ctx context.Context, key types.NamespacedName) error {
 	bmc := c.bmcs.get(key)
 	if bmc == nil {
-		c.hosts.replace(key, nil)
+		c.hosts.replace(ctx, key, nil)
 		c.Metrics.forget(key)
 		return nil
 	}
@@ -54,16 +54,16 @@ func (c *Client) readForStatus(ctx context.Context, bmc *v1alpha1.BMC) {
 		_, found = c.readPower(ctx, bmc)
 	}
 	if c.hosts.of(bmc) == nil || found.reason == v1alpha1.CannotStartAmbiguousBMCReason {
-		c.hosts.note(bmc, observation{at: c.Now(), problem: found})
+		c.hosts.note(ctx, bmc, observation{at: c.Now(), problem: found})
 	}
 }
 
 // note stores what was seen of a BMC that can't be used.
-func (h *hosts) note(bmc *v1alpha1.BMC, seen observation) {
+func (h *hosts) note(ctx context.Context, bmc *v1alpha1.BMC, seen observation) {
 	known := h.of(bmc)
 	if known == nil {
 		known = &host{uid: bmc.UID, generation: bmc.Generation, power: power.NewHost(power.Config{Now: h.now}, power.Credentials{})}
-		h.replace(client.ObjectKeyFromObject(bmc), known)
+		h.replace(ctx, client.ObjectKeyFromObject(bmc), known)
 	}
 	known.mu.Lock()
 	defer known.mu.Unlock()

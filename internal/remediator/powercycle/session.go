@@ -93,6 +93,14 @@ func (s *sessions) claim(node string, key types.NamespacedName) types.Namespaced
 	return holder
 }
 
+// free reports whether no remediation fences a node.
+func (s *sessions) free(node string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, held := s.claims[node]
+	return !held
+}
+
 // wake returns the remediations of a node, and interrupts their operations if the node may have to serve again.
 func (s *sessions) wake(node string) []types.NamespacedName {
 	s.mu.Lock()

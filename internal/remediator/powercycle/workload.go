@@ -76,13 +76,13 @@ type volumeCounter struct {
 
 // count returns the number of VolumeAttachments of a node, from a list that began after the call.
 func (v *volumeCounter) count(ctx context.Context, c *Client, node string) (int, error) {
-	called := time.Now()
+	called := c.Now()
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.byNode != nil && v.begun.After(called) {
 		return v.byNode[node], nil
 	}
-	begun := time.Now()
+	begun := c.Now()
 	counted, err := c.listVolumes(ctx)
 	if err != nil {
 		return 0, err
