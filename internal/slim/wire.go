@@ -233,10 +233,7 @@ func (n *Node) decodeMetadata(metadata field) error {
 	n.identify(&raw)
 	n.label(raw.labels)
 	n.annotate(raw.annotations)
-	clear(raw.labels)
-	if cap(raw.labels) <= 2*maxLabels {
-		shared.labelBuffer = raw.labels
-	}
+	shared.release(raw.labels)
 	return err
 }
 
