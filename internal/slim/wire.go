@@ -115,7 +115,7 @@ func (f field) time(into *time.Time) error {
 		return nil
 	})
 	*into = time.Time{}
-	if err == nil && len(f.bytes) > 0 {
+	if len(f.bytes) > 0 {
 		*into = time.Unix(seconds, 0)
 	}
 	return err
