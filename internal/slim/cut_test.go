@@ -38,11 +38,11 @@ func TestI15RoomIsExact(t *testing.T) {
 		count, bytes, longest int
 		want                  bool
 	}{
-		"all that is read":    {maxLabels - 1, maxLabelBytes - has, maxWord, true},
-		"one label more":      {maxLabels, maxLabelBytes - has, maxWord, false},
-		"one byte more":       {maxLabels - 1, maxLabelBytes - has + 1, maxWord, false},
-		"a word of more":      {maxLabels - 1, maxLabelBytes - has, maxWord + 1, false},
-		"far less than there": {1, 10, 5, true},
+		"as much as is read":     {maxLabels - 1, maxLabelBytes - has, maxWord, true},
+		"one label more":         {maxLabels, maxLabelBytes - has, maxWord, false},
+		"one byte more":          {maxLabels - 1, maxLabelBytes - has + 1, maxWord, false},
+		"a word of a byte more":  {maxLabels - 1, maxLabelBytes - has, maxWord + 1, false},
+		"a label of a few bytes": {1, 10, 5, true},
 	} {
 		m := Meta{Labels: []*label{{key: "key", value: "value"}}}
 		if got := m.hasRoom(tc.count, tc.bytes, tc.longest); got != tc.want {

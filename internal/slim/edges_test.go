@@ -149,12 +149,11 @@ func TestLabelWithTheNameOfItsObject(t *testing.T) {
 	if _, stored := shared.labels[label{"kubernetes.io/hostname", name}]; stored {
 		t.Error("the table stores a label that no other object has")
 	}
-	nameless := func() *label {
-		var m Meta
-		m.label([]rawEntry{{key: []byte("a")}})
-		return m.Labels[0]
+	var first, second Meta
+	for _, nameless := range []*Meta{&first, &second} {
+		nameless.label([]rawEntry{{key: []byte("a")}})
 	}
-	if nameless() != nameless() {
+	if first.Labels[0] != second.Labels[0] {
 		t.Error("objects without a name have their own copies of a label without a value")
 	}
 }
