@@ -36,7 +36,7 @@ type exports map[string]string
 // listExports compiles the packages as far as needed and returns the export data of all that they import.
 func listExports(ctx context.Context, dirs []string) (exports, error) {
 	args := []string{"list", "-export", "-deps", "-f", "{{.ImportPath}}\t{{.Export}}"}
-	args = append(args, "os", "strconv", "sync") // of the switch
+	args = append(args, "os", "strconv", "sync/atomic") // of the switch
 	for _, dir := range dirs {
 		args = append(args, "./"+dir)
 	}

@@ -29,7 +29,7 @@ func mutate(p *checked, found exports) (*mutated, error) {
 			m.walkFile(file)
 			files[m.name] = m.rewrite()
 		}
-		files[filepath.Join(p.dir, switchFile)] = fmt.Appendf(nil, switchSource, p.name)
+		files[filepath.Join(p.dir, switchFile)] = fmt.Appendf(nil, switchSource, p.name, len(m.mutants)+1)
 		compiles, err := dropErrors(p, files, found, dropped)
 		if err != nil {
 			return nil, err
@@ -82,19 +82,19 @@ func dropErrors(p *checked, files map[string][]byte, found exports, dropped map[
 const switchFile = "zz_mutants.go"
 
 // switchSource is that file. It reads two variables: the ID of the mutant that is on, and the name of a file that takes the
-// ID of each mutant whose code is reached.
+// ID of each mutant whose code is reached. A switch allocates nothing but for the first time, since tests count allocations.
 const switchSource = `package %s
 
 import (
 	mutantOS "os"
 	mutantStrconv "strconv"
-	mutantSync "sync"
+	mutantAtomic "sync/atomic"
 )
 
 var (
 	mutantActive  = mutantRead()
 	mutantRecord  = mutantOS.Getenv("FETTLE_MUTANTS_REACHED")
-	mutantReached mutantSync.Map
+	mutantReached [%d]mutantAtomic.Bool
 	mutantFile    = mutantOpen()
 )
 
@@ -119,7 +119,7 @@ func mutantOn(id int) bool {
 }
 
 func mutantReach(id int) bool {
-	if _, seen := mutantReached.LoadOrStore(id, true); !seen {
+	if !mutantReached[id].Swap(true) {
 		mutantFile.WriteString(mutantStrconv.Itoa(id) + "\n")
 	}
 	return false

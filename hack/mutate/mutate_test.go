@@ -250,6 +250,34 @@ func TestCount(t *testing.T) {
 	}
 }
 
+// TestSwitchesAllocateNothing: a test that counts allocations passes while it is measured.
+func TestSwitchesAllocateNothing(t *testing.T) {
+	module(t, "package pkg\n\nfunc Count() int {\n\ti := 0\n"+strings.Repeat("\ti++\n", 300)+"\treturn i\n}\n", `package pkg
+
+import "testing"
+
+func TestCount(t *testing.T) {
+	if got := testing.AllocsPerRun(10, func() { Count() }); got > 0 {
+		t.Fatal(got)
+	}
+}
+`)
+	_, m := loaded(t)
+	folder := t.TempDir()
+	changed, err := overlay(folder, m.files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := build(t.Context(), folder, changed, testPackage{dir: "pkg"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.measure(t.Context(), folder, 1)
+	if b.tests[0].fails || len(b.tests[0].reaches) < 300 {
+		t.Errorf("the test fails: %t; it reaches %d mutants", b.tests[0].fails, len(b.tests[0].reaches))
+	}
+}
+
 func TestParts(t *testing.T) {
 	const total, n = 103, 7
 	held := 0

@@ -53,16 +53,21 @@ func (m *Meta) checkIdentity() error {
 
 // fits returns the labels that are kept of the given ones. Nearly always all of them fit.
 func (m *Meta) fits(raw []rawEntry) []rawEntry {
-	bytes, long := 0, 0
+	bytes, longest := 0, 0
 	for i := range raw {
 		key, value := len(raw[i].key), len(raw[i].value)
 		bytes += key + value
-		long = max(long, key, value)
+		longest = max(longest, key, value)
 	}
-	if len(m.Labels)+len(raw) <= maxLabels && m.labelBytes()+bytes <= maxLabelBytes && long <= maxWord {
+	if m.hasRoom(len(raw), bytes, longest) {
 		return raw
 	}
 	return m.cut(raw)
+}
+
+// hasRoom reports whether more labels fit: their number, their bytes in all, and the bytes of their longest word.
+func (m *Meta) hasRoom(count, bytes, longest int) bool {
+	return len(m.Labels)+count <= maxLabels && m.labelBytes()+bytes <= maxLabelBytes && longest <= maxWord
 }
 
 func (m *Meta) labelBytes() int {

@@ -173,6 +173,15 @@ func TestI15NodeIsBounded(t *testing.T) {
 		own         = 20 // labels of kubeletNode
 		asManyAsFit = -1
 	)
+	longest := func(size int) func(*corev1.Node) {
+		word := strings.Repeat("x", size)
+		return func(n *corev1.Node) {
+			n.Labels[word], n.Labels["a"], n.Annotations[ConfirmedHealthyAnnotation] = "", word, word
+			n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{
+				Type: corev1.NodeConditionType(word), Status: corev1.ConditionStatus(word), Reason: word,
+			})
+		}
+	}
 	cases := map[string]struct {
 		change             func(*corev1.Node)
 		conditions, labels int
@@ -199,7 +208,9 @@ func TestI15NodeIsBounded(t *testing.T) {
 		"an annotation that is read": {func(n *corev1.Node) {
 			n.Annotations[ConfirmedHealthyAnnotation] = strings.Repeat("x", maxWord+1)
 		}, 5, own, tooLongAnnotation},
-		"too much of all": {func(n *corev1.Node) { conditions(200)(n); labels(2000, 10)(n) }, maxConditions, maxLabels, tooManyLabels + "; " + tooManyConditions},
+		"the longest words":   {longest(maxWord), 6, own + 2, ""},
+		"longer words of all": {longest(maxWord + 1), 5, own, tooLongLabel + "; " + tooLongAnnotation + "; " + tooLongCondition},
+		"too much of all":     {func(n *corev1.Node) { conditions(200)(n); labels(2000, 10)(n) }, maxConditions, maxLabels, tooManyLabels + "; " + tooManyConditions},
 	}
 	for sentence, tc := range cases {
 		for format, decode := range decoders() {

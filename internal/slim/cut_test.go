@@ -31,6 +31,37 @@ func TestI15CutIsExact(t *testing.T) {
 	}
 }
 
+// TestI15RoomIsExact, in each of its bounds, beside a label that the object has.
+func TestI15RoomIsExact(t *testing.T) {
+	const has = len("key") + len("value")
+	for sentence, tc := range map[string]struct {
+		count, bytes, longest int
+		want                  bool
+	}{
+		"as much as is read":     {maxLabels - 1, maxLabelBytes - has, maxWord, true},
+		"one label more":         {maxLabels, maxLabelBytes - has, maxWord, false},
+		"one byte more":          {maxLabels - 1, maxLabelBytes - has + 1, maxWord, false},
+		"a word of a byte more":  {maxLabels - 1, maxLabelBytes - has, maxWord + 1, false},
+		"a label of a few bytes": {1, 10, 5, true},
+	} {
+		m := Meta{Labels: []*label{{key: "key", value: "value"}}}
+		if got := m.hasRoom(tc.count, tc.bytes, tc.longest); got != tc.want {
+			t.Errorf("%s: there is room: %t", sentence, got)
+		}
+	}
+}
+
+// TestLabelsThatFitAreNotCopied: as many bytes of labels as are read need no list of their own.
+func TestLabelsThatFitAreNotCopied(t *testing.T) {
+	raw := make([]rawEntry, maxLabelBytes/256)
+	for i := range raw {
+		raw[i] = rawEntry{key: make([]byte, 128), value: make([]byte, 128)}
+	}
+	if got := new(Meta).fits(raw); len(got) != len(raw) || &got[0] != &raw[0] {
+		t.Errorf("%d labels of %d are kept, in a list of their own", len(got), len(raw))
+	}
+}
+
 // TestI15WordsAreCutExactly: a key and a value may be as long as a word, and no longer.
 func TestI15WordsAreCutExactly(t *testing.T) {
 	fits, long := []byte(strings.Repeat("x", 317)), []byte(strings.Repeat("x", 318))
@@ -75,14 +106,15 @@ func TestIsGuarded(t *testing.T) {
 	}
 }
 
-// TestNamesAsLongAsTheyCanBe are decoded.
+// TestNamesAsLongAsTheyCanBe are decoded. The error of a longer one says how long they can be.
 func TestNamesAsLongAsTheyCanBe(t *testing.T) {
 	for size, want := range map[int]bool{253: true, 254: false} {
 		body, err := (&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: strings.Repeat("x", size)}}).Marshal()
 		if err != nil {
 			t.Fatalf("encoding: %v", err)
 		}
-		if err := new(Node).Unmarshal(body); (err == nil) != want {
+		err = new(Node).Unmarshal(body)
+		if (err == nil) != want || (!want && !strings.Contains(err.Error(), "has 254 bytes, and at most 253 are possible")) {
 			t.Errorf("a name of %d bytes: %v", size, err)
 		}
 	}

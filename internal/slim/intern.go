@@ -27,6 +27,16 @@ type table struct {
 	labelBuffer []rawEntry
 }
 
+// release takes the labels that were read into the buffer, and stores their memory as the next buffer. A larger one than
+// an object needs is dropped, together with the buffer that it outgrew, since both refer to the bytes of the object.
+func (t *table) release(read []rawEntry) {
+	clear(read)
+	t.labelBuffer = read
+	if cap(read) > 2*maxLabels {
+		t.labelBuffer = nil
+	}
+}
+
 // word returns the shared copy of a word. It allocates only if the word is new, or too long to be shared.
 func (t *table) word(w []byte) string {
 	if known, ok := t.words[string(w)]; ok {

@@ -56,12 +56,12 @@ func (m *Meta) own(apiVersion, kind, name, uid string) {
 
 // keepLabels stores the labels that fit.
 func (m *Meta) keepLabels(all map[string]string) {
-	bytes, long := 0, false
+	bytes, longest := 0, 0
 	for key, value := range all {
 		bytes += len(key) + len(value)
-		long = long || max(len(key), len(value)) > maxWord
+		longest = max(longest, len(key), len(value))
 	}
-	if len(all) <= maxLabels && bytes <= maxLabelBytes && !long {
+	if m.hasRoom(len(all), bytes, longest) {
 		m.Labels = LabelsOf(all)
 		return
 	}

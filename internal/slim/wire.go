@@ -115,7 +115,7 @@ func (f field) time(into *time.Time) error {
 		return nil
 	})
 	*into = time.Time{}
-	if err == nil && len(f.bytes) > 0 {
+	if len(f.bytes) > 0 {
 		*into = time.Unix(seconds, 0)
 	}
 	return err
@@ -233,10 +233,7 @@ func (n *Node) decodeMetadata(metadata field) error {
 	n.identify(&raw)
 	n.label(raw.labels)
 	n.annotate(raw.annotations)
-	clear(raw.labels)
-	if cap(raw.labels) <= 2*maxLabels {
-		shared.labelBuffer = raw.labels
-	}
+	shared.release(raw.labels)
 	return err
 }
 

@@ -124,6 +124,7 @@ func TestBrokenBytesAreRefused(t *testing.T) {
 	for sentence, body := range map[string][]byte{
 		"metadata that is a number":        varint(1, 7),
 		"a version that is a number":       message(1, varint(2, 7)),
+		"a continuation that is a number":  message(1, varint(3, 7)),
 		"a number of items that is text":   message(1, text(4, "many")),
 		"an item that is a number":         varint(2, 7),
 		"a continuation without its bytes": message(1, []byte{0x1a, 0x7f}),
