@@ -22,7 +22,7 @@ func Next(c Config, r Record, f Facts) Step {
 	if r.mustServeAgain(f.Node) || r.Phase != Releasing && r.holdsOutOfService(f.Node) {
 		return do(RemoveOutOfService)
 	}
-	if f.Deleting || f.Stopped {
+	if (f.Deleting || f.Stopped) && !r.ends(f.Node) {
 		return abort(c, r, f)
 	}
 	return inPhase(c, r, f)
@@ -52,6 +52,11 @@ func inPhase(c Config, r Record, f Facts) Step {
 	case Succeeded, Failed, Aborted:
 	}
 	return do(Finish)
+}
+
+// ends reports whether the node is back, so that what was changed on it is changed back in any case.
+func (r Record) ends(n *Node) bool {
+	return r.Phase == Restoring || r.Phase == Booting && r.back(n)
 }
 
 // mustServeAgain reports whether the out-of-service taint has to go at once: the node is Ready, and the taint may be Fettle's

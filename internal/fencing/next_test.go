@@ -63,6 +63,12 @@ func drained(f fencing.Facts) fencing.Facts {
 	return f
 }
 
+// stopped are facts of a fencing that the health checker no longer wants.
+func stopped(f fencing.Facts) fencing.Facts {
+	f.Stopped = true
+	return f
+}
+
 // onAnotherHost are facts with another host than the recorded one.
 func onAnotherHost(f fencing.Facts) fencing.Facts {
 	f.HostChanged = true
@@ -196,6 +202,10 @@ func TestNext(t *testing.T) {
 		"its taint goes last":             {recorded(fencing.Restoring), seen(down(rebooted, ready, restored), fencing.Power{}), does(fencing.UntaintNode)},
 		"the end":                         {recorded(fencing.Restoring), seen(down(rebooted, ready, restored, untainted), fencing.Power{}), writes(fencing.Succeeded, "")},
 		"after the end":                   {recorded(fencing.Succeeded), seen(down(rebooted, ready), fencing.Power{}), does(fencing.Finish)},
+
+		"stopped while it boots":       {recorded(fencing.Booting, on), stopped(seen(down(), fencing.Power{})), writes(fencing.Aborting, fencing.Stopped, on, proofAt(start))},
+		"stopped once it is back":      {recorded(fencing.Booting, on), stopped(seen(down(rebooted, ready), fencing.Power{})), writes(fencing.Restoring, "", on, proofAt(start))},
+		"stopped while it is restored": {recorded(fencing.Restoring), stopped(seen(down(rebooted, ready), fencing.Power{})), does(fencing.RestoreNode)},
 
 		"the machine is read":       {recorded(fencing.DeletingMachine), seen(down(), fencing.Power{}), does(fencing.ReadMachine)},
 		"the machine can't be read": {recorded(fencing.DeletingMachine), about(fencing.Machine{Failed: true, RetryAt: in(3)}), waits(fencing.MachineNotRead, 3)},
