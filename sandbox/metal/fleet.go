@@ -1,0 +1,75 @@
+package metal
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"github.com/fettle-io/fettle/sandbox/redfish"
+)
+
+// Each host has few changes under way at a time.
+const changesBuffer = 1024
+
+// fleet is all hosts.
+type fleet struct {
+	now     func() time.Time
+	changes chan event.GenericEvent // Nodes whose host has changed by itself
+	closed  chan struct{}
+
+	mu    sync.Mutex
+	hosts map[string]*host
+}
+
+func newFleet(now func() time.Time) *fleet {
+	return &fleet{
+		now:     now,
+		changes: make(chan event.GenericEvent, changesBuffer),
+		closed:  make(chan struct{}),
+		hosts:   map[string]*host{},
+	}
+}
+
+// host returns the host of that name, or nil.
+func (f *fleet) host(name string) *host {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.hosts[name]
+}
+
+// add starts a host and its BMC for a Node. Only one goroutine adds the host of a name.
+func (f *fleet) add(node *corev1.Node) (*host, error) {
+	h := newHost(node, f.now, func() { f.changed(node.Name) })
+	bmc, err := redfish.Start(redfish.Config{User: User, Password: Password, Host: h})
+	if err != nil {
+		return nil, fmt.Errorf("starting the BMC of node %s: %w", node.Name, err)
+	}
+	h.bmc = bmc
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.hosts[node.Name] = h
+	return h, nil
+}
+
+// changed has the Node of a host written soon.
+func (f *fleet) changed(name string) {
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	select {
+	case f.changes <- event.GenericEvent{Object: node}:
+	case <-f.closed:
+	}
+}
+
+// close closes all BMCs. It may be called once.
+func (f *fleet) close() {
+	close(f.closed)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, h := range f.hosts {
+		_ = h.bmc.Close() // the process is about to end
+	}
+}
