@@ -58,15 +58,30 @@ func (c *keeper) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, 
 	f := h.facts()
 	switch {
 	case node != nil:
-		err = c.show(ctx, node, f)
+		err = c.follow(ctx, h, node, f)
 	case f.up && !f.shown:
-		err = c.create(ctx, req.Name, f)
+		err = c.create(ctx, h, f)
 	}
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	h.setShown(f.boot)
 	return ctrl.Result{RequeueAfter: left}, nil
+}
+
+// follow shows the host on the Node, and runs or stops its kubelet as the label says.
+func (c *keeper) follow(ctx context.Context, h *host, node *corev1.Node, f facts) error {
+	alive := stoppedIn(node, f) == ""
+	if !alive {
+		c.fleet.setAlive(h, f.boot, false)
+	}
+	if err := c.show(ctx, node, f); err != nil {
+		return err
+	}
+	c.fleet.setShown(h, f.boot, node.Spec.Taints)
+	if alive {
+		c.fleet.setAlive(h, f.boot, true)
+	}
+	return nil
 }
 
 // read returns the Node, or nil.
@@ -106,9 +121,11 @@ func obey(h *host, node *corev1.Node) {
 }
 
 // create registers the Node, as a kubelet does at its start.
-func (c *keeper) create(ctx context.Context, name string, f facts) error {
-	if err := c.client.Create(ctx, newNode(name, f)); err != nil {
-		return fmt.Errorf("registering node %s: %w", name, err)
+func (c *keeper) create(ctx context.Context, h *host, f facts) error {
+	if err := c.client.Create(ctx, newNode(h.name, f)); err != nil {
+		return fmt.Errorf("registering node %s: %w", h.name, err)
 	}
+	c.fleet.setShown(h, f.boot, nil)
+	c.fleet.setAlive(h, f.boot, true)
 	return nil
 }

@@ -2,6 +2,8 @@ package metal
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -21,8 +23,10 @@ type fleet struct {
 	changes chan event.GenericEvent // Nodes whose host has changed by itself
 	closed  chan struct{}
 
+	// mu is taken before the lock of a host, and never after it.
 	mu    sync.Mutex
 	hosts map[string]*host
+	bound map[string]pods // by node
 }
 
 func newFleet(now func() time.Time) *fleet {
@@ -31,6 +35,7 @@ func newFleet(now func() time.Time) *fleet {
 		changes: make(chan event.GenericEvent, changesBuffer),
 		closed:  make(chan struct{}),
 		hosts:   map[string]*host{},
+		bound:   map[string]pods{},
 	}
 }
 
@@ -53,6 +58,61 @@ func (f *fleet) add(node *corev1.Node) (*host, error) {
 	defer f.mu.Unlock()
 	f.hosts[node.Name] = h
 	return h, nil
+}
+
+// setShown notes that the Node shows the host's boot.
+func (f *fleet) setShown(h *host, boot string, taints []corev1.Taint) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	h.setShown(boot, f.bound[h.name], taints)
+}
+
+// setAlive says whether the host's kubelet runs in a boot.
+func (f *fleet) setAlive(h *host, boot string, alive bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	h.setAlive(boot, alive, f.bound[h.name])
+}
+
+// setPod notes a Pod as it is in the API.
+func (f *fleet) setPod(object *corev1.Pod) {
+	node := object.Spec.NodeName
+	if node == "" {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.bound[node] == nil {
+		f.bound[node] = pods{}
+	}
+	f.bound[node][object.UID] = podOf(object)
+	f.settle(node)
+}
+
+// removePod notes that a Pod is gone from the API.
+func (f *fleet) removePod(object *corev1.Pod) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.bound[object.Spec.NodeName], object.UID)
+	f.settle(object.Spec.NodeName)
+}
+
+func (f *fleet) settle(node string) {
+	if h := f.hosts[node]; h != nil {
+		h.settle(f.bound[node])
+	}
+}
+
+// running returns a line for each pod that runs at this instant. No pod starts meanwhile.
+func (f *fleet) running() []line {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	now := f.now()
+	var lines []line
+	for _, name := range slices.Sorted(maps.Keys(f.hosts)) {
+		lines = append(lines, f.hosts[name].running(now)...)
+	}
+	return lines
 }
 
 // changed has the Node of a host written soon.

@@ -30,6 +30,7 @@ type host struct {
 	order    string // the ordered faults, as they were written
 	inForce  string // those in force
 	refused  string // why the ordered faults are not in force
+	kubelet  kubelet
 }
 
 // newHost returns a host for a Node. It goes on as the annotations of an earlier run say.
@@ -72,6 +73,7 @@ func (h *host) turnOff() bool {
 		return false
 	}
 	h.power, h.up, h.next = redfish.Off, false, ""
+	h.kubelet.stopAll()
 	return true
 }
 
@@ -108,13 +110,46 @@ func (h *host) finishBoot() time.Duration {
 	return 0
 }
 
-// setShown notes that the Node shows this boot.
-func (h *host) setShown(boot string) {
+// setShown notes that the Node shows this boot. The kubelet starts then. The bound pods and the taints are those that it
+// finds.
+func (h *host) setShown(boot string, bound pods, taints []corev1.Taint) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.up || h.boot != boot || h.shown {
+		return
+	}
+	h.shown = true
+	h.kubelet.start(bound, taints)
+}
+
+// setAlive says whether the kubelet runs in this boot.
+func (h *host) setAlive(boot string, alive bool, bound pods) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.up && h.boot == boot {
-		h.shown = true
+		h.kubelet.alive = alive
+		h.kubelet.settle(bound)
 	}
+}
+
+// settle has the kubelet see a change of its pods.
+func (h *host) settle(bound pods) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.kubelet.settle(bound)
+}
+
+// running returns a line for each pod that runs.
+func (h *host) running(now time.Time) []line {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	lines := make([]line, 0, len(h.kubelet.running))
+	for _, p := range h.kubelet.running {
+		lines = append(lines, line{
+			Time: now, Node: h.name, Boot: h.boot, Namespace: p.namespace, Name: p.name, UID: p.uid, Owner: p.owner,
+		})
+	}
+	return lines
 }
 
 // setBootTime sets how long later boots take.

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -22,7 +23,8 @@ import (
 // TestMetal: hosts behind BMCs, on a cluster of nodes alone.
 func TestMetal(t *testing.T) {
 	t.Parallel()
-	p := start(t, "--dir", t.TempDir(), "--kubelets", "--metal",
+	log := filepath.Join(t.TempDir(), "pods.log")
+	p := start(t, "--dir", t.TempDir(), "--kubelets", "--metal", "--metal-log", log,
 		"--node-monitor-grace-period", gracePeriod.String(), "--node-monitor-period", "500ms")
 	c := connect(t, p.kubeconfig)
 	cases := map[string]func(*testing.T, client.Client){
@@ -32,6 +34,12 @@ func TestMetal(t *testing.T) {
 		"a BMC has the ordered faults":                         orderedFaults,
 		"a kubelet registers a deleted node at its next start": registersAgain,
 		"a restored label doesn't stop the kubelet again":      restoredLabel,
+		"a pod starts again in the next boot": func(t *testing.T, c client.Client) {
+			startsAgain(t, c, log)
+		},
+		"the log shows a pod that runs twice at a time": func(t *testing.T, c client.Client) {
+			runsTwice(t, c, log)
+		},
 	}
 	for name, check := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -47,7 +47,8 @@ type options struct {
 
 	remediators bool
 
-	metal bool
+	metal    bool
+	metalLog string
 
 	clusterAPI              bool
 	clusterAPIHealthChecks  bool
@@ -108,6 +109,8 @@ func (o *options) register(flags *pflag.FlagSet) {
 		"install RebootRemediation, ReprovisionRemediation and their templates, and simulate the remediators of nodes")
 	flags.BoolVar(&o.metal, "metal", false,
 		"simulate a host and its BMC for each node labelled "+metal.Label+"="+metal.LabelRedfish+" (needs --kubelets)")
+	flags.StringVar(&o.metalLog, "metal-log", "",
+		"file to which one JSON line is added for each pod that runs on a host, ten times a second")
 	flags.BoolVar(&o.clusterAPI, "cluster-api", false,
 		"be a management cluster: install Cluster API's kinds, run its reconcilers and webhooks, and simulate its providers")
 	flags.BoolVar(&o.clusterAPIHealthChecks, "cluster-api-health-checks", false,
@@ -141,8 +144,11 @@ func (o *options) check() error {
 }
 
 func (o *options) checkMetal() error {
-	if o.metal && !o.kubelets {
+	switch {
+	case o.metal && !o.kubelets:
 		return errors.New("--metal needs --kubelets, which run on its hosts: add that, or leave it out")
+	case o.metalLog != "" && !o.metal:
+		return errors.New("--metal-log is of use only with --metal: add that, or leave it out")
 	}
 	return nil
 }

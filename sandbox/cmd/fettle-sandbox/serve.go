@@ -200,12 +200,12 @@ func startRemediators(ctx context.Context, _ options, plane *controlplane.Contro
 	return remediator.Start(ctx, identity.ClientConfig(), klog.Background())
 }
 
-func startMetal(ctx context.Context, _ options, plane *controlplane.ControlPlane) (*simulation.Simulation, error) {
+func startMetal(ctx context.Context, opts options, plane *controlplane.ControlPlane) (*simulation.Simulation, error) {
 	identity, err := plane.Simulator("metal")
 	if err != nil {
 		return nil, err
 	}
-	return metal.Start(ctx, metal.Config{Client: identity.ClientConfig(), Log: klog.Background()})
+	return metal.Start(ctx, metal.Config{Client: identity.ClientConfig(), Log: klog.Background(), RunningPods: opts.metalLog})
 }
 
 func startClusterAPI(ctx context.Context, opts options, plane *controlplane.ControlPlane) (*simulation.Simulation, error) {
