@@ -28,7 +28,7 @@ type host struct {
 	bootsAt  time.Time // when the boot under way ends
 	bootTime time.Duration
 	order    string // the ordered faults, as they were written
-	inForce  string // those in force
+	inForce  string // the faults in force, as they were written
 	refused  string // why the ordered faults are not in force
 	kubelet  kubelet
 }
@@ -110,8 +110,7 @@ func (h *host) finishBoot() time.Duration {
 	return 0
 }
 
-// setShown notes that the Node shows this boot. The kubelet starts then. The bound pods and the taints are those that it
-// finds.
+// setShown notes that the Node shows this boot. The kubelet starts then, and finds these bound pods and taints.
 func (h *host) setShown(boot string, bound pods, taints []corev1.Taint) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -14,6 +15,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fettle-io/fettle/sandbox/metal"
 )
 
 // logPause is so long that the log surely has a line in it, also on a busy machine.
@@ -130,7 +133,7 @@ func runsTwice(t *testing.T, c client.Client, log string) {
 	awaitRun(t, log, placeOf(second, other, "split"))
 }
 
-// bind binds a pod of that name to the node, as soon as there is one that has no node.
+// bind binds a pod of that name to the node, as soon as such a pod has no node.
 func bind(t *testing.T, c client.Client, name string, node *corev1.Node) *corev1.Pod {
 	t.Helper()
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default"}}
@@ -148,6 +151,39 @@ func bind(t *testing.T, c client.Client, name string, node *corev1.Node) *corev1
 		return ""
 	})
 	return pod
+}
+
+// TestMetalGoesOn: a sandbox that starts again has the hosts of its last run.
+func TestMetalGoesOn(t *testing.T) {
+	t.Parallel()
+	args := []string{"--dir", t.TempDir(), "--kubelets", "--metal"}
+	p := start(t, args...)
+	c := connect(t, p.kubeconfig)
+	on, off := newHost(t, c, "on"), newHost(t, c, "off")
+	reset(t, off, schemas.ForceOffResetType)
+	eventually(t, "the host is off", func() string { return annotated(c, off, metal.AnnotationHostPower, metal.PowerOff) })
+	p.terminate()
+	p = start(t, args...)
+	c = connect(t, p.kubeconfig)
+	for _, node := range []*corev1.Node{on, off} {
+		before := node.DeepCopy()
+		eventually(t, "the host has another BMC", func() string {
+			get(t, c, node)
+			if node.Annotations[metal.AnnotationFingerprint] == before.Annotations[metal.AnnotationFingerprint] {
+				return "its fingerprint is the same"
+			}
+			return ""
+		})
+		system, err := bmcOf(t, node)
+		if err != nil || strings.ToLower(string(system.PowerState)) != before.Annotations[metal.AnnotationHostPower] {
+			t.Errorf("the BMC of host %s says %+v, %v", node.Name, system, err)
+		}
+		if now, then := node.Status.NodeInfo.BootID, before.Status.NodeInfo.BootID; now != then {
+			t.Errorf("the boot ID of host %s is %s, and was %s", node.Name, now, then)
+		}
+	}
+	reset(t, off, schemas.OnResetType)
+	eventually(t, "the host boots", func() string { return bootedAnew(c, off) })
 }
 
 // TestMetalNeedsKubelets: a flag that would be of no use is refused.
