@@ -14,6 +14,7 @@ import (
 
 	"github.com/fettle-io/fettle/sandbox/access"
 	"github.com/fettle-io/fettle/sandbox/kubelets"
+	"github.com/fettle-io/fettle/sandbox/metal"
 	"github.com/fettle-io/fettle/sandbox/statedir"
 )
 
@@ -45,6 +46,9 @@ type options struct {
 	machineAPIPoll time.Duration
 
 	remediators bool
+
+	metal    bool
+	metalLog string
 
 	clusterAPI              bool
 	clusterAPIHealthChecks  bool
@@ -103,6 +107,10 @@ func (o *options) register(flags *pflag.FlagSet) {
 		"how often the Machine API asks its cloud for news")
 	flags.BoolVar(&o.remediators, "remediators", false,
 		"install RebootRemediation, ReprovisionRemediation and their templates, and simulate the remediators of nodes")
+	flags.BoolVar(&o.metal, "metal", false,
+		"simulate a host and its BMC for each node labelled "+metal.Label+"="+metal.LabelRedfish+" (needs --kubelets)")
+	flags.StringVar(&o.metalLog, "metal-log", "",
+		"file to which one JSON line is added for each pod that runs on a host, ten times a second")
 	flags.BoolVar(&o.clusterAPI, "cluster-api", false,
 		"be a management cluster: install Cluster API's kinds, run its reconcilers and webhooks, and simulate its providers")
 	flags.BoolVar(&o.clusterAPIHealthChecks, "cluster-api-health-checks", false,
@@ -129,7 +137,20 @@ func (o *options) check() error {
 	case o.nodeMonitorGracePeriod <= 0:
 		return fmt.Errorf("--node-monitor-grace-period must be positive, such as 50s; it is %v", o.nodeMonitorGracePeriod)
 	}
+	if err := o.checkMetal(); err != nil {
+		return err
+	}
 	return o.checkClusterAPI()
+}
+
+func (o *options) checkMetal() error {
+	switch {
+	case o.metal && !o.kubelets:
+		return errors.New("--metal needs --kubelets, which run on its hosts: add that, or leave it out")
+	case o.metalLog != "" && !o.metal:
+		return errors.New("--metal-log is of use only with --metal: add that, or leave it out")
+	}
+	return nil
 }
 
 func (o *options) checkClusterAPI() error {

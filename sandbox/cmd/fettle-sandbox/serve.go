@@ -16,6 +16,7 @@ import (
 	"github.com/fettle-io/fettle/sandbox/controlplane"
 	"github.com/fettle-io/fettle/sandbox/kubelets"
 	"github.com/fettle-io/fettle/sandbox/machineapi"
+	"github.com/fettle-io/fettle/sandbox/metal"
 	"github.com/fettle-io/fettle/sandbox/remediator"
 	"github.com/fettle-io/fettle/sandbox/simulation"
 	"github.com/fettle-io/fettle/sandbox/statedir"
@@ -162,6 +163,7 @@ func startSimulations(ctx context.Context, opts options, plane *controlplane.Con
 	}{
 		{opts.machineAPI, startMachineAPI},
 		{opts.remediators, startRemediators},
+		{opts.metal, startMetal},
 		{opts.clusterAPI, startClusterAPI},
 	}
 	var running []*simulation.Simulation
@@ -196,6 +198,14 @@ func startRemediators(ctx context.Context, _ options, plane *controlplane.Contro
 		return nil, err
 	}
 	return remediator.Start(ctx, identity.ClientConfig(), klog.Background())
+}
+
+func startMetal(ctx context.Context, opts options, plane *controlplane.ControlPlane) (*simulation.Simulation, error) {
+	identity, err := plane.Simulator("metal")
+	if err != nil {
+		return nil, err
+	}
+	return metal.Start(ctx, metal.Config{Client: identity.ClientConfig(), Log: klog.Background(), RunningPods: opts.metalLog})
 }
 
 func startClusterAPI(ctx context.Context, opts options, plane *controlplane.ControlPlane) (*simulation.Simulation, error) {

@@ -1,0 +1,135 @@
+package metal
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"github.com/fettle-io/fettle/sandbox/redfish"
+)
+
+// Each host has few changes under way at a time.
+const changesBuffer = 1024
+
+// fleet is all hosts.
+type fleet struct {
+	now     func() time.Time
+	changes chan event.GenericEvent // Nodes whose host has changed by itself
+	closed  chan struct{}
+
+	// mu is taken before the lock of a host, and never after it.
+	mu    sync.Mutex
+	hosts map[string]*host
+	bound map[string]pods // by node
+}
+
+func newFleet(now func() time.Time) *fleet {
+	return &fleet{
+		now:     now,
+		changes: make(chan event.GenericEvent, changesBuffer),
+		closed:  make(chan struct{}),
+		hosts:   map[string]*host{},
+		bound:   map[string]pods{},
+	}
+}
+
+// host returns the host of that name, or nil.
+func (f *fleet) host(name string) *host {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.hosts[name]
+}
+
+// add starts a host and its BMC for a Node. Only one goroutine adds the host of a name.
+func (f *fleet) add(node *corev1.Node) (*host, error) {
+	h := newHost(node, f.now, func() { f.changed(node.Name) })
+	bmc, err := redfish.Start(redfish.Config{User: User, Password: Password, Host: h})
+	if err != nil {
+		return nil, fmt.Errorf("starting the BMC of node %s: %w", node.Name, err)
+	}
+	h.bmc = bmc
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.hosts[node.Name] = h
+	return h, nil
+}
+
+// setShown notes that the Node shows the host's boot.
+func (f *fleet) setShown(h *host, boot string, taints []corev1.Taint) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	h.setShown(boot, f.bound[h.name], taints)
+}
+
+// setAlive says whether the host's kubelet runs in a boot.
+func (f *fleet) setAlive(h *host, boot string, alive bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	h.setAlive(boot, alive, f.bound[h.name])
+}
+
+// setPod notes a Pod as it is in the API.
+func (f *fleet) setPod(object *corev1.Pod) {
+	node := object.Spec.NodeName
+	if node == "" {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.bound[node] == nil {
+		f.bound[node] = pods{}
+	}
+	f.bound[node][object.UID] = podOf(object)
+	f.settle(node)
+}
+
+// removePod notes that a Pod is gone from the API.
+func (f *fleet) removePod(object *corev1.Pod) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.bound[object.Spec.NodeName], object.UID)
+	f.settle(object.Spec.NodeName)
+}
+
+func (f *fleet) settle(node string) {
+	if h := f.hosts[node]; h != nil {
+		h.settle(f.bound[node])
+	}
+}
+
+// running returns a line for each pod that runs at this instant. No pod starts meanwhile.
+func (f *fleet) running() []line {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	now := f.now()
+	var lines []line
+	for _, name := range slices.Sorted(maps.Keys(f.hosts)) {
+		lines = append(lines, f.hosts[name].running(now)...)
+	}
+	return lines
+}
+
+// changed has the Node of a host written soon.
+func (f *fleet) changed(name string) {
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	select {
+	case f.changes <- event.GenericEvent{Object: node}:
+	case <-f.closed:
+	}
+}
+
+// close closes all BMCs. It may be called once.
+func (f *fleet) close() {
+	close(f.closed)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, h := range f.hosts {
+		_ = h.bmc.Close() // the process is about to end
+	}
+}

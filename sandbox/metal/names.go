@@ -1,0 +1,50 @@
+package metal
+
+import "time"
+
+// The credentials of every BMC.
+const (
+	User     = "admin"
+	Password = "sandbox-secret"
+)
+
+// Label gives a Node a host.
+const (
+	Label        = "sandbox.fettle.io/host"
+	LabelRedfish = "redfish"
+)
+
+// Annotations of a Node that its user writes.
+const (
+	// AnnotationBootTime is how long the host boots.
+	AnnotationBootTime = "sandbox.fettle.io/boot-time"
+	// AnnotationPower presses the button of the host: on or off. It is removed when the host has obeyed.
+	AnnotationPower = "sandbox.fettle.io/power"
+	// AnnotationFaults orders faults of the BMC, as a JSON object.
+	AnnotationFaults = "sandbox.fettle.io/bmc-faults"
+)
+
+// Annotations of a Node that metal writes.
+const (
+	// AnnotationAddress is the address of the BMC, as Fettle's BMCs have it.
+	AnnotationAddress = "sandbox.fettle.io/bmc-address"
+	// AnnotationFingerprint is the SHA-256 of the certificate of the BMC, in hexadecimal digits.
+	AnnotationFingerprint = "sandbox.fettle.io/bmc-fingerprint"
+	// AnnotationHostPower is the true power of the host: on or off.
+	AnnotationHostPower = "sandbox.fettle.io/host-power"
+	// AnnotationFaultsInForce repeats the faults that are in force.
+	AnnotationFaultsInForce = "sandbox.fettle.io/bmc-faults-in-force"
+	// AnnotationFaultsError is why the ordered faults are not in force.
+	AnnotationFaultsError = "sandbox.fettle.io/bmc-faults-error"
+	// AnnotationStoppedIn is the boot ID in which the kubelet was stopped. A label that came back with an older boot ID
+	// is removed: a restored Node has it.
+	AnnotationStoppedIn = "sandbox.fettle.io/kubelet-stopped-in"
+)
+
+// Values of AnnotationPower and AnnotationHostPower.
+const (
+	PowerOn  = "on"
+	PowerOff = "off"
+)
+
+const defaultBootTime = time.Second
