@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
+	"github.com/fettle-io/fettle/internal/fencing"
 )
 
 // maxUnreachable bounds the series of BMCs that can't be reached.
@@ -21,9 +22,19 @@ type Metrics struct {
 	series map[types.NamespacedName]prometheus.Labels
 }
 
+// failures are the phases of a failure with their reasons. Their series begin at 0, so that an alert sees the first of each.
+//
+//nolint:gochecknoglobals // a constant list
+var failures = map[fencing.Phase][]fencing.Reason{
+	fencing.DeletingMachine: {fencing.PowerOffTimedOut, fencing.PowerOnTimedOut, fencing.BootTimedOut},
+	fencing.Failed: {
+		fencing.PowerOffTimedOut, fencing.PowerOnTimedOut, fencing.BootTimedOut, fencing.MachineKept, fencing.NodeReplaced,
+	},
+}
+
 // NewMetrics returns the metrics.
 func NewMetrics() *Metrics {
-	return &Metrics{
+	m := &Metrics{
 		unreachable: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "fettle_bmc_unreachable", Help: "BMCs on which the last operation failed, by the reason. A BMC that works has no series.",
 		}, []string{"bmc", "node", "reason"}),
@@ -32,6 +43,12 @@ func NewMetrics() *Metrics {
 		}, []string{"phase", "reason"}),
 		series: map[types.NamespacedName]prometheus.Labels{},
 	}
+	for phase, reasons := range failures {
+		for _, reason := range reasons {
+			m.remediations.WithLabelValues(string(phase), string(reason))
+		}
+	}
+	return m
 }
 
 // Describe sends the descriptions of the metrics.
