@@ -87,10 +87,15 @@ const grantsRights = `
  roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: grants}, subjects: [{apiGroup: rbac.authorization.k8s.io, kind: Group, name: tenants}]}
 `
 
+// grantedKinds are the kinds that only users with rights in all namespaces may write, in the order of objects.
+func grantedKinds() []string {
+	return []string{"repairs", "machinedeletionremediations", "powerremediations", "bmcs"}
+}
+
 // allGrants are each verb that a policy checks, and all other verbs, on each resource.
 func allGrants() []grant {
 	grants := []grant{{user: "without-grants"}}
-	for _, kind := range []string{"repairs", "machinedeletionremediations"} {
+	for _, kind := range grantedKinds() {
 		for _, resource := range []string{kind, kind + "/status"} {
 			for _, verbs := range [][]string{{"create"}, {"update"}, {"patch"}, {"delete"}, {"get", "list", "watch", "deletecollection"}} {
 				user := verbs[0] + "-" + strings.ReplaceAll(resource, "/", "-")
@@ -177,6 +182,11 @@ func (*grantsWorld) objects(name string) []client.Object {
 	return []client.Object{
 		w.forged(target, core.ID{Kind: "MachineHealthCheck", Namespace: "tenant", Name: "workers", UID: "check"}, 1),
 		&v1alpha1.MachineDeletionRemediation{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: name}},
+		&v1alpha1.PowerRemediation{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: name}},
+		&v1alpha1.BMC{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: name},
+			Spec:       v1alpha1.BMCSpec{NodeName: name, Address: "redfish://" + name + ".example.com", CredentialsName: name},
+		},
 	}
 }
 
@@ -220,7 +230,7 @@ func grantsRows(resource string) []grantsRow {
 
 // wantRows: a user with all rights in a namespace needs the same right in all namespaces.
 func (w *grantsWorld) wantRows() {
-	for i, resource := range []string{"repairs", "machinedeletionremediations"} {
+	for i, resource := range grantedKinds() {
 		for _, g := range w.grants {
 			as := w.of(g)
 			for _, row := range grantsRows(resource) {
@@ -231,6 +241,9 @@ func (w *grantsWorld) wantRows() {
 				switch {
 				case !may:
 					w.wantForbidden(what, err, "in all namespaces", "ClusterRoleBinding")
+					if resource == "bmcs" && strings.Contains(fmt.Sprint(err), "fettle-power-remediation") {
+						w.t.Errorf("%s: the advice names a role without that right: %v", what, err)
+					}
 				case err != nil:
 					w.t.Errorf("%s: want it allowed, got %v", what, err)
 				}
