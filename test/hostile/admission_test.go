@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -178,11 +179,15 @@ func (w *grantsWorld) awaitRights(g grant) {
 // objects returns one object of each kind.
 func (*grantsWorld) objects(name string) []client.Object {
 	target := core.ID{Kind: "Machine", Namespace: "tenant", Name: name, UID: name}
-	w := repairsWorld{}
+	w, limit := repairsWorld{}, metav1.Duration{Duration: time.Minute}
 	return []client.Object{
 		w.forged(target, core.ID{Kind: "MachineHealthCheck", Namespace: "tenant", Name: "workers", UID: "check"}, 1),
 		&v1alpha1.MachineDeletionRemediation{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: name}},
-		&v1alpha1.PowerRemediation{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: name}},
+		&v1alpha1.PowerRemediation{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: name},
+			// An update has the same spec only where durations are written as Go writes them.
+			Spec: v1alpha1.PowerRemediationSpec{PowerOffTimeout: &limit, ReleaseTimeout: &limit, PowerOnTimeout: &limit, BootTimeout: &limit},
+		},
 		&v1alpha1.BMC{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: name},
 			Spec:       v1alpha1.BMCSpec{NodeName: name, Address: "redfish://" + name + ".example.com", CredentialsName: name},
