@@ -282,7 +282,7 @@ func TestMissingPathsAreAdded(t *testing.T) {
 
 // TestNodeOfTheSameName: the machine and the reference to its node share one text.
 func TestNodeOfTheSameName(t *testing.T) {
-	m := read(t, plainMeta+"status: {nodeRef: {name: m}}")
+	m := read(t, strings.Replace(plainMeta, "name: m", "name: worker-1", 1)+"status: {nodeRef: {name: worker-1}}")
 	if !sharesMemory(m.Node, m.Name) {
 		t.Errorf("node %q and machine %q are two texts", m.Node, m.Name)
 	}
