@@ -158,11 +158,11 @@ func (s *conditionBuilder) conditions(own []conditionValue, types ...string) []m
 	for _, c := range s.check.status.Conditions {
 		i := slices.IndexFunc(own, func(t conditionValue) bool { return t.Type == c.Type })
 		switch {
-		case i < 0 && slices.Contains(types, c.Type):
-			continue
 		case i >= 0:
 			placed[i] = true
 			c = s.condition(&own[i], &c)
+		case slices.Contains(types, c.Type):
+			continue
 		}
 		fresh = append(fresh, c)
 	}
@@ -191,11 +191,11 @@ func (s *conditionBuilder) deprecated(own []conditionValue, types ...clusterv1.C
 	for _, c := range deprecatedOf(&s.check.status) {
 		i := slices.IndexFunc(own, func(t conditionValue) bool { return t.Type == string(c.Type) })
 		switch {
-		case i < 0 && slices.Contains(types, c.Type):
-			continue
 		case i >= 0:
 			placed[i] = true
 			c = s.deprecatedCondition(&own[i], &c)
+		case slices.Contains(types, c.Type):
+			continue
 		}
 		fresh = append(fresh, c)
 	}
