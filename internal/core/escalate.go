@@ -90,7 +90,7 @@ func (d *planner) exhausted(p *proposal) bool {
 	return ended && !slices.ContainsFunc(steps, untaken)
 }
 
-// failedForGood reports whether a target has failed for good since an outside remediator was asked,
+// failedForGood reports whether a target has failed for good since it was marked for an outside remediator,
 // and its policy has other steps for that. The outside remediator may never finish.
 func (d *planner) failedForGood(p *proposal, step *Step) bool {
 	failed := d.policies[p.leader].FailedSteps

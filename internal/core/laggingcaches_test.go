@@ -156,7 +156,7 @@ func (w *laggingCaches) start(s core.Start) {
 	w.ask()
 }
 
-// ask takes the lease and asks the remediator, which may be busy. A request that stands is taken for the one to make.
+// ask takes the lease and makes the request, unless another holder has the lease. A request that stands counts as made.
 func (w *laggingCaches) ask() {
 	w.leases = []core.NodeLease{{Node: w.node.Node.Name, Holder: w.policy.Holder, Renewed: w.now}}
 	if rapid.Bool().Draw(w.T, "busy") {

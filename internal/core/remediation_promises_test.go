@@ -16,7 +16,7 @@ import (
 // state that the API server could show.
 
 // drawRemediation makes a world of up to four nodes, some with a machine, up to three health checks of which
-// most ask remediators, and repairs and requests that fit them, or don't.
+// most make requests, and repairs and requests that fit them, or don't.
 func drawRemediation(d dice) world {
 	w := world{now: noon}
 	w.cluster.ClockAgrees = oneOf(d, core.Yes, core.Yes, core.Yes, core.Yes, core.Yes, core.No, core.Unknown)
@@ -283,8 +283,8 @@ func TestI09RequestsHaveReasons(t *testing.T) {
 	})
 }
 
-// TestI10WhatIsNeededStands: nothing is withdrawn from a target that the asking health check finds unhealthy,
-// or can't judge, or for which it only rehearses, and nothing twice.
+// TestI10WhatIsNeededStands: no request is withdrawn twice. None is withdrawn while the health check that made it finds
+// the target unhealthy, can't judge it, or is in dry run.
 func TestI10WhatIsNeededStands(t *testing.T) {
 	alwaysWithRequests(t, func(w world, d core.Decision) string {
 		taken := map[int]bool{}

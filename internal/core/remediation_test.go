@@ -12,7 +12,7 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// The worlds of these tests have nodes that are repaired by asking remediators.
+// The worlds of these tests have nodes that remediators repair, on request.
 
 var (
 	rebooting      = core.Reference{APIVersion: "reboot.example/v1", Kind: "RebootTemplate", Namespace: "remedies", Name: "hard"}
@@ -23,10 +23,10 @@ func ask(template core.Reference, limit time.Duration) core.Step {
 	return core.Step{Remedy: "Ask", Nature: core.CreateRequest, Template: template, Limit: limit}
 }
 
-// classic asks one remediator, for as long as it takes.
+// classic has one remediator, without a limit.
 func classic(p *core.Policy) { p.Steps = []core.Step{ask(rebooting, 0)} }
 
-// escalating asks a second one when the first has failed or had its five minutes.
+// escalating has a second remediator, for when the first has failed or had its five minutes.
 func escalating(p *core.Policy) {
 	p.Steps = []core.Step{ask(rebooting, patience), ask(reprovisioning, 2*patience)}
 }
@@ -206,8 +206,8 @@ func TestEscalation(t *testing.T) {
 	}
 }
 
-// TestI12WithdrawalsAreNotHeldBack: neither a pause, a problem, an upgrade nor a short circuit keeps what
-// was asked for a target that is well; and none of the limits stops a repair that has begun.
+// TestI12WithdrawalsAreNotHeldBack: neither a pause, a problem, an upgrade nor a short circuit keeps a
+// request about a healthy target. None of the limits stops a repair that has begun.
 func TestI12WithdrawalsAreNotHeldBack(t *testing.T) {
 	back := []string{"withdraw nRebootTemplate"}
 	onward := []string{"step 1 for n"}
@@ -401,8 +401,8 @@ func TestLeases(t *testing.T) {
 	}
 }
 
-// TestLeasesAreHeededForOthers: a health check of machines heeds none by itself, but one of nodes beside it does, and all of
-// both are asked.
+// TestLeasesAreHeededForOthers: a health check of machines heeds none by itself, but one of nodes beside it does, and the gates of
+// both are checked.
 func TestLeasesAreHeededForOthers(t *testing.T) {
 	later := noon.Add(time.Hour)
 	leased := func(t *core.Target) { t.Lease = core.Lease{Holder: "maintenance", Until: later} }
@@ -600,7 +600,7 @@ func TestOneGroup(t *testing.T) {
 }
 
 // TestI4OneOfTheControlPlaneOverAllHealthChecks: also over health checks that don't know each other, and with
-// what others have asked for.
+// the requests of other authors.
 func TestI4OneOfTheControlPlaneOverAllHealthChecks(t *testing.T) {
 	cp := func(name string, survives core.Tri, changes ...func(*core.Target)) core.Target {
 		return aNode(name, append(changes, dead, controlPlane, func(t *core.Target) { t.QuorumSurvives = survives })...)
@@ -719,8 +719,8 @@ func TestI11NodeIsGoneWithItsName(t *testing.T) {
 	}
 }
 
-// TestStepHasItsTime: a step that was held back, or whose request a user has deleted, has its time from when the
-// remediator was asked, not from when it was due.
+// TestStepHasItsTime: a step that was held back, or whose request a user has deleted, has its time from when its
+// request was made, not from when it was due.
 func TestStepHasItsTime(t *testing.T) {
 	p := check("p", []int{0}, escalating)
 	sick := aNode("n", dead)
@@ -785,7 +785,7 @@ func TestRelapsesThatEndedAtOnce(t *testing.T) {
 	}
 }
 
-// TestStepThatAnotherLeaderRecorded is theirs to begin for a moment: they may have asked already, and taken that back.
+// TestStepThatAnotherLeaderRecorded: the other leader begins the step for a moment. It may have made and withdrawn the request already.
 func TestStepThatAnotherLeaderRecorded(t *testing.T) {
 	foreign := func(r *core.Repair) { r.RecordedElsewhere = true }
 	started := func(ago time.Duration) func(*core.Repair) {

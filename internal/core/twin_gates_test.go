@@ -7,7 +7,7 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// allowed asks every gate of the twin.
+// allowed checks every gate of the twin.
 func (w *twin) allowed(target, lead, repair, retry int) bool {
 	t := &w.cluster.Targets[target]
 	before := len(w.out)

@@ -85,7 +85,7 @@ func (d *planner) exhaustedBy(r *Repair, repair int) bool {
 // recoveryTime is how long a target has to recover after its last remediator has succeeded. A node boots in that time.
 const recoveryTime = 10 * time.Minute
 
-// isOpenEnd reports whether a step asks a remediator without a limit, and no step follows.
+// isOpenEnd reports whether a step makes a request to a remediator without a limit, and no step follows.
 func (r *Repair) isOpenEnd(step *Step) bool {
 	return step.Nature.Effect().CreatesRequest && step.Limit == 0 && r.lastOfItself()
 }
@@ -118,12 +118,12 @@ func (d *planner) nextStepRefusals(p *proposal) []Refusal {
 	r := &d.cluster.Repairs[p.repair]
 	next, more := r.stepAfter()
 	if !more || byHandBack(r.Steps, len(r.Tried)+1) { // the latter has all gates before it when it is taken
-		d.ask(laterPolicyGates[:], lastTargetGates[:], p, hold)
+		d.checkGates(laterPolicyGates[:], lastTargetGates[:], p, hold)
 		return held
 	}
 	of := *p
 	of.step = next
-	d.askAll(&of, hold)
+	d.checkStep(&of, hold)
 	if t := &d.cluster.Targets[p.target]; len(held) == 0 && t.takesQuorum(next) && !t.quorumKnown(d.now) {
 		if r, refuses := confirmationGate(d, &of); refuses {
 			r.Target = p.target

@@ -174,8 +174,8 @@ func TestOverlookedPoliciesHoldBackFurtherSteps(t *testing.T) {
 	}
 }
 
-// TestOverlookedPoliciesKeepWhatStands: what was asked for a target is neither withdrawn nor carried on while the policy that
-// asked is not judged.
+// TestOverlookedPoliciesKeepWhatStands: a request is neither withdrawn nor followed by a further step while the policy that
+// made it is not judged.
 func TestOverlookedPoliciesKeepWhatStands(t *testing.T) {
 	for name, target := range map[string]core.Target{"well": aNode("n"), "sick": aNode("n", dead)} {
 		p := check("p", []int{0}, escalating)

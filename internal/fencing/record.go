@@ -114,7 +114,7 @@ const (
 	ReleaseTimedOut Reason = "ReleaseTimedOut"
 	// NodeReplaced: the node was replaced by another of its name before anything was done.
 	NodeReplaced Reason = "NodeReplaced"
-	// Stopped: the health checker asked the fencing to stop.
+	// Stopped: the health checker requested that the fencing stops.
 	Stopped Reason = "Stopped"
 	// Deleted: the fencing is being deleted.
 	Deleted Reason = "Deleted"
