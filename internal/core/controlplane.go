@@ -20,9 +20,9 @@ func (d *planner) countControlPlane() {
 	}
 }
 
-// quorumGroup identifies targets that are repaired one at a time: the control plane, or the targets
-// of one namespace that may belong to it by their label alone. The latter wait for the control
-// plane too, which does not wait for them.
+// quorumGroup identifies targets that are repaired one at a time. They are the control plane, or
+// the targets of one namespace that may belong to it by their label alone. The latter wait for the
+// control plane too, which does not wait for them.
 type quorumGroup struct {
 	byLabel   bool
 	namespace string

@@ -7,7 +7,7 @@ type Observation struct {
 	// Kind is the kind of its targets. Repairs of targets of a kind that no source observes are left
 	// alone.
 	Kind string
-	// Observed is Yes when everything below is in step with the cluster, and No when the cluster does not
+	// Observed is Yes when all fields below are in sync with the cluster. It is No when the cluster does not
 	// serve the API, so that there is nothing to observe. While one source's is Unknown, nothing is decided.
 	Observed Tri
 	Policies []Policy
@@ -69,8 +69,8 @@ type RemedyCall struct {
 	Step   Step
 	// Repair names the entry of the ledger.
 	Repair string
-	// Sibling is the other target with the same node, such as a node's machine; the zero ID when there is none, and for steps that
-	// make no request to a remediator.
+	// Sibling is the other target with the same node, such as a node's machine. It is the zero ID when there is none,
+	// and for steps that make no request to a remediator.
 	Sibling ID
 	// Findings are all that makes the target unhealthy, for steps in which the owner decides.
 	Findings []Verdict

@@ -45,8 +45,8 @@ func (d *planner) awaitsRequest(policy, target int) bool {
 	})
 }
 
-// foreignRequestText returns a sentence on a request of a policy that Fettle did not make, and so does not withdraw,
-// or that does not go away. It is empty if all requests are Fettle's own and on their way.
+// foreignRequestText returns a sentence on a request of a policy that remains. Fettle did not make it and does not
+// withdraw it, or its withdrawal does not end. It is empty if all requests are Fettle's own and on their way.
 func (d *planner) foreignRequestText(policy, target int) string {
 	p := &d.policies[policy]
 	for _, r := range d.requestsAbout[target] {

@@ -165,8 +165,8 @@ func (r *Repair) EndAt(recorded time.Time) time.Time {
 	return latest(recorded, known.Truncate(time.Second))
 }
 
-// UnansweredUntil returns until when the remedy may have done something that no cache shows: its last call has failed, and the API
-// server may have granted it all the same. It is zero when no call of the step has failed.
+// UnansweredUntil returns until when the remedy may have done something that no cache shows. Its last call has
+// failed, and the API server may have granted it all the same. It is zero when no call of the step has failed.
 func (r *Repair) UnansweredUntil() time.Time {
 	if r.Attempts == 0 {
 		return time.Time{}

@@ -5,9 +5,10 @@ import (
 	"time"
 )
 
-// An agent that reports a condition of a node may report it as well when it starts, before it has looked: node-problem-detector sets
-// all its conditions to False. So while a request of Fettle's about a target stands, a condition that has just turned does
-// not make the target healthy. The kubelet reports its own conditions only after it has looked, so they count at once.
+// An agent that starts may report a condition as healthy before it has looked. For example, node-problem-detector
+// sets all its conditions to False. So while a request of Fettle's about a target stands, a condition that has just
+// turned does not make the target healthy. The kubelet reports its own conditions only after it has looked, so they
+// count at once.
 
 // settlesFor is how long such a condition must have been well. Agents look for the first time when they start, and an attempt of
 // node-problem-detector takes 5 s by default.
