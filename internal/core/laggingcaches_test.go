@@ -218,8 +218,8 @@ func (w *laggingCaches) wakes(d core.Decision, f *core.Cluster) {
 	}
 }
 
-// TestExpectationsOfLaggingCaches: whatever users delete and however the caches lag, no step is taken without a record, no lease is
-// given back that a request or a repair explains, and no expectation outlives its time unnoticed.
+// TestExpectationsOfLaggingCaches: users delete objects, and caches lag. No step is taken without a record. No lease
+// is released that a request or a repair explains. No expectation outlives its time unnoticed.
 func TestExpectationsOfLaggingCaches(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := &laggingCaches{T: t, now: noon, sick: true, deleted: map[string]bool{}}

@@ -15,8 +15,8 @@ import (
 // The promises once more, on worlds of nodes, of machines with the same nodes, and of requests in every
 // state that the API server could show.
 
-// drawRemediation makes a world of up to four nodes, some with a machine, up to three health checks of which
-// most make requests, and repairs and requests that fit them, or don't.
+// drawRemediation makes a world of up to four nodes, some with a machine, and up to three health checks, of
+// which most make requests. The world has repairs and requests that fit them, and others.
 func drawRemediation(d dice) world {
 	w := world{now: noon}
 	w.cluster.ClockAgrees = oneOf(d, core.Yes, core.Yes, core.Yes, core.Yes, core.Yes, core.No, core.Unknown)

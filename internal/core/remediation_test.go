@@ -479,8 +479,8 @@ func TestHandedOver(t *testing.T) {
 	}
 }
 
-// TestHandsOff: while its health check only rehearses, maybe beside another controller, and while a user has taken the
-// target out of health checking, no request for a target is touched, also of no other author.
+// TestHandsOff: no request about a target is stopped or withdrawn while its health check is in dry run, or while a
+// user has taken the target out of health checking. That holds for requests of all authors.
 func TestHandsOff(t *testing.T) {
 	acting, dry := check("p", []int{0}, escalating), check("p", []int{0}, escalating, dryRun)
 	sick, well := aNode("n", dead), aNode("n")
@@ -694,9 +694,9 @@ func TestRelapses(t *testing.T) {
 	}
 }
 
-// TestI11NodeIsGoneWithItsName: a node that the API server does not have any more, or has under another UID,
-// is no node without which something has to be repaired. A request for it by its name would
-// have a namesake repaired that no policy has judged.
+// TestI11NodeIsGoneWithItsName: nothing is repaired for a node that the API server does not have any more,
+// or has under another UID. A request for it by its name would have a namesake repaired that no policy has
+// judged.
 func TestI11NodeIsGoneWithItsName(t *testing.T) {
 	p := check("p", []int{0}, escalating)
 	sick, gone := aNode("n", dead), aNode("n", nodeIs(core.NodeGone))
@@ -719,8 +719,8 @@ func TestI11NodeIsGoneWithItsName(t *testing.T) {
 	}
 }
 
-// TestStepHasItsTime: a step that was held back, or whose request a user has deleted, has its time from when its
-// request was made, not from when it was due.
+// TestStepHasItsTime: a step may have been held back, or a user may have deleted its request. The time of the
+// step then runs from its request, and not from when it was due.
 func TestStepHasItsTime(t *testing.T) {
 	p := check("p", []int{0}, escalating)
 	sick := aNode("n", dead)
@@ -772,8 +772,8 @@ func TestRequestsNotSeenYet(t *testing.T) {
 	}
 }
 
-// TestRelapsesThatEndedAtOnce: of two repairs that ended in the same instant, the more often retried one paces
-// the next, in whatever order the ledger gives them (I7).
+// TestRelapsesThatEndedAtOnce: of two repairs that ended in the same instant, the one with more retries paces
+// the next. The order of the ledger changes nothing (I7).
 func TestRelapsesThatEndedAtOnce(t *testing.T) {
 	p := check("p", []int{0}, classic, func(p *core.Policy) { p.Backoff = core.Backoff{Base: time.Minute, Limit: time.Hour} })
 	sick := aNode("n", ready("False", ago(6*time.Minute)))
@@ -840,8 +840,8 @@ func TestRequestedTargetIsInFlight(t *testing.T) {
 	}
 }
 
-// TestQuorumIsCheckedAgain: no watch shows what it depends on, so while it holds back a repair it is read again
-// before long, and not all the time.
+// TestQuorumIsCheckedAgain: no watch shows the quorum. So while it holds back a repair it is read again after a
+// pause, and not in each pass.
 func TestQuorumIsCheckedAgain(t *testing.T) {
 	p := check("p", []int{0}, classic)
 	for _, survives := range []core.Tri{core.No, core.Unknown} {

@@ -192,8 +192,9 @@ func TestFenceAgreesAboutTheGone(t *testing.T) {
 	}
 }
 
-// TestI9FenceAgreesAboutTheUnseen: a repair of a target that is gone, whose requests can't be seen, counts before a remedy begins
-// as it does in the decision, also once the health check has a step of another remediator.
+// TestI9FenceAgreesAboutTheUnseen: a repair of a target that is gone, whose requests can't be seen, counts in the
+// decision and in the second one before a remedy begins. It also does once the health check has a step of another
+// remediator.
 func TestI9FenceAgreesAboutTheUnseen(t *testing.T) {
 	most := func(p *core.Policy) { p.MaxInFlight = core.Count(3) }
 	p := check("p", all(5), escalating, fourOfFive, most)
@@ -470,8 +471,8 @@ func listedFor(r core.PolicyReport) []string {
 	return lines
 }
 
-// TestDepartedOfOnePolicy: a target that leaves the selector of a policy is listed for it until its last request is gone, also
-// while another policy selects the target.
+// TestDepartedOfOnePolicy: a target that leaves the selector of a policy is listed for it until its last request is
+// gone. That holds also while another policy selects the target.
 func TestDepartedOfOnePolicy(t *testing.T) {
 	a := aNode("a", dead)
 	for name, c := range map[string]struct {

@@ -13,8 +13,8 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// TestI15JudgementsAreBounded: however many policies there are, a pass judges no more often than its bound, the order of the
-// policies decides nothing, and nothing begins for a target that a policy selects which is not judged.
+// TestI15JudgementsAreBounded: for any number of policies, a pass makes no more verdicts than its bound. The order of
+// the policies decides nothing. Nothing begins for a target that an unjudged policy selects.
 func TestI15JudgementsAreBounded(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		w := drawRemediation(rapidDice(r))
