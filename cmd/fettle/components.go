@@ -116,8 +116,8 @@ func (r *components) addHomeCluster(m controllerMetrics, o controllerOptions) {
 }
 
 // wake queues a pass over the home cluster. It queues all clusters when the first health check of
-// the home cluster begins to act, and when the last one ceases to: a workload cluster may have the
-// same nodes.
+// the home cluster begins to act, and when the last one ceases to. The reason is that a workload
+// cluster may have the same nodes.
 func (r *components) wake() {
 	r.loop.Wake(homeKey)
 	if r.home.actsChanged() {

@@ -1,7 +1,8 @@
 // Mutate breaks Fettle's code in small ways and reports which test notices each.
 //
-// A mutant is one such change: a condition negated, a statement or a return dropped, a limit moved by one, an element of
-// a table left out. A mutant that no test notices survives: the code it stands in is not tested, or not needed.
+// A mutant is one such change. It negates a condition, drops a statement or a return, moves a limit by one, or leaves
+// out an element of a table. A mutant that no test notices survives: the code it stands in is not tested, or not
+// needed.
 //
 //	go run ./hack/mutate                          # all packages of the table
 //	go run ./hack/mutate -package internal/core   # some of them
@@ -13,6 +14,6 @@
 // mutant costs a run of tests and no build. The changed files reach the compiler by an overlay; the tree isn't written.
 // First each test runs alone, to learn which mutants it reaches. Then each mutant meets the tests that reach it.
 //
-// Survivors that are explained are in survivors.txt. The run fails on any other, unless its package is marked open in the
-// table: then the number of its survivors must not exceed the number there.
+// Survivors that are explained are in survivors.txt. The run fails on any other, unless its package is marked open in
+// the table. Then the number of its survivors must not exceed the number there.
 package main

@@ -323,8 +323,8 @@ func TestExplained(t *testing.T) {
 	}
 }
 
-// A run fails on an unexplained survivor, on one too many of an open package, and on an explanation of a mutant
-// that a test catches.
+// A run fails on an unexplained survivor, and on too many survivors of an open package. It fails on an
+// explanation of a mutant that a test notices.
 func TestTally(t *testing.T) {
 	m := &mutant{file: "pkg/a.go", function: "F", operator: "negate", text: "a"}
 	why := explained{m.key(): "equal"}

@@ -1,5 +1,5 @@
-// Testlog reads what go test -json prints and tells of it by package: how each ended, after how many seconds, and the
-// output of the tests that failed. Other lines pass through.
+// Testlog reads the output of go test -json and reports by package: how it ended, after how many seconds, and the
+// output of failed tests. Other lines pass through.
 //
 //	go test -json ./... | testlog FILE
 //

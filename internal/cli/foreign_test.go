@@ -10,7 +10,7 @@ import (
 	"github.com/fettle-io/fettle/internal/ledger"
 )
 
-// machineScene has machines whose steps ask a remediator, and an object for the first of them that Fettle did not make.
+// machineScene has machines whose steps make requests to a remediator, and an object for the first of them that Fettle did not make.
 func machineScene(t *testing.T) *nodeScene {
 	t.Helper()
 	s := newNodeScene(t)
@@ -30,7 +30,7 @@ func machineScene(t *testing.T) *nodeScene {
 	return s
 }
 
-// TestLeftOver: what an older version asked for stands for a machine that is well, and is not withdrawn. That is said, with the command
+// TestLeftOver: a request that an older version made for a healthy machine is not withdrawn. A message says so, with the command
 // that deletes it.
 func TestLeftOver(t *testing.T) {
 	s := machineScene(t)

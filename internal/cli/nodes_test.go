@@ -108,7 +108,7 @@ func (s *nodeScene) repair(node int, ago time.Duration, change func(*v1alpha1.Re
 	s.repairs[r.Namespace+"/"+r.Name] = r
 }
 
-// request is what Fettle asked a remediator by, with lines of its status.
+// request adds a request of Fettle's to a remediator, with lines of its status.
 func (s *nodeScene) request(kind, node string, ago time.Duration, lines ...string) {
 	s.t.Helper()
 	s.requested(signature(kind, node), kind, node, ago, lines...)

@@ -44,8 +44,8 @@ func poisoned(v reflect.Value) {
 	}
 }
 
-// TestI15AnswersAreFitToShow: whatever is in any text of any answer, neither a terminal nor a program is given a control
-// character, a row that is not there, or more than a few lines of it.
+// TestI15AnswersAreFitToShow: any text of any answer may hold anything. Neither a terminal nor a program gets a
+// control character, a false row, or more than a few lines of it.
 func TestI15AnswersAreFitToShow(t *testing.T) {
 	answers := map[string]struct {
 		value  any

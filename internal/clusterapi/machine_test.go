@@ -88,6 +88,8 @@ func TestUnreadableFieldsAreReported(t *testing.T) {
 		"a failure that is a list":        {"status: {deprecated: {v1beta1: {failureReason: [a]}}, nodeRef: {name: worker-1}}", []string{"status.deprecated"}, "worker-1"},
 		"two that can't be read":          {"status: {conditions: x, nodeRef: []}", []string{"status.conditions", "status.nodeRef"}, ""},
 		"all can be read, there is none":  {"status: null", nil, ""},
+		"a spec alone can't be read":      {"spec: 7", nil, ""},
+		"a spec can't be read, no status": {"spec: 7\nstatus: null", nil, ""},
 		"all can be read, and is nothing": {"status: {conditions: null, deprecated: {v1beta1: null}, nodeRef: null}", nil, ""},
 	}
 	for sentence, tc := range cases {

@@ -105,7 +105,7 @@ func (p *PartsCache) find(r refs) *core.Parts {
 
 // SameParts reports whether two versions of a machine consist of the same kinds.
 func (m *Machine) SameParts(other *Machine) bool {
-	return m.refs == other.refs || kindsOf(m.refs) == kindsOf(other.refs)
+	return kindsOf(m.refs) == kindsOf(other.refs)
 }
 
 func kindsOf(r refs) (kinds [2]core.Kind) {

@@ -176,12 +176,12 @@ func (l *rawField) given() bool { return len(l.body) > 0 && string(l.body) != "n
 
 // readFieldByField decodes each field on its own, so that a field that can't be decoded hides no other.
 func readFieldByField(l rawField) (s *machineStatus, problem string) {
+	if !l.given() {
+		return nil, ""
+	}
 	var fields map[string]json.RawMessage
 	if utiljson.Unmarshal(l.body, &fields) != nil {
 		return nil, fmt.Sprintf("status is %s and not an object", lenient.Excerpt(string(l.body)))
-	}
-	if fields == nil {
-		return nil, ""
 	}
 	var problems []string
 	s = &machineStatus{

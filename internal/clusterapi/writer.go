@@ -35,7 +35,7 @@ var errChanged = errors.New("the machine has changed since it was read")
 // conflict.
 func (w *Writer) Write(ctx context.Context, m *Machine, changes []Change) (*Machine, error) {
 	body, err := m.Patch(changes, w.Now())
-	if err != nil || body == nil {
+	if body == nil { // as with an error
 		return m, err
 	}
 	now := named(m.Namespace, m.Name)

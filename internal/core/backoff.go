@@ -90,8 +90,8 @@ func (d *planner) lastOwnRepair(t *Target, since time.Time) *Repair {
 
 // paceFrom returns the instant from which the pause before a repair runs. It is the latest of three
 // instants: the start of the last repair of the pool, the failure of the replacement, and the end
-// of the last repair of the target itself. A replacement may take longer to fail than any pause, as
-// a machine does that never joins.
+// of the target's own last repair. A replacement may take longer to fail than any pause, as a
+// machine does that never joins.
 func (d *planner) paceFrom(p *proposal) time.Time {
 	t := &d.cluster.Targets[p.target]
 	var from time.Time

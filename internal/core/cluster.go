@@ -146,7 +146,7 @@ type Target struct {
 	Failed bool
 	// FailedSince is when Failed was last reported; zero when it is not known.
 	FailedSince time.Time
-	// ExternallyRemediated is set when an outside remediator has been asked to repair the target.
+	// ExternallyRemediated is set while the target is marked for an outside remediator.
 	ExternallyRemediated bool
 	// StartupFrom is the instant from which the target has its node startup time to get a node.
 	StartupFrom time.Time

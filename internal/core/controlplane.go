@@ -20,9 +20,9 @@ func (d *planner) countControlPlane() {
 	}
 }
 
-// quorumGroup identifies targets that are repaired one at a time: the control plane, or the targets
-// of one namespace that may belong to it by their label alone. The latter wait for the control
-// plane too, which does not wait for them.
+// quorumGroup identifies targets that are repaired one at a time. They are the control plane, or
+// the targets of one namespace that may belong to it by their label alone. The latter wait for the
+// control plane too, which does not wait for them.
 type quorumGroup struct {
 	byLabel   bool
 	namespace string
@@ -53,7 +53,7 @@ func (d *planner) isOut(target int) bool {
 
 // quorumGate and controlPlaneGate let one member of the control plane at a time be repaired, and
 // only when quorum is known to survive (I4). A quorum that was not read lately is read when all
-// other gates are open. A step that asks the owner passes both gates, since the owner ensures both
+// other gates are open. A step that marks the target for its owner passes both gates, since the owner ensures both
 // itself. It must choose among all unhealthy members: it may be able to replace one and not
 // another.
 func quorumGate(d *planner, p *proposal) (Refusal, bool) {

@@ -21,8 +21,8 @@ const longestCooldown = 12
 //	            1         └──┐ still falling: Last
 //	            1            └────────── repairs resume one cooldown after Last
 //
-// Without the cooldown the last nodes of a zone to return would be repaired at the very instant at
-// which the zone turns out to be healthy.
+// Without the cooldown, the last nodes of a zone to return would be repaired at the instant at
+// which the others have returned.
 type CooldownState struct {
 	// First is when the short circuit permitted repairs again, Last when members recovered since.
 	First, Last time.Time

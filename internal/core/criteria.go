@@ -58,8 +58,8 @@ func judge(p *Policy, t *Target, now time.Time) Verdict {
 func examine(p *Policy, t *Target, now time.Time) (finding, bool) {
 	var best finding
 	remarkable := false
-	for _, ask := range criteria {
-		f, found := ask(&p.Criteria, t, now)
+	for _, check := range criteria {
+		f, found := check(&p.Criteria, t, now)
 		switch {
 		case !found:
 		case f.health != Suspect || f.reason == Premature:

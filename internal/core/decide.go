@@ -68,9 +68,9 @@ type planner struct {
 	requestedTargets []int
 	repairRequests   map[int]*repairRequestHistory
 	orphans          orphanIndex
-	// awaitingReplacement are the running repairs whose targets are gone. controlPlaneAwaited
-	// counts those whose targets may belong to the control plane. healthyUIDs are the UIDs of
-	// healthy targets, by their IDs without UID; nil until needed.
+	// awaitingReplacement has the running repairs whose targets are gone and that go on.
+	// controlPlaneAwaited counts those whose targets may belong to the control plane. healthyUIDs are
+	// the UIDs of healthy targets, by their IDs without UID; nil until needed.
 	awaitingReplacement map[int]bool
 	controlPlaneAwaited int
 	healthyUIDs         map[ID]string

@@ -129,8 +129,8 @@ type Stuck struct {
 	Request, Policy int
 }
 
-// Note is to be recorded of a running repair: since when its target has been healthy again, zero
-// for not, and the last answer of its remediator or owner.
+// Note is a change of a running repair to record. Recovered is when its target became healthy
+// again, zero while it is not. Answer is the last answer of its remediator or owner.
 type Note struct {
 	Repair    int
 	Recovered time.Time

@@ -23,7 +23,7 @@ const (
 	RequestsWithdrawn EndReason = "RequestsWithdrawn"
 	// RecoveredAfterFailure: all steps of the repair failed, and the target is healthy again.
 	RecoveredAfterFailure EndReason = "RecoveredAfterFailure"
-	// ExternalRemediationEnded: the outside remediator that was asked to repair the target has
+	// ExternalRemediationEnded: the outside remediator for which the target was marked has
 	// finished.
 	ExternalRemediationEnded EndReason = "ExternalRemediationEnded"
 
@@ -51,7 +51,7 @@ const (
 
 	// FailedForGood: the target reports that it can't recover, and its health check has other steps for that.
 	FailedForGood EndReason = "FailedForGood"
-	// NotHandedBack: the next step asks the owner, and no remediator has given the target up.
+	// NotHandedBack: the next step marks the target for its owner, and no remediator has given the target up.
 	NotHandedBack EndReason = "NotHandedBack"
 	// StepsChanged: the health check does not have the steps of the repair.
 	StepsChanged EndReason = "StepsChanged"
@@ -67,7 +67,7 @@ const (
 	StepNotBegun EndReason = "StepNotBegun"
 	// RemediatorFailed: the remediator reports that it failed.
 	RemediatorFailed EndReason = "RemediatorFailed"
-	// RemediatorGaveUp: the remediator has given the target up, and asks its owner to replace it.
+	// RemediatorGaveUp: the remediator has given the target up, and requests that its owner replaces it.
 	RemediatorGaveUp EndReason = "RemediatorGaveUp"
 )
 

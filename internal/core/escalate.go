@@ -90,7 +90,7 @@ func (d *planner) exhausted(p *proposal) bool {
 	return ended && !slices.ContainsFunc(steps, untaken)
 }
 
-// failedForGood reports whether a target has failed for good since an outside remediator was asked,
+// failedForGood reports whether a target has failed for good since it was marked for an outside remediator,
 // and its policy has other steps for that. The outside remediator may never finish.
 func (d *planner) failedForGood(p *proposal, step *Step) bool {
 	failed := d.policies[p.leader].FailedSteps
@@ -240,8 +240,8 @@ func (d *planner) otherLeader(p *proposal) (time.Time, bool) {
 	return r.StepBegan().Add(othersTurn), r.RecordedElsewhere && step != nil && step.Nature.Effect().CreatesRequest
 }
 
-// A lease is held for the time of the current step, or for the usual time of a step without a
-// limit, and a margin (docs/reference/medik8s.md#lease).
+// A lease is held for the time of the current step and a margin. A step without a limit has a usual
+// time (docs/reference/medik8s.md#lease).
 const (
 	leaseWithoutLimit = 10 * time.Minute
 	leaseMargin       = time.Minute

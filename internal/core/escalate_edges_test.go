@@ -234,8 +234,8 @@ func TestLeaseDuration(t *testing.T) {
 	}
 }
 
-// TestOwnerAfterAnotherStep: a step that asks the owner is taken only after a hand-back where the step
-// before creates a request.
+// TestOwnerAfterAnotherStep: a step that marks the target for its owner is taken only after a hand-back,
+// where the step before creates a request.
 func TestOwnerAfterAnotherStep(t *testing.T) {
 	p := policy("p", []int{0}, func(p *core.Policy) {
 		p.Steps = []core.Step{{Remedy: "Annotate", Nature: core.Annotate, Limit: patience}, mark}

@@ -64,8 +64,8 @@ func (e *repairExpectation) update(cached Repair) {
 	}
 }
 
-// ahead reports whether the expected repair is further than the cached one: by a later revision, or
-// else by its end, its steps, its attempts, or a very recent note. It returns until when such a
+// ahead reports whether the expected repair is further than the cached one. It compares revisions,
+// or else the end, the steps, the attempts, or a very recent note. It returns until when such a
 // note counts.
 func (e *repairExpectation) ahead(cached *Repair, now time.Time) (ahead bool, until time.Time) {
 	r := &e.repair

@@ -52,7 +52,7 @@ func Fenced(policies []Policy, cluster Cluster, running []Repair) ([]Policy, Clu
 // withUnseenTargets adds the targets of repairs that another leader has recorded and the cluster
 // does not show yet. They take a place in the policy that leads their repair. A target that was
 // never seen counts as a member of the control plane, which it may be. A target that was decided on
-// as gone is not added: the cluster shows a request about it, or a repair whose requests can't be
+// as gone is not added. The cluster shows a request about it, or a repair whose requests can't be
 // listed.
 func withUnseenTargets(policies []Policy, cluster *Cluster, running []Repair) ([]Policy, []Target) {
 	known := make(map[ID]bool, len(cluster.Targets))

@@ -49,7 +49,7 @@ func (d *planner) gatesOpen(p *proposal) bool {
 		r.DryRun = p.dryRun
 		d.refuse(r)
 	}
-	d.askAll(p, hold)
+	d.checkStep(p, hold)
 	if open && !p.dryRun {
 		if r, refuses := confirmationGate(d, p); refuses {
 			r.Target = p.target
@@ -59,18 +59,18 @@ func (d *planner) gatesOpen(p *proposal) bool {
 	return open
 }
 
-// askAll checks the gates that the step of a proposal must pass.
-func (d *planner) askAll(p *proposal, hold func(Refusal)) {
+// checkStep checks the gates that the step of a proposal must pass.
+func (d *planner) checkStep(p *proposal, hold func(Refusal)) {
 	if d.isFurtherStep(p) {
-		d.ask(laterPolicyGates[:], laterTargetGates[:], p, hold)
+		d.checkGates(laterPolicyGates[:], laterTargetGates[:], p, hold)
 	} else {
-		d.ask(policyGates[:], targetGates[:], p, hold)
+		d.checkGates(policyGates[:], targetGates[:], p, hold)
 	}
 }
 
-// ask checks gates for a proposal and passes on each refusal. It checks policy gates for each
+// checkGates checks gates for a proposal and passes on each refusal. It checks policy gates for each
 // policy that acts or leads.
-func (d *planner) ask(ofPolicies []policyGate, ofTarget []targetGate, p *proposal, hold func(Refusal)) {
+func (d *planner) checkGates(ofPolicies []policyGate, ofTarget []targetGate, p *proposal, hold func(Refusal)) {
 	for _, i := range d.verdictsOnGroup(p.target) {
 		policy := d.decision.Verdicts[i].Policy
 		if d.policies[policy].DryRun && policy != p.leader {

@@ -19,8 +19,8 @@ func (t *Target) templateChanged(r *Repair) bool {
 	return t.OwnerTemplate != "" && r.OwnerTemplate != "" && t.OwnerTemplate != r.OwnerTemplate
 }
 
-// givenUp returns how many repairs in a row have not helped a target or its pool, and 0 unless the
-// policy gives up after as many. Relapsed is set for repairs of the target itself.
+// givenUp returns how many repairs in a row have not helped a target or its pool. It returns 0
+// unless the policy gives up after as many. Relapsed is set for repairs of the target itself.
 func (d *planner) givenUp(policy int, p *proposal) (failed int, relapsed bool) {
 	b, t := d.policies[policy].Backoff, &d.cluster.Targets[p.target]
 	b.ResumedAt = d.resumedBy(policy)

@@ -3,7 +3,7 @@ package core
 import "time"
 
 // A remediator may give a target up, and request its replacement by a condition that owners do not
-// read. Then the last step asks the owner. It follows a step that creates a request:
+// read. Then the last step marks the target for its owner. It follows a step that creates a request:
 //
 //	step 0, CreateRequest ─── the remediator gives the target up ─── step 1, AskOwner ─── the owner replaces the target
 //

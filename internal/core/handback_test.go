@@ -9,8 +9,8 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// outside asks a remediator without a limit, and the owner once the remediator has given the target
-// up.
+// outside has a step of a remediator without a limit, and one of the owner for when the remediator
+// has given the target up.
 func outside(p *core.Policy) { p.Steps = []core.Step{ask(rebooting, 0), mark} }
 
 func handedBack(at time.Time) func(*core.Target) {
@@ -22,8 +22,8 @@ func requestOfOwner(of core.Target) core.Request {
 	return core.Request{ID: core.ID{Kind: "Machine", Name: of.ID.Name, UID: "mark"}, Remedy: mark.Remedy, Target: of.ID, Created: noon, Own: true}
 }
 
-// TestI03HandBackPassesTheGatesOfAFirstStep: a remediator gives a target up, so the next step asks
-// the owner, which deletes the target. That is a step of its own, which any gate holds back.
+// TestI03HandBackPassesTheGatesOfAFirstStep: a remediator gives a target up, so the next step marks
+// it for the owner, which deletes it. That is a step of its own, which any gate holds back.
 func TestI03HandBackPassesTheGatesOfAFirstStep(t *testing.T) {
 	p := policy("p", []int{0, 1}, outside)
 	gaveUp := gaveUpAs(core.Failed)

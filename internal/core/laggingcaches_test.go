@@ -156,7 +156,7 @@ func (w *laggingCaches) start(s core.Start) {
 	w.ask()
 }
 
-// ask takes the lease and asks the remediator, which may be busy. A request that stands is taken for the one to make.
+// ask takes the lease and makes the request, unless another holder has the lease. A request that stands counts as made.
 func (w *laggingCaches) ask() {
 	w.leases = []core.NodeLease{{Node: w.node.Node.Name, Holder: w.policy.Holder, Renewed: w.now}}
 	if rapid.Bool().Draw(w.T, "busy") {
@@ -218,8 +218,8 @@ func (w *laggingCaches) wakes(d core.Decision, f *core.Cluster) {
 	}
 }
 
-// TestExpectationsOfLaggingCaches: whatever users delete and however the caches lag, no step is taken without a record, no lease is
-// given back that a request or a repair explains, and no expectation outlives its time unnoticed.
+// TestExpectationsOfLaggingCaches: users delete objects, and caches lag. No step is taken without a record. No lease
+// is released that a request or a repair explains. No expectation outlives its time unnoticed.
 func TestExpectationsOfLaggingCaches(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := &laggingCaches{T: t, now: noon, sick: true, deleted: map[string]bool{}}

@@ -10,9 +10,9 @@ import (
 //	fault begins      first judged        deadline   judged unhealthy        repair starts
 //	     ├── Detecting ────┤                  ├ Deciding ┼─────── Queueing ───────┤
 //
-// It measures only what it saw begin. What was not healthy already at the first pass, or when a policy
-// came or changed its criteria, gives no sample of the stage that it was in, since nothing tells
-// what part of that time was Fettle's. The zero LatencyRecorder is ready; it is not safe for concurrent use.
+// It measures only what it saw begin. A target may be unhealthy already at the first pass, or when a policy
+// is added or changes its criteria. It gives no sample of its stage then, since nothing shows which part of
+// that time was Fettle's. The zero LatencyRecorder is ready; it is not safe for concurrent use.
 type LatencyRecorder struct {
 	pass    int
 	timings map[policyTarget]timing

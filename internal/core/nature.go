@@ -3,11 +3,11 @@ package core
 // Nature is the kind of a remedy. What a nature means to decisions is its [Effect].
 type Nature int8
 
-// The natures. The zero Nature asks for the most before it acts.
+// The natures. The zero Nature has the most requirements before it acts.
 const (
-	// Delete: Fettle deletes the target, and the owner is counted on to replace it.
+	// Delete: Fettle deletes the target, and the owner replaces it.
 	Delete Nature = iota
-	// CreateRequest: Fettle creates an object that asks a remediator, and deletes that object when it is needed no more.
+	// CreateRequest: Fettle creates an object as a request to a remediator, and deletes that object when it is needed no more.
 	CreateRequest
 	// Annotate: Fettle marks the target, and the outside remediator removes the mark (Target.ExternallyRemediated).
 	Annotate
@@ -15,23 +15,23 @@ const (
 	AskOwner
 )
 
-// Effect is what a remedy does, as far as decisions depend on it. Code asks for an effect rather than for a nature, so that a new
+// Effect is what a remedy does, as far as decisions depend on it. Code reads an effect and not a nature, so that a new
 // nature is a row in the table of effects.
 type Effect struct {
 	// Deletes is set when Fettle itself deletes the target, which never recovers then.
 	Deletes bool
-	// OwnerReplaces is set when the owner is counted on to replace the target, so that it must have an owner.
+	// OwnerReplaces is set when the owner must replace the target, so that the target must have an owner.
 	OwnerReplaces bool
-	// OwnerDecides is set when the owner decides when the target is replaced, one at a time where that matters and with the quorum
-	// of a control plane in mind. The target itself shows the request to its owner, and the owner's answer.
+	// OwnerDecides is set when the owner decides when to replace the target. The owner replaces one target at a time where that matters,
+	// and protects the quorum of a control plane. The target itself shows the request to its owner, and the owner's answer.
 	OwnerDecides bool
-	// NeedsWithdrawal is set when what Fettle asks for stands, as a [Request], until Fettle withdraws it.
+	// NeedsWithdrawal is set when the remedy makes a [Request], which stands until Fettle withdraws it.
 	NeedsWithdrawal bool
-	// CreatesRequest is set when Fettle creates an object of its own as a request, made from the template of the step. The object may be out
-	// of view, and nothing but its name keeps it from being created twice.
+	// CreatesRequest is set when Fettle creates an object of its own as a request, made from the template of the step. No cache may
+	// show the object, and nothing but its name prevents a second one.
 	CreatesRequest bool
-	// MarksForRemediator is set when the remedy leaves the target to an outside remediator: Target.ExternallyRemediated lasts as long as that is at work, and
-	// the record of the repair tells by StepState.Begun that Fettle has asked for it.
+	// MarksForRemediator is set when the remedy marks the target for an outside remediator. Target.ExternallyRemediated lasts while the
+	// remediator works. StepState.Begun records when Fettle made the mark.
 	MarksForRemediator bool
 }
 

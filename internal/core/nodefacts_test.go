@@ -16,7 +16,7 @@ func eachNodeFact(f func(name string, set func(*core.NodeFacts))) {
 	}
 }
 
-// TestI1NodeFactsOfTheCacheHoldOn: a fact that the cache tells holds a target back although a live read does not find it, and a
+// TestI1NodeFactsOfTheCacheHoldOn: a fact of the cache holds a target back although a live read does not find it. A
 // fact that only the live read finds counts at once.
 func TestI1NodeFactsOfTheCacheHoldOn(t *testing.T) {
 	eachNodeFact(func(name string, set func(*core.NodeFacts)) {

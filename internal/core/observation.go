@@ -7,7 +7,7 @@ type Observation struct {
 	// Kind is the kind of its targets. Repairs of targets of a kind that no source observes are left
 	// alone.
 	Kind string
-	// Observed is Yes when everything below is in step with the cluster, and No when the cluster does not
+	// Observed is Yes when all fields below are in sync with the cluster. It is No when the cluster does not
 	// serve the API, so that there is nothing to observe. While one source's is Unknown, nothing is decided.
 	Observed Tri
 	Policies []Policy
@@ -30,8 +30,8 @@ type PolicyReport struct {
 	Concerns []Concern
 	// GivenUp is what the policy has given up: owners of pools, and targets that fail again themselves.
 	GivenUp []ID
-	// Members are the members that are unhealthy, under repair, or have requests, for policies that ask
-	// remediators; in the order of their names.
+	// Members are the members that are unhealthy, under repair, or have requests, for policies that make
+	// requests to remediators; in the order of their names.
 	Members []MemberReport
 	// Deferred is set when its status is to be written in a later pass.
 	Deferred bool
@@ -62,17 +62,17 @@ type Concern struct {
 	Text   string
 }
 
-// RemedyCall asks a remedy to take a step.
+// RemedyCall is the call of a remedy that takes a step.
 type RemedyCall struct {
 	Target Target
 	Policy ID
 	Step   Step
 	// Repair names the entry of the ledger.
 	Repair string
-	// Sibling is the other target with the same node, such as a node's machine; the zero ID when there is none, and for steps that
-	// ask no remediator.
+	// Sibling is the other target with the same node, such as a node's machine. It is the zero ID when there is none,
+	// and for steps that make no request to a remediator.
 	Sibling ID
-	// Findings are all that makes the target unhealthy, for steps that delegate.
+	// Findings are all that makes the target unhealthy, for steps in which the owner decides.
 	Findings []Verdict
 }
 

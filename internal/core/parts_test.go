@@ -22,8 +22,8 @@ func TestTemplatesMakeKinds(t *testing.T) {
 	}
 }
 
-// TestNoRequestForAPart: nothing begins by a template that makes objects of which the target is made, nor where it is
-// not known of which it is made. Other steps, and other targets, are not held back.
+// TestNoRequestForAPart: nothing begins by a template that makes parts of the target. Nothing begins while the parts
+// of the target are not known. Other steps, and other targets, are not held back.
 func TestNoRequestForAPart(t *testing.T) {
 	of := func(kinds ...core.Kind) *core.Parts { return &core.Parts{Kinds: kinds} }
 	reboot := rebooting.Makes()

@@ -35,11 +35,11 @@ type Policy struct {
 
 	Criteria     Criteria
 	ShortCircuit ShortCircuit
-	// StormCooldown is how long repairs wait after the short circuit has opened again, since what
-	// returns does not return in one instant; 0 is no wait.
+	// StormCooldown is how long repairs wait after the short circuit has opened again, since targets
+	// recover one after the other; 0 is no wait.
 	StormCooldown time.Duration
-	// WasStopped is set when the recorded status says that repairs were stopped: by the short circuit, its cooldown, or
-	// a gate behind which these may have come and gone.
+	// WasStopped is set when the recorded status says that repairs were stopped. That was by the short circuit, its
+	// cooldown, or a gate that hides whether these were closed meanwhile.
 	WasStopped bool
 	// ClockGate is the gate by which the clock of the status' writer held back repairs, as the status says; 0 when it did not.
 	// Decisions don't read it. Readers, who know that clock by this alone, hand it to Cluster.ClockGates.
@@ -58,7 +58,8 @@ type Policy struct {
 	// for Steps. It is for remedies that wake a target up, which is no use where that is gone for good.
 	FailedSteps []Step
 	// HealthyDelay is how long a target must be healthy again before the request to a remediator is
-	// withdrawn; negative means until a person confirms it (docs/reference/medik8s.md#healthy-delay).
+	// withdrawn. If it is negative, a user must confirm that
+	// (docs/reference/medik8s.md#healthy-delay).
 	HealthyDelay time.Duration
 	// FixedCooldown starts the cooldown at the opening of the short circuit. Later recoveries don't prolong it.
 	FixedCooldown bool
@@ -298,7 +299,7 @@ type Backoff struct {
 }
 
 // DefaultBackoff applies where a policy sets none (docs/reference/proposals.md#autoscaler-scenarios). Its limit lies
-// above the 15 minutes within which the cluster autoscaler expects a machine to become a node: a pool whose machines
+// above the 15 minutes within which the cluster autoscaler expects a machine to become a node. A pool whose machines
 // are replaced sooner never looks broken to it.
 func DefaultBackoff() Backoff {
 	return Backoff{Base: 5 * time.Second, Limit: 20 * time.Minute, GiveUpAfter: defaultGiveUpAfter}
@@ -312,6 +313,6 @@ func (b Backoff) Delay(retry int) time.Duration {
 	return doubled(b.Base, retry-1, b.Limit)
 }
 
-// defaultGiveUpAfter leaves time for an outage to pass: with the default pauses, targets that fail at once are given up after some
-// 40 minutes, and targets that never join within 10 minutes after some two and a half hours.
+// defaultGiveUpAfter leaves time for an outage to pass. With the default pauses, targets that fail at once are given
+// up after some 40 minutes. Targets that don't join within 10 minutes are given up after some two and a half hours.
 const defaultGiveUpAfter = 10

@@ -44,8 +44,8 @@ func TestI02OneRunningRepairPerTarget(t *testing.T) {
 	})
 }
 
-// TestI02LeadersAgreeOnNames: leaders that start a repair of a target after the same earlier
-// ones means the same name, so that the API server lets one of them create it.
+// TestI02LeadersAgreeOnNames: two leaders that start a repair of a target after the same earlier
+// ones give it the same name. So the API server lets one of them create it.
 func TestI02LeadersAgreeOnNames(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		d := rapidDice(r)

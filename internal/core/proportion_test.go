@@ -9,8 +9,9 @@ import (
 	"testing"
 )
 
-// TestOrphansTakeWorkInProportion: for ten times as many requests that no repair accounts for, or that are not shown yet, no
-// statement of the core is executed much more than ten times as often. Times would say little on a busy machine.
+// TestOrphansTakeWorkInProportion: ten times as many requests without a repair, or that no cache shows yet, cause ten
+// times the work. No statement of the core is executed much more often than that. Times would say little on a busy
+// machine.
 func TestOrphansTakeWorkInProportion(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

@@ -9,8 +9,8 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// TestReclaimedInstancesDoNotWait: a target whose instance the cloud takes back does not wait until another repair has ended,
-// unless the number in flight was set for its health check.
+// TestReclaimedInstancesDoNotWait: a target whose instance the cloud takes back does not wait for the end of another
+// repair. It does if its health check sets the number in flight.
 func TestReclaimedInstancesDoNotWait(t *testing.T) {
 	t.Parallel()
 	terminating := core.ConditionCriterion{Type: "Terminating", Status: "True", Reclaims: true}

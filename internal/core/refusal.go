@@ -11,7 +11,7 @@ const MaxSkew = 5 * time.Second
 // Gate is a limit that may refuse.
 type Gate int
 
-// The gates, in the order in which they are asked.
+// The gates. The tables in gates.go have the order in which they are checked.
 const (
 	PolicyInvalid Gate = iota + 1
 	PolicyPaused
@@ -83,7 +83,7 @@ type Refusal struct {
 	Have, Min, Max, Total int
 	// Detail names what the gate is about, for gates that have such a thing.
 	Detail string
-	// Fact is what is known of the fact that the gate asks for, for ClusterUpgrading.
+	// Fact is what is known of the fact that the gate depends on, for ClusterUpgrading.
 	Fact Tri
 	// Why is a clause on how the detail is known, for gates that have such a thing.
 	Why string

@@ -45,8 +45,8 @@ func (d *planner) awaitsRequest(policy, target int) bool {
 	})
 }
 
-// foreignRequestText returns a sentence on a request of a policy that Fettle did not make, and so does not withdraw,
-// or that does not go away. It is empty if all requests are Fettle's own and on their way.
+// foreignRequestText returns a sentence on a request of a policy that remains. Fettle did not make it and does not
+// withdraw it, or its withdrawal does not end. It is empty if all requests are Fettle's own and on their way.
 func (d *planner) foreignRequestText(policy, target int) string {
 	p := &d.policies[policy]
 	for _, r := range d.requestsAbout[target] {
@@ -61,8 +61,8 @@ func (d *planner) foreignRequestText(policy, target int) string {
 	return ""
 }
 
-// markedForOwner reports whether a mark stands by which the policy would ask the target's owner. Marks don't say who made
-// them. The mark of a healthy target doesn't count, since it is withdrawn.
+// markedForOwner reports whether a mark stands that the policy would make for the target's owner. Marks don't name their
+// author. The mark of a healthy target doesn't count, since it is withdrawn.
 func (d *planner) markedForOwner(v *Verdict) bool {
 	if v.Health == Healthy && v.Reason != Premature {
 		return false
@@ -258,7 +258,7 @@ func (d *planner) withdrawTargetless(request int) {
 	d.withdraw(request, none, d.requester(q), TargetGone)
 }
 
-// requester returns the policy that asked for a request, or none if it is gone.
+// requester returns the policy that made a request, or none if it is gone.
 func (d *planner) requester(q *Request) int {
 	for _, i := range d.orphans.policies[q.Policy.qualified()] {
 		if q.RequestedBy(&d.policies[i].ID) {
@@ -289,7 +289,7 @@ func (d *planner) withdrawOrphan(request, target int) {
 	}
 }
 
-// verdictFor returns the verdict on a target by the policy that asked for a request. A request that names no policy
+// verdictFor returns the verdict on a target by the policy that made a request. A request that names no policy
 // belongs to any policy that would make the same.
 func (d *planner) verdictFor(q *Request, target int) (int, *Verdict) {
 	for _, i := range d.orphans.verdicts.on(d.groupOf(target)) {

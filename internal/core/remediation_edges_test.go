@@ -105,7 +105,7 @@ func all(n int) []int {
 	return indices
 }
 
-// TestWhoWorksOnATarget: a remediator that the policy has asked, unless it ignores that, or an owner that it would ask.
+// TestWhoWorksOnATarget: a remediator has a request of the policy, unless the policy ignores that, or an owner has a mark that the policy would make.
 func TestWhoWorksOnATarget(t *testing.T) {
 	n := nodeTarget("n", "False")
 	p, owners := askingPolicy("p", all(1), reboots), askingPolicy("p", all(1), asksItsMS)

@@ -15,8 +15,8 @@ import (
 // The promises once more, on worlds of nodes, of machines with the same nodes, and of requests in every
 // state that the API server could show.
 
-// drawRemediation makes a world of up to four nodes, some with a machine, up to three health checks of which
-// most ask remediators, and repairs and requests that fit them, or don't.
+// drawRemediation makes a world of up to four nodes, some with a machine, and up to three health checks, of
+// which most make requests. The world has repairs and requests that fit them, and others.
 func drawRemediation(d dice) world {
 	w := world{now: noon}
 	w.cluster.ClockAgrees = oneOf(d, core.Yes, core.Yes, core.Yes, core.Yes, core.Yes, core.No, core.Unknown)
@@ -283,8 +283,8 @@ func TestI09RequestsHaveReasons(t *testing.T) {
 	})
 }
 
-// TestI10WhatIsNeededStands: nothing is withdrawn from a target that the asking health check finds unhealthy,
-// or can't judge, or for which it only rehearses, and nothing twice.
+// TestI10WhatIsNeededStands: no request is withdrawn twice. None is withdrawn while the health check that made it finds
+// the target unhealthy, can't judge it, or is in dry run.
 func TestI10WhatIsNeededStands(t *testing.T) {
 	alwaysWithRequests(t, func(w world, d core.Decision) string {
 		taken := map[int]bool{}

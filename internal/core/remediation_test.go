@@ -12,7 +12,7 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// The worlds of these tests have nodes that are repaired by asking remediators.
+// The worlds of these tests have nodes that remediators repair, on request.
 
 var (
 	rebooting      = core.Reference{APIVersion: "reboot.example/v1", Kind: "RebootTemplate", Namespace: "remedies", Name: "hard"}
@@ -23,10 +23,10 @@ func ask(template core.Reference, limit time.Duration) core.Step {
 	return core.Step{Remedy: "Ask", Nature: core.CreateRequest, Template: template, Limit: limit}
 }
 
-// classic asks one remediator, for as long as it takes.
+// classic has one remediator, without a limit.
 func classic(p *core.Policy) { p.Steps = []core.Step{ask(rebooting, 0)} }
 
-// escalating asks a second one when the first has failed or had its five minutes.
+// escalating has a second remediator, for when the first has failed or had its five minutes.
 func escalating(p *core.Policy) {
 	p.Steps = []core.Step{ask(rebooting, patience), ask(reprovisioning, 2*patience)}
 }
@@ -206,8 +206,8 @@ func TestEscalation(t *testing.T) {
 	}
 }
 
-// TestI12WithdrawalsAreNotHeldBack: neither a pause, a problem, an upgrade nor a short circuit keeps what
-// was asked for a target that is well; and none of the limits stops a repair that has begun.
+// TestI12WithdrawalsAreNotHeldBack: neither a pause, a problem, an upgrade nor a short circuit keeps a
+// request about a healthy target. None of the limits stops a repair that has begun.
 func TestI12WithdrawalsAreNotHeldBack(t *testing.T) {
 	back := []string{"withdraw nRebootTemplate"}
 	onward := []string{"step 1 for n"}
@@ -401,8 +401,8 @@ func TestLeases(t *testing.T) {
 	}
 }
 
-// TestLeasesAreHeededForOthers: a health check of machines heeds none by itself, but one of nodes beside it does, and all of
-// both are asked.
+// TestLeasesAreHeededForOthers: a health check of machines heeds none by itself, but one of nodes beside it does, and the gates of
+// both are checked.
 func TestLeasesAreHeededForOthers(t *testing.T) {
 	later := noon.Add(time.Hour)
 	leased := func(t *core.Target) { t.Lease = core.Lease{Holder: "maintenance", Until: later} }
@@ -479,8 +479,8 @@ func TestHandedOver(t *testing.T) {
 	}
 }
 
-// TestHandsOff: while its health check only rehearses, maybe beside another controller, and while a user has taken the
-// target out of health checking, no request for a target is touched, also of no other author.
+// TestHandsOff: no request about a target is stopped or withdrawn while its health check is in dry run, or while a
+// user has taken the target out of health checking. That holds for requests of all authors.
 func TestHandsOff(t *testing.T) {
 	acting, dry := check("p", []int{0}, escalating), check("p", []int{0}, escalating, dryRun)
 	sick, well := aNode("n", dead), aNode("n")
@@ -600,7 +600,7 @@ func TestOneGroup(t *testing.T) {
 }
 
 // TestI4OneOfTheControlPlaneOverAllHealthChecks: also over health checks that don't know each other, and with
-// what others have asked for.
+// the requests of other authors.
 func TestI4OneOfTheControlPlaneOverAllHealthChecks(t *testing.T) {
 	cp := func(name string, survives core.Tri, changes ...func(*core.Target)) core.Target {
 		return aNode(name, append(changes, dead, controlPlane, func(t *core.Target) { t.QuorumSurvives = survives })...)
@@ -694,9 +694,9 @@ func TestRelapses(t *testing.T) {
 	}
 }
 
-// TestI11NodeIsGoneWithItsName: a node that the API server does not have any more, or has under another UID,
-// is no node without which something has to be repaired. A request for it by its name would
-// have a namesake repaired that no policy has judged.
+// TestI11NodeIsGoneWithItsName: nothing is repaired for a node that the API server does not have any more,
+// or has under another UID. A request for it by its name would have a namesake repaired that no policy has
+// judged.
 func TestI11NodeIsGoneWithItsName(t *testing.T) {
 	p := check("p", []int{0}, escalating)
 	sick, gone := aNode("n", dead), aNode("n", nodeIs(core.NodeGone))
@@ -719,8 +719,8 @@ func TestI11NodeIsGoneWithItsName(t *testing.T) {
 	}
 }
 
-// TestStepHasItsTime: a step that was held back, or whose request a user has deleted, has its time from when the
-// remediator was asked, not from when it was due.
+// TestStepHasItsTime: a step may have been held back, or a user may have deleted its request. The time of the
+// step then runs from its request, and not from when it was due.
 func TestStepHasItsTime(t *testing.T) {
 	p := check("p", []int{0}, escalating)
 	sick := aNode("n", dead)
@@ -772,8 +772,8 @@ func TestRequestsNotSeenYet(t *testing.T) {
 	}
 }
 
-// TestRelapsesThatEndedAtOnce: of two repairs that ended in the same instant, the more often retried one paces
-// the next, in whatever order the ledger gives them (I7).
+// TestRelapsesThatEndedAtOnce: of two repairs that ended in the same instant, the one with more retries paces
+// the next. The order of the ledger changes nothing (I7).
 func TestRelapsesThatEndedAtOnce(t *testing.T) {
 	p := check("p", []int{0}, classic, func(p *core.Policy) { p.Backoff = core.Backoff{Base: time.Minute, Limit: time.Hour} })
 	sick := aNode("n", ready("False", ago(6*time.Minute)))
@@ -785,7 +785,7 @@ func TestRelapsesThatEndedAtOnce(t *testing.T) {
 	}
 }
 
-// TestStepThatAnotherLeaderRecorded is theirs to begin for a moment: they may have asked already, and taken that back.
+// TestStepThatAnotherLeaderRecorded: the other leader begins the step for a moment. It may have made and withdrawn the request already.
 func TestStepThatAnotherLeaderRecorded(t *testing.T) {
 	foreign := func(r *core.Repair) { r.RecordedElsewhere = true }
 	started := func(ago time.Duration) func(*core.Repair) {
@@ -840,8 +840,8 @@ func TestRequestedTargetIsInFlight(t *testing.T) {
 	}
 }
 
-// TestQuorumIsCheckedAgain: no watch shows what it depends on, so while it holds back a repair it is read again
-// before long, and not all the time.
+// TestQuorumIsCheckedAgain: no watch shows the quorum. So while it holds back a repair it is read again after a
+// pause, and not in each pass.
 func TestQuorumIsCheckedAgain(t *testing.T) {
 	p := check("p", []int{0}, classic)
 	for _, survives := range []core.Tri{core.No, core.Unknown} {

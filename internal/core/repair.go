@@ -28,7 +28,7 @@ type Repair struct {
 	// Retry counts the replacements that failed in a row before this one; 0 for a first repair.
 	Retry   int
 	Started time.Time
-	// Requested is when a user asked for the repair, by the user's clock; zero when none did.
+	// Requested is when a user requested the repair, by the user's clock; zero when none did.
 	Requested time.Time
 	// Sequence orders repairs as the ledger took them. It is 0, before all others, where that is not known any more.
 	Sequence uint64
@@ -63,7 +63,7 @@ type Repair struct {
 type StepState struct {
 	// Begun is when the target was handed over, for a step of that nature.
 	Begun time.Time
-	// Answer is the last answer to what the step has asked for, or for how long there was none, where that is noted.
+	// Answer is the last answer to the request of the step, or for how long there was none, where that is noted.
 	Answer string
 	// Attempts counts the calls of the remedy that were refused, the last one at LastAttempt.
 	Attempts    int
@@ -165,8 +165,8 @@ func (r *Repair) EndAt(recorded time.Time) time.Time {
 	return latest(recorded, known.Truncate(time.Second))
 }
 
-// UnansweredUntil returns until when the remedy may have done something that no cache shows: its last call has failed, and the API
-// server may have granted it all the same. It is zero when no call of the step has failed.
+// UnansweredUntil returns until when the remedy may have done something that no cache shows. Its last call has
+// failed, and the API server may have granted it all the same. It is zero when no call of the step has failed.
 func (r *Repair) UnansweredUntil() time.Time {
 	if r.Attempts == 0 {
 		return time.Time{}
@@ -237,7 +237,7 @@ func numberIn(name string) int {
 	return max(0, n)
 }
 
-// made reports whether the repair asked for a request about its target.
+// made reports whether the repair made a request about its target.
 func (r *Repair) made(q *Request) bool {
 	if q.Policy != (ID{}) && !q.RequestedBy(&r.Policy) {
 		return false

@@ -200,7 +200,7 @@ func TestEndsOfRepairsOfTheGone(t *testing.T) {
 	}
 }
 
-// TestEffectOnTheGone: only what Fettle itself asked in a step that was not given up has replaced a target, or has helped.
+// TestEffectOnTheGone: only Fettle's own request, in a step that was not given up, has replaced a target or has helped.
 func TestEffectOnTheGone(t *testing.T) {
 	p := askingPolicy("p", nil, reboots, reimages)
 	namesake := nodeTarget("gone", "True", func(t *Target) { t.ID.UID = "later" })

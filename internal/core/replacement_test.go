@@ -192,8 +192,9 @@ func TestFenceAgreesAboutTheGone(t *testing.T) {
 	}
 }
 
-// TestI9FenceAgreesAboutTheUnseen: a repair of a target that is gone, whose requests can't be seen, counts before a remedy begins
-// as it does in the decision, also once the health check asks another remediator.
+// TestI9FenceAgreesAboutTheUnseen: a repair of a target that is gone, whose requests can't be seen, counts in the
+// decision and in the second one before a remedy begins. It also does once the health check has a step of another
+// remediator.
 func TestI9FenceAgreesAboutTheUnseen(t *testing.T) {
 	most := func(p *core.Policy) { p.MaxInFlight = core.Count(3) }
 	p := check("p", all(5), escalating, fourOfFive, most)
@@ -221,8 +222,8 @@ func TestI9FenceAgreesAboutTheUnseen(t *testing.T) {
 	}
 }
 
-// TestFailsAgainAsItIsRelieved: the failure of a target whose request was withdrawn since it was healthy is another one. It
-// is not asked for again in the same repair, without a pause (I12).
+// TestFailsAgainAsItIsRelieved: the failure of a target whose request was withdrawn since it was healthy is another one. The
+// same repair makes no second request for it without a pause (I12).
 func TestFailsAgainAsItIsRelieved(t *testing.T) {
 	p := check("p", []int{0}, classic)
 	sick, suspect := aNode("n", dead), aNode("n", ready("False", ago(time.Minute)))
@@ -410,7 +411,7 @@ func TestExhaustedRepairFreesOnePlace(t *testing.T) {
 }
 
 // TestI3SpentRepairHidesNoMark: a repair of a node that is left to people frees the place of the node. Its machine keeps its own
-// place while a mark asks its owner to replace it.
+// place while a mark for its owner stands.
 func TestI3SpentRepairHidesNoMark(t *testing.T) {
 	stops := func(q *core.Request) { q.Stopped = ago(time.Minute) }
 	one := func(p *core.Policy) { p.MaxInFlight = core.Count(1) }
@@ -470,8 +471,8 @@ func listedFor(r core.PolicyReport) []string {
 	return lines
 }
 
-// TestDepartedOfOnePolicy: a target that leaves the selector of a policy is listed for it until its last request is gone, also
-// while another policy selects the target.
+// TestDepartedOfOnePolicy: a target that leaves the selector of a policy is listed for it until its last request is
+// gone. That holds also while another policy selects the target.
 func TestDepartedOfOnePolicy(t *testing.T) {
 	a := aNode("a", dead)
 	for name, c := range map[string]struct {

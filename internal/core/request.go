@@ -14,9 +14,9 @@ type Request struct {
 	// Remedy made it, from Template, for a step of that template.
 	Remedy   string
 	Template Reference
-	// Target is what it is about. The UID is empty where the request lacks it.
+	// Target is the target of the repair. The UID is empty where the request lacks it.
 	Target ID
-	// Policy asked for it. The UID is empty where the request lacks it.
+	// Policy made it. The UID is empty where the request lacks it.
 	Policy  ID
 	Created time.Time
 	// Stopped is when Fettle told the remediator that its time is over; zero while it hasn't.
@@ -58,7 +58,7 @@ func (r *Request) stepIn(steps []Step) int {
 	return slices.IndexFunc(steps, func(s Step) bool { return r.isFor(&s) })
 }
 
-// RequestedBy reports whether a policy asked for the request.
+// RequestedBy reports whether a policy made the request.
 func (r *Request) RequestedBy(p *ID) bool {
 	return r.Policy.Kind == p.Kind && r.Policy.Namespace == p.Namespace && r.Policy.Name == p.Name &&
 		(r.Policy.UID == "" || r.Policy.UID == p.UID)

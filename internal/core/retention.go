@@ -14,9 +14,9 @@ type Retention struct {
 	Max int
 }
 
-// Expired returns the finished repairs that the retention no longer keeps, as indices, the oldest first, and the next
-// instant at which there may be another. Running repairs are kept, and so are repairs that back-off still reads. The
-// verdicts are those of the latest decision about the cluster.
+// Expired returns the finished repairs that the retention no longer keeps, as indices, the oldest first. It also
+// returns the next instant at which there may be another. Running repairs are kept, and so are repairs that back-off
+// still reads. The verdicts are those of the latest decision about the cluster.
 func (k Retention) Expired(cluster *Cluster, verdicts []Verdict, now time.Time) (expired []int, next time.Time) {
 	finished := finishedIn(cluster.Repairs)
 	if len(finished) == 0 {
@@ -170,8 +170,8 @@ func (n *needs) fails(t *Target, v *Verdict) {
 	n.spans[t.Owner] = append(n.spans[t.Owner], span{after: since.Add(-unrelatedAfter), before: t.Created.Add(time.Second)})
 }
 
-// keepLongest keeps the repairs of a pool by which it may be given up. A repair is not kept where a later one counts wherever it
-// does: that one was retried as often, for the same template, and precedes the same heirs.
+// keepLongest keeps the repairs of a pool by which it may be given up. A repair is not kept if a later one counts in
+// all the same cases. That one was retried as often, for the same template, and precedes the same heirs.
 func (n *needs) keepLongest(owner ID) {
 	p := n.pools[owner]
 	if p == nil {

@@ -5,9 +5,10 @@ import (
 	"time"
 )
 
-// An agent that reports a condition of a node may report it as well when it starts, before it has looked: node-problem-detector sets
-// all its conditions to False. So while something stands that Fettle has asked for a target, a condition that has just turned
-// does not make the target healthy. The kubelet reports its own conditions only after it has looked, so they count at once.
+// An agent that starts may report a condition as healthy before it has looked. For example, node-problem-detector
+// sets all its conditions to False. So while a request of Fettle's about a target stands, a condition that has just
+// turned does not make the target healthy. The kubelet reports its own conditions only after it has looked, so they
+// count at once.
 
 // settlesFor is how long such a condition must have been well. Agents look for the first time when they start, and an attempt of
 // node-problem-detector takes 5 s by default.
@@ -50,7 +51,8 @@ func (t *Target) lastTurned(matters func(kind string) bool) time.Time {
 // healthySince returns the last time at which a condition that matters turned; zero when none says.
 func healthySince(c *Criteria, t *Target) time.Time { return t.lastTurned(c.names) }
 
-// mayBeRequestedBy reports whether a policy asked for the request, or would ask for the same where the request does not tell who did.
+// mayBeRequestedBy reports whether a policy made the request. Where the request names no policy, it reports whether the policy would
+// make the same.
 func (r *Request) mayBeRequestedBy(p *Policy) bool {
 	return r.RequestedBy(&p.ID) || (r.Policy == (ID{}) && slices.ContainsFunc(p.Steps, func(s Step) bool { return r.isFor(&s) }))
 }

@@ -38,7 +38,7 @@ func (d *planner) findStuck() {
 	})
 }
 
-// stuckRequester finds the policy that asked for a request that is stuck.
+// stuckRequester finds the policy that made a request that is stuck.
 type stuckRequester struct {
 	*planner
 
@@ -46,8 +46,8 @@ type stuckRequester struct {
 	last map[string]*Repair
 }
 
-// of returns the policy that asked for a request, none when it is gone. A request about a machine does not name its policy: that
-// is the policy of the machine's last repair, or else the oldest policy that has the step.
+// of returns the policy that made a request, none when it is gone. A request about a machine does not name its
+// policy. It is the policy of the machine's last repair, or else the oldest policy that has the step.
 func (a *stuckRequester) of(q *Request) int {
 	if q.Policy != (ID{}) {
 		return a.requester(q)

@@ -61,7 +61,7 @@ func TestRequestsThatDoNotGo(t *testing.T) {
 	}
 }
 
-// TestRequestsOfMachinesThatDoNotGo are told of too, though they don't name the health check that asked.
+// TestRequestsOfMachinesThatDoNotGo are reported too, though they don't name their health check.
 func TestRequestsOfMachinesThatDoNotGo(t *testing.T) {
 	quiet := func(p *core.Policy) { classic(p); p.IgnoresRequests = true }
 	elder, asker := check("elder", nil, quiet), check("asker", []int{0}, quiet, since(ago(time.Hour)))

@@ -7,7 +7,7 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// allowed asks every gate of the twin.
+// allowed checks every gate of the twin.
 func (w *twin) allowed(target, lead, repair, retry int) bool {
 	t := &w.cluster.Targets[target]
 	before := len(w.out)
@@ -106,9 +106,9 @@ func (w *twin) controlPlaneOut(target, repair int) int {
 	return n
 }
 
-// retry is one more than that of the repair with the highest one among the repairs that the target may
-// owe its life to: of its pool, started before it was made and within an hour before it failed,
-// and no younger machine of the pool is well for everybody.
+// retry returns one more than the highest retry among the repairs that the target may replace. Such a
+// repair is of its pool, and started before the target was made and within an hour before it failed.
+// No machine of the pool that was made since is healthy for all policies.
 func (w *twin) retry(target, lead int) int {
 	t := &w.cluster.Targets[target]
 	since := w.now
@@ -134,8 +134,8 @@ func (w *twin) retry(target, lead int) int {
 	return retry
 }
 
-// givenUp: a repair of the pool was the last try of a policy, the youngest machine that is not well for everybody is younger, and
-// none that is younger has been well.
+// givenUp reports whether a repair of the pool was the last try of a policy. The youngest machine that is not healthy
+// for all policies must be younger than that repair. No machine that is younger may have been healthy.
 func (w *twin) givenUp(policy, target int) bool {
 	b, owner := w.policies[policy].Backoff, w.cluster.Targets[target].Owner
 	heir := w.youngestUnwell(owner)
@@ -168,8 +168,8 @@ func (w *twin) youngestUnwell(owner core.ID) *core.Target {
 	return youngest
 }
 
-// lived reports whether a machine of the pool that was made since has been up for an hour before it failed, or is well but for a
-// person's word.
+// lived reports whether a machine of the pool that was made since was up for an hour before it failed. It also
+// reports true for a machine that is healthy but for a user's request.
 func (w *twin) lived(owner core.ID, after time.Time) bool {
 	calm := w.cluster
 	calm.Targets = slices.Clone(calm.Targets)
@@ -212,8 +212,8 @@ func (w *twin) stoodFor(t *core.Target, p *core.Policy, v core.Verdict) time.Dur
 	return failed.Sub(t.Created)
 }
 
-// dated is the earliest time at which any group that holds may have begun to, by the times of conditions, and whether a beginning was
-// missed.
+// dated returns the earliest time at which any group that holds may have begun to, by the times of conditions. It
+// also reports whether a beginning was missed.
 func (w *twin) dated(t *core.Target, p *core.Policy) (earliest time.Time, missed bool) {
 	earliest = w.now
 	for _, g := range p.Criteria.Groups {

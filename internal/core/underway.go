@@ -17,15 +17,15 @@ func (d *planner) isFurtherStep(p *proposal) bool {
 	return step == nil || !d.cluster.Repairs[p.repair].replaces(step)
 }
 
-// underWay reports whether the world shows that a repair has begun. The record of a repair that says so is not enough: other
-// people may have written it, and a repair that is under way is spared most gates.
+// underWay reports whether the world shows that a repair has begun. The record of the repair alone is no evidence.
+// Other users may have written it, and a repair under way passes few gates.
 func (d *planner) underWay(repair, target int) bool {
 	t, r := &d.cluster.Targets[target], &d.cluster.Repairs[repair]
 	return t.Deleting || d.stands(repair) || (t.ExternallyRemediated && !r.Begun.IsZero())
 }
 
-// waitsForTurn reports whether a repair takes its turn among the repairs that compete for the same room: it is not under way, or its
-// step has the target replaced and that has not begun.
+// waitsForTurn reports whether a repair takes its turn among the repairs that compete for the same places. It does if
+// it is not under way, or if its step has the target replaced and has not begun.
 func (d *planner) waitsForTurn(repair, target int) bool {
 	if d.cluster.Targets[target].Deleting {
 		return false
@@ -68,8 +68,8 @@ func (d *planner) stepsExhausted(p *proposal) Refusal {
 	return r
 }
 
-// exhaustedBy reports whether all steps of a repair were given up, or the last one has no limit and its remediator says that
-// it failed, or that it succeeded and the target has not recovered in the time for that.
+// exhaustedBy reports whether all steps of a repair were given up, or the last one can't help any more. That is so if
+// it has no limit and its remediator failed, or succeeded and the target did not recover in time.
 func (d *planner) exhaustedBy(r *Repair, repair int) bool {
 	step, more := r.step()
 	if !more {
@@ -85,7 +85,7 @@ func (d *planner) exhaustedBy(r *Repair, repair int) bool {
 // recoveryTime is how long a target has to recover after its last remediator has succeeded. A node boots in that time.
 const recoveryTime = 10 * time.Minute
 
-// isOpenEnd reports whether a step asks a remediator without a limit, and no step follows.
+// isOpenEnd reports whether a step makes a request to a remediator without a limit, and no step follows.
 func (r *Repair) isOpenEnd(step *Step) bool {
 	return step.Nature.Effect().CreatesRequest && step.Limit == 0 && r.lastOfItself()
 }
@@ -118,12 +118,12 @@ func (d *planner) nextStepRefusals(p *proposal) []Refusal {
 	r := &d.cluster.Repairs[p.repair]
 	next, more := r.stepAfter()
 	if !more || byHandBack(r.Steps, len(r.Tried)+1) { // the latter has all gates before it when it is taken
-		d.ask(laterPolicyGates[:], lastTargetGates[:], p, hold)
+		d.checkGates(laterPolicyGates[:], lastTargetGates[:], p, hold)
 		return held
 	}
 	of := *p
 	of.step = next
-	d.askAll(&of, hold)
+	d.checkStep(&of, hold)
 	if t := &d.cluster.Targets[p.target]; len(held) == 0 && t.takesQuorum(next) && !t.quorumKnown(d.now) {
 		if r, refuses := confirmationGate(d, &of); refuses {
 			r.Target = p.target

@@ -148,7 +148,7 @@ func TestRequestsOfOthersAreNotRecorded(t *testing.T) {
 	}
 }
 
-// TestRequestAboutAnotherDelaysNoWithdrawal: what was asked for a target that is well is withdrawn at once.
+// TestRequestAboutAnotherDelaysNoWithdrawal: a request about a healthy target is withdrawn at once.
 func TestRequestAboutAnotherDelaysNoWithdrawal(t *testing.T) {
 	p := check("p", all(2), classic, maxInFlight(core.Unlimited()))
 	a, b := aNode("a"), aNode("b", byHand)

@@ -9,7 +9,7 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// requestedByUser has a person ask for the repair of a target at an instant.
+// requestedByUser has a user request the repair of a target at an instant.
 func requestedByUser(at time.Time) func(*core.Target) {
 	return func(t *core.Target) { t.RepairRequest = core.RepairRequest{At: at} }
 }
@@ -104,8 +104,8 @@ func TestRepairRequestCounts(t *testing.T) {
 	}
 }
 
-// TestI06RepairRequestIsServedOnce: whatever a remediator and its node tell, one repair serves a request, and who has lost all memory
-// asks for nothing again.
+// TestI06RepairRequestIsServedOnce: whatever a remediator and its node report, one repair serves a request. A leader that has lost
+// all memory makes no second request.
 func TestI06RepairRequestIsServedOnce(t *testing.T) {
 	p := check("p", all(1), classic)
 	grouped, named := check("p", all(1), classic, groups(tests(unready))), check("p", all(1), classic, groups(tests(mute)))

@@ -42,7 +42,7 @@ func (h Health) String() string {
 // Reason is why a target is judged as it is.
 type Reason int8
 
-// The reasons, in the order in which the criteria are asked.
+// The reasons. The table of criteria has the order in which these are checked.
 const (
 	NoCriterionMet Reason = iota + 1
 	ClusterUnobserved

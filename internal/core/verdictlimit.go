@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// The judgements that one pass makes are bounded, since anyone who may write health checks adds to them: minVerdicts
+// The verdicts of one pass are bounded, since every author of health checks adds to them. The bound is minVerdicts
 // for a small cluster, and verdictsPerTarget for each target of a large one.
 const (
 	minVerdicts       = 100_000
@@ -17,10 +17,10 @@ const (
 // its members.
 func MaxVerdicts(targets int) int { return max(minVerdicts, verdictsPerTarget*targets) }
 
-// LimitVerdicts keeps a pass to a number of judgements. Of each namespace the oldest policy comes first, then the second oldest of
-// each, and so on: the policies of one namespace can't keep those of another from being judged. From the first policy that
-// does not fit, policies are not judged, which their Problem says. What is under way for them stays as it is, and nothing
-// begins for targets that one of them selects, since its limits are not known (I1, I3).
+// LimitVerdicts limits the number of verdicts of a pass. Of each namespace the oldest policy comes first, then the
+// second oldest of each, and so on. So the policies of one namespace can't prevent verdicts of another's. From the
+// first policy that does not fit, policies are not judged, and their Problem says so. Their running repairs stay as
+// they are. Nothing begins for targets that one of them selects, since its limits are not known (I1, I3).
 func LimitVerdicts(policies []Policy, targets []Target, most int) {
 	order := ByRank(policies)
 	judged, spent := 0, 0
@@ -39,8 +39,8 @@ func LimitVerdicts(policies []Policy, targets []Target, most int) {
 	shareUnjudged(targets)
 }
 
-// ByRank orders policies by their place in their namespace, and policies of one place by age. What is done in this order is
-// done for each namespace, however many policies another has.
+// ByRank orders policies by their place in their namespace, and policies of one place by age. Work in this order
+// reaches each namespace, however many policies another has.
 func ByRank(policies []Policy) []int {
 	order := make([]int, len(policies))
 	for i := range order {

@@ -13,8 +13,8 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// TestI15JudgementsAreBounded: however many policies there are, a pass judges no more often than its bound, the order of the
-// policies decides nothing, and nothing begins for a target that a policy selects which is not judged.
+// TestI15JudgementsAreBounded: for any number of policies, a pass makes no more verdicts than its bound. The order of
+// the policies decides nothing. Nothing begins for a target that an unjudged policy selects.
 func TestI15JudgementsAreBounded(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		w := drawRemediation(rapidDice(r))
@@ -174,8 +174,8 @@ func TestOverlookedPoliciesHoldBackFurtherSteps(t *testing.T) {
 	}
 }
 
-// TestOverlookedPoliciesKeepWhatStands: what was asked for a target is neither withdrawn nor carried on while the policy that
-// asked is not judged.
+// TestOverlookedPoliciesKeepWhatStands: a request is neither withdrawn nor followed by a further step while the policy that
+// made it is not judged.
 func TestOverlookedPoliciesKeepWhatStands(t *testing.T) {
 	for name, target := range map[string]core.Target{"well": aNode("n"), "sick": aNode("n", dead)} {
 		p := check("p", []int{0}, escalating)

@@ -1,5 +1,5 @@
-// Package engine runs a pass over each cluster when its state or the time asks for one. It takes
-// the snapshot, makes the calls that the pass returns, and wakes the cluster again when the pass
+// Package engine runs a pass over each cluster when its state has changed or a deadline is due. It
+// takes the snapshot, makes the calls that the pass returns, and wakes the cluster again when the pass
 // says so.
 //
 // The engine reaches dialects, remedies and guards only through its ports, and doesn't know which

@@ -17,7 +17,7 @@ import (
 // coalesce is how long the queue gathers events before a pass.
 const coalesce = 10 * time.Millisecond
 
-// minRest is the shortest time between the end of a pass and a pass that only events ask for. An
+// minRest is the shortest time between the end of a pass and a pass that only events cause. An
 // outage brings events for seconds, and one pass costs the same for one event as for hundreds. A
 // pass that is due at an instant doesn't wait.
 const minRest = 100 * time.Millisecond

@@ -377,8 +377,8 @@ func TestContextOfAPassEndsWithIt(t *testing.T) {
 	})
 }
 
-// TestRemovedClusterLeavesNoPauses: another cluster of its name begins with the shortest pauses, whether the last pass
-// over the first had failed or panicked, or was under way.
+// TestRemovedClusterLeavesNoPauses: another cluster of its name begins with the shortest pauses. The last pass over
+// the first may have failed or panicked, or be under way.
 func TestRemovedClusterLeavesNoPauses(t *testing.T) {
 	fails := func(context.Context, int) (time.Time, error) { return time.Time{}, errDown }
 	panics := func(context.Context, int) (time.Time, error) { panic("the sky falls") }

@@ -92,7 +92,7 @@ func NewMetrics() *Metrics {
 }
 
 // histogramOf returns a histogram with classic buckets, and with native buckets for servers that
-// ask for them.
+// request them.
 func histogramOf(name, help string, buckets []float64) prometheus.HistogramOpts {
 	return prometheus.HistogramOpts{
 		Name: name, Help: help, Buckets: buckets,

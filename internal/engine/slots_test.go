@@ -142,8 +142,8 @@ func TestClusterIsAmongTheSlowForAMinute(t *testing.T) {
 	}
 }
 
-// crowd has many clusters hang, and woken in each second, so that all slow slots are taken 50 seconds later and two more
-// clusters wait for each. Other clusters had their first pass before.
+// crowd has many clusters that hang, and wakes them in each second. So all slow slots are taken 50 seconds later, and
+// two more clusters wait for each. Other clusters had their first pass before.
 func (k *loopRecorder) crowd() (wake func(during time.Duration)) {
 	k.after(time.Second)
 	for i := range 96 {

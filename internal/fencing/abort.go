@@ -35,8 +35,8 @@ func (c Config) awaitsNode(r Record, f Facts) bool {
 	return c.DeleteNode && r.Released && !c.Off && !f.Node.Exists
 }
 
-// over reports whether an abort has nothing left to do. A fencing that has ended still holds the taint of a host that is off, or that
-// a person has to look at, until it is deleted.
+// over reports whether an abort has nothing left to do. A fencing that has ended keeps the taint of a host that is
+// off, or that a user has to inspect. The taint stays until the fencing is deleted.
 func (r Record) over(f Facts) bool {
 	if n := f.Node; n.Exists && (n.Changed || n.Tainted) {
 		return r.Phase.Final() && r.Phase != Aborted && !f.Deleting // after an abort the node may come back late

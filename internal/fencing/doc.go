@@ -4,9 +4,9 @@
 // released only with a [Proof] that the node has stopped. Silence, a condition, an accepted command and the success of a task prove
 // nothing (promise I13).
 //
-// The package is pure. The caller runs the steps one at a time: it writes a record before it takes the next step, so that another
-// process goes on from that record, and it reads what a step asks for. Nothing is kept between two calls of [Next] but the record, the
-// facts and what the caller knows of the power since its process began.
+// The package is pure. The caller runs the steps one at a time. It writes a record before it takes the next step, so
+// that another process goes on from that record. It reads the facts that a step needs. Nothing is kept between two
+// calls of [Next] but the record, the facts and what the caller knows of the power since its process began.
 //
 // The order of a fencing is that of the phases:
 //

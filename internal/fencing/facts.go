@@ -23,7 +23,7 @@ type Limits struct {
 // Facts are what is known at one instant.
 type Facts struct {
 	Now time.Time
-	// Deleting is set when the fencing is being deleted, and Stopped when the health checker asked it to stop.
+	// Deleting is set when the fencing is being deleted, and Stopped when the health checker requested its stop.
 	Deleting, Stopped bool
 	// Begun is when the current look began, after the record was written or read. What was read before is too old for a release.
 	Begun time.Time

@@ -5,8 +5,9 @@ import "time"
 // readingsApart is how far apart the reads of a proof begin. A BMC may answer from a state that it polls, and hosts take time to stop.
 const readingsApart = 5 * time.Second
 
-// provenOff returns the proof by the power, if there is one: the last reading is Off, as is a reading that began at least
-// readingsApart before it, with no other between them, and both began after the command was acknowledged.
+// provenOff returns the proof by the power, if there is one. The last reading is Off, and so is a reading that began
+// at least readingsApart before it. No other reading is between them, and both began after the command was
+// acknowledged.
 func provenOff(p Power) (Proof, bool) {
 	if p.Off.IsZero() || p.Last.State != IsOff || p.FirstOff.State != IsOff || !p.FirstOff.Begun.After(p.Off) {
 		return Proof{}, false

@@ -124,7 +124,7 @@ const (
 	MachineKept Reason = "MachineKept"
 	// NodeReplaced: the node was replaced by another of its name before anything was done.
 	NodeReplaced Reason = "NodeReplaced"
-	// Stopped: the health checker asked the fencing to stop.
+	// Stopped: the health checker requested that the fencing stops.
 	Stopped Reason = "Stopped"
 	// Deleted: the fencing is being deleted.
 	Deleted Reason = "Deleted"

@@ -32,8 +32,8 @@ func release(c Config, r Record, f Facts) Step {
 	return do(SetOutOfService)
 }
 
-// confirm reports whether the proof holds in this look, with a read of the power that began in it and a read of the node that began
-// after that. If not, it returns what to do.
+// confirm reports whether the proof holds in this look. The read of the power must have begun in it, and the read of
+// the node after that. If not, it returns what to do.
 func confirm(r Record, f Facts) (Step, bool) {
 	if r.Proof.Kind == NewBoot {
 		if _, ok := newBoot(r, f.Node); ok {

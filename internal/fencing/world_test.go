@@ -9,8 +9,8 @@ import (
 	"github.com/fettle-io/fettle/internal/fencing"
 )
 
-// The small world has one node with one pod, its host with a BMC, the controllers that move the pod, and a manager that fences the node.
-// A test walks through all orders of what may happen in it.
+// The small world has one node with one pod, and its host with a BMC. It has the controllers that move the pod, and a
+// manager that fences the node. A test walks through all orders of what may happen in it.
 
 // tick is the unit of time of the world. A BMC answers from a state that is at most one tick old.
 const tick = 2500 * time.Millisecond
@@ -36,8 +36,8 @@ type world struct {
 		cut bool
 	}
 	node node
-	// bound is set while the API server has the pod on the node, terminating once the taint evicts it, and elsewhere once
-	// another node may run it.
+	// bound is set while the API server has the pod on the node, and terminating once the taint evicts it. Elsewhere is
+	// set once another node may run it.
 	bound, terminating, elsewhere bool
 	deleting                      bool
 	manager                       manager

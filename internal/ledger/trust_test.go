@@ -19,8 +19,8 @@ import (
 	"github.com/fettle-io/fettle/internal/informer/informertest"
 )
 
-// TestI14OnlyRepairsBesideTheirTargetCount: a Repair that contradicts itself, or is where Fettle would not have put it, is
-// ignored with its reason, and nothing of what it says is kept.
+// TestI14OnlyRepairsBesideTheirTargetCount: a Repair that contradicts itself, or is where Fettle would not have put
+// it, is ignored with a reason. None of its content is kept.
 func TestI14OnlyRepairsBesideTheirTargetCount(t *testing.T) {
 	aNode := core.ID{Kind: "Node", Name: "n", UID: "n-uid"}
 	ofNode, elsewhere := core.RepairName(aNode, 1), core.RepairName(core.ID{Kind: "Machine", Namespace: "tenant", Name: "m", UID: "m-uid"}, 1)
@@ -169,8 +169,8 @@ func (p pagedReader) List(_ context.Context, into client.ObjectList, opts ...cli
 	return nil
 }
 
-// TestI14RunningListsOnlyRepairsThatCount: the look at the API server before an act takes no forged Repair for a running one, nor
-// a Repair of another cluster, nor an ended one.
+// TestI14RunningListsOnlyRepairsThatCount: the list of running repairs before a remedy has no forged Repair. It has
+// no Repair of another cluster, and none that has ended.
 func TestI14RunningListsOnlyRepairsThatCount(t *testing.T) {
 	of := func(namespace, name, spec, status string) unstructured.Unstructured {
 		return *rawAs(t, namespace, name, spec, status)

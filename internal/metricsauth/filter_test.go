@@ -77,7 +77,7 @@ func reply(w http.ResponseWriter, review any) {
 	}
 }
 
-// filter stands before a page that says so, and asks this reviewer.
+// filter returns a page behind the filter. The filter sends its reviews to r.
 func (r *reviewer) filter(t *testing.T) http.Handler {
 	t.Helper()
 	server := httptest.NewServer(r)

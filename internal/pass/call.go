@@ -122,7 +122,7 @@ type Result struct {
 	Err   error
 	// Skipped is set when the call was not made. Err says why.
 	Skipped bool
-	// CutOff is set when the call failed since the pass was asked to end. The API server may have granted it.
+	// CutOff is set when the call failed since the pass was cancelled. The API server may have granted it.
 	CutOff bool
 	// Panicked is set when the call panicked. The API server may have granted it.
 	Panicked bool

@@ -193,8 +193,8 @@ func (p *Pass) expired() int {
 	return len(d.expired)
 }
 
-// numbers reports whether a finished repair may be all that keeps its number, or a later one, from being used again: another repair of
-// its target may have been created that no cache shows. The pass at the end of that time deletes it.
+// numbers reports whether the number of a finished repair, or a later one, might be used again without it. Another
+// repair of its target may have been created that no cache shows. The pass at the end of that time deletes it.
 func (p *Pass) numbers(repair int) bool {
 	_, unanswered := p.state.unanswered[p.cluster.Repairs[repair].Target]
 	return unanswered

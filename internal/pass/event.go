@@ -29,8 +29,9 @@ const (
 	RepairRecorded
 	// RemedyRefused: a remedy was refused: Policy, Target, Repair, Remedy, Err.
 	RemedyRefused
-	// RemedyAccepted: a remedy was accepted: Policy, Target, Repair, Remedy, First, RequestCreated, Took. First is set for the first step of a
-	// repair, RequestCreated where the remedy has created a request, and Took is how long ago the repair started.
+	// RemedyAccepted: a remedy was accepted: Policy, Target, Repair, Remedy, First, RequestCreated, Took. First is set
+	// for the first step of a repair, and RequestCreated where the remedy has created a request. Took is how long ago
+	// the repair started.
 	RemedyAccepted
 	// LeaseBusy: another holder has the lease that a repair needs: Target, Repair.
 	LeaseBusy

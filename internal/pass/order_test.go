@@ -17,8 +17,8 @@ type checker struct {
 	*world
 
 	t *rapid.T
-	// read and polled are when the node and the quorum of a target were read, and stands when a policy was, each in this pass and with
-	// an answer that justifies a repair.
+	// read and polled have when the node and the quorum of a target were read, and stands when a policy was. Each read
+	// was in this pass, with an answer that justifies a repair.
 	read, polled, stands map[string]time.Time
 	// written are the policies whose status was written in this pass.
 	written map[string]bool
@@ -285,9 +285,9 @@ func (w *checker) plays() bool {
 	return true
 }
 
-// TestOrder: whatever the order of results, whichever calls fail, are lost or not made, and wherever a pass is cut short, a remedy starts
-// only after its repair was recorded, its node and quorum were read, its policies stand and have their statuses written, its lease is
-// held, and it was read what else runs, and each pass ends.
+// TestOrder: results come in any order, calls fail, are lost or are not made, and passes are cut short anywhere. Each
+// pass ends, and a remedy starts only after all of these: its repair was recorded, its node, quorum and policies were
+// read, the statuses were written, its lease is held, and the running repairs were listed.
 func TestOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := drawWorld(t)

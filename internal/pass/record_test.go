@@ -145,9 +145,10 @@ func (w *world) clone() *world {
 	return &twin
 }
 
-// outcomes makes the next pass once for each of its calls and each way in which that may end, each time on a copy of the world. It
-// returns a line for each of them: what else differs from the pass in which all calls are granted, and from the pass that follows a
-// second later, before the caches catch up. It leaves out the calls about other targets than the named ones, where any is named.
+// outcomes makes the next pass once for each of its calls and each way in which the call may end, on a copy of the
+// world. It returns a line for each of them. The line has the differences from the pass in which all calls are
+// granted. It also has those of the pass a second later, before the caches catch up. It leaves out the calls about
+// other targets than the named ones, where any is named.
 func (w *world) outcomes(names []string) []string {
 	usual := w.clone()
 	first := usual.runs(-1, ending{})

@@ -116,9 +116,9 @@ func (p *Pass) startRemedy(t *task, i int) []Call {
 	return nil
 }
 
-// needsFreshNode reports whether the step needs a live read of the node. The first step of a repair needs it, and each
-// step that has the owner replace the target or may cost the control plane its quorum. The targets of other steps are
-// in repair already.
+// needsFreshNode reports whether the step needs a live read of the node. The first step of a repair needs it. So does
+// each step after which the owner replaces the target, or that may cost the control plane its quorum. The targets of
+// other steps are in repair already.
 func (s *pendingStart) needsFreshNode(t *core.Target) bool {
 	return s.step.Nature.Effect().OwnerReplaces || len(s.repair.Tried) == 0 || t.MaybeControlPlane()
 }

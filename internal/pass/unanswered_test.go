@@ -9,9 +9,9 @@ import (
 	"github.com/fettle-io/fettle/internal/pass"
 )
 
-// TestRepairsOfAnUnansweredCreationAreKept: the number in the name of a repair is one more than that of the target's last one. While the
-// answer to a creation is missing, the last one known is not deleted: without it the number would be used again, beside the repair
-// that was created.
+// TestRepairsOfAnUnansweredCreationAreKept: the number in the name of a repair is one more than that of the target's
+// last one. While the answer to a creation is missing, the last known repair is not deleted. Without it the number
+// would be used again, beside the repair that was created.
 func TestRepairsOfAnUnansweredCreationAreKept(t *testing.T) {
 	w := newWorld()
 	w.config.Retention = core.Retention{For: time.Hour, Max: 1000}

@@ -29,7 +29,7 @@ type world struct {
 	quorum map[string]core.Tri
 	// changed are the policies that were changed, and shows nothing yet.
 	changed map[string]bool
-	// stored are the repairs, cached those in the cache, and requests what remediators were asked for, which caches show at once.
+	// stored are the repairs, cached those in the cache. The requests are shown by caches at once.
 	stored, cached []core.Repair
 	requests       []core.Request
 	// unseen are the requests that no cache shows until it catches up, while requests lag.

@@ -12,7 +12,7 @@ import (
 var errUnknown = errors.New("what the cluster serves has not been read yet")
 
 // Checks returns a readiness check for each part, by the part's name as in a URL. A part is ready once it has
-// synced. It is also ready while it can't start: the cluster doesn't serve its kinds, or not in the version that
+// synced. It is also ready while it can't start. Then the cluster doesn't serve its kinds in the version that
 // Fettle reads, or an optional part may not list them.
 func (w *Starter) Checks() map[string]func(*http.Request) error {
 	checks := make(map[string]func(*http.Request) error, len(w.Parts))

@@ -47,8 +47,8 @@ func Problem(problem string) Remark {
 }
 
 // ReadLeniently reads all fields of a health check that have the right type. It returns faults for the others, and
-// for unknown names. Amounts are the paths of fields that are numbers or percentages. The error of their decoder asks
-// for an int32 only.
+// for unknown names. Amounts are the paths of fields that are numbers or percentages. The error of their decoder names
+// an int32 only.
 func ReadLeniently[T any](u *unstructured.Unstructured, amounts ...string) (*T, []Remark) {
 	object := u.DeepCopy().Object
 	var remarks []Remark

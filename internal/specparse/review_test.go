@@ -79,8 +79,8 @@ func readCheck(t *testing.T, spec string) (string, []Remark) {
 	return string(body), remarks
 }
 
-// TestReadLeniently: what has the right type is read, and the rest is reported by its field, also in other elements of
-// the same list or map.
+// TestReadLeniently: values of the right type are read, also in other elements of the same list or map. The others
+// are reported by their fields.
 func TestReadLeniently(t *testing.T) {
 	wrong := func(field, kind, says string) Remark {
 		return Remark{Field: field, JSONType: kind, Fault: true, Text: field + " is of the wrong type: it is " + says}

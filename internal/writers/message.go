@@ -2,13 +2,12 @@ package writers
 
 import "github.com/fettle-io/fettle/internal/sanitize"
 
-// Condition is the type of the condition that is False while another controller writes the status. Reason is that of the
-// condition and of the event.
+// What health checks report about another controller.
 const (
-	// Condition is the type of the condition that is False while another controller writes the status. Reason is
-	// the reason of the condition and of the event.
+	// Condition is the type of the condition that is False while another controller writes the status.
 	Condition = "SoleController"
-	Reason    = "AnotherController"
+	// Reason is the reason of the condition and of the event.
+	Reason = "AnotherController"
 )
 
 // maxManagerName is the length of the longest name of a field manager.

@@ -45,7 +45,7 @@ func (l *podLog) Start(ctx context.Context) error {
 	for {
 		select {
 		case <-ctx.Done():
-			return l.file.Close() //nolint:wrapcheck // it names the file
+			return l.file.Close()
 		case <-ticker.C:
 			if err := l.write(); err != nil {
 				return err

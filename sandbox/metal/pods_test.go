@@ -7,7 +7,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 )
 
 func boundPods(all ...pod) pods {
@@ -93,7 +92,7 @@ func TestAStartingKubeletRefusesPods(t *testing.T) {
 func TestOwner(t *testing.T) {
 	owner := func(kind string, controls bool) *corev1.Pod {
 		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-			OwnerReferences: []metav1.OwnerReference{{Kind: kind, Name: "web", Controller: ptr.To(controls)}},
+			OwnerReferences: []metav1.OwnerReference{{Kind: kind, Name: "web", Controller: new(controls)}},
 		}}
 	}
 	for want, object := range map[string][]*corev1.Pod{

@@ -175,7 +175,7 @@ func TestMetalGoesOn(t *testing.T) {
 			return ""
 		})
 		system, err := bmcOf(t, node)
-		if err != nil || strings.ToLower(string(system.PowerState)) != before.Annotations[metal.AnnotationHostPower] {
+		if err != nil || !strings.EqualFold(string(system.PowerState), before.Annotations[metal.AnnotationHostPower]) {
 			t.Errorf("the BMC of host %s says %+v, %v", node.Name, system, err)
 		}
 		if now, then := node.Status.NodeInfo.BootID, before.Status.NodeInfo.BootID; now != then {

@@ -27,24 +27,20 @@ func TestMetal(t *testing.T) {
 	p := start(t, "--dir", t.TempDir(), "--kubelets", "--metal", "--metal-log", log,
 		"--node-monitor-grace-period", gracePeriod.String(), "--node-monitor-period", "500ms")
 	c := connect(t, p.kubeconfig)
-	cases := map[string]func(*testing.T, client.Client){
+	cases := map[string]func(*testing.T, client.Client, string){
 		"a power cycle through the BMC is a new boot":          powerCycle,
 		"only a power cycle revives a hung node":               hungNode,
 		"a person turns the power off and on":                  pressedButton,
 		"a BMC has the ordered faults":                         orderedFaults,
 		"a kubelet registers a deleted node at its next start": registersAgain,
 		"a restored label doesn't stop the kubelet again":      restoredLabel,
-		"a pod starts again in the next boot": func(t *testing.T, c client.Client) {
-			startsAgain(t, c, log)
-		},
-		"the log shows a pod that runs twice at a time": func(t *testing.T, c client.Client) {
-			runsTwice(t, c, log)
-		},
+		"a pod starts again in the next boot":                  startsAgain,
+		"the log shows a pod that runs twice at a time":        runsTwice,
 	}
 	for name, check := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			check(t, c)
+			check(t, c, log)
 		})
 	}
 }
@@ -133,7 +129,7 @@ func reset(t *testing.T, node *corev1.Node, kind schemas.ResetType) {
 	}
 }
 
-func powerCycle(t *testing.T, c client.Client) {
+func powerCycle(t *testing.T, c client.Client, _ string) {
 	t.Helper()
 	node := newHost(t, c, "cycled")
 	reset(t, node, schemas.ForceOffResetType)
@@ -151,7 +147,7 @@ func powerCycle(t *testing.T, c client.Client) {
 	eventually(t, "the host boots", func() string { return bootedAnew(c, node) })
 }
 
-func hungNode(t *testing.T, c client.Client) {
+func hungNode(t *testing.T, c client.Client, _ string) {
 	t.Helper()
 	node := newHost(t, c, "hung")
 	patch(t, c, node, stopKubelet)
@@ -166,7 +162,7 @@ func hungNode(t *testing.T, c client.Client) {
 	eventually(t, "the host boots", func() string { return bootedAnew(c, node) })
 }
 
-func pressedButton(t *testing.T, c client.Client) {
+func pressedButton(t *testing.T, c client.Client, _ string) {
 	t.Helper()
 	node := newHost(t, c, "pressed")
 	for _, power := range []string{metal.PowerOff, metal.PowerOn} {
@@ -179,7 +175,7 @@ func pressedButton(t *testing.T, c client.Client) {
 	eventually(t, "the host boots", func() string { return bootedAnew(c, node) })
 }
 
-func orderedFaults(t *testing.T, c client.Client) {
+func orderedFaults(t *testing.T, c client.Client, _ string) {
 	t.Helper()
 	node := newHost(t, c, "faulty")
 	order := func(faults string) {
@@ -213,7 +209,7 @@ func orderedFaults(t *testing.T, c client.Client) {
 	}
 }
 
-func registersAgain(t *testing.T, c client.Client) {
+func registersAgain(t *testing.T, c client.Client, _ string) {
 	t.Helper()
 	node := newHost(t, c, "deleted")
 	patch(t, c, node, fmt.Sprintf(`{"metadata":{"annotations":{%q:%q,%q:%q}}}`,
@@ -247,7 +243,7 @@ func registersAgain(t *testing.T, c client.Client) {
 }
 
 // restoredLabel: a remediator that restores the labels and annotations of a deleted node restores that of the kubelet too.
-func restoredLabel(t *testing.T, c client.Client) {
+func restoredLabel(t *testing.T, c client.Client, _ string) {
 	t.Helper()
 	node := newHost(t, c, "restored")
 	patch(t, c, node, stopKubelet)

@@ -90,6 +90,14 @@ func (c *Cluster) AllowClusterAPIIn(t testing.TB, namespace string) {
 	}
 }
 
+// AllowPower grants Fettle the rights that it needs to power hosts through their BMCs.
+func (c *Cluster) AllowPower(t testing.TB) {
+	t.Helper()
+	for _, u := range Kustomization(t, "config/power") {
+		c.createMissing(t, u)
+	}
+}
+
 // installConfig applies config/ without its Deployment.
 func (c *Cluster) installConfig(t testing.TB) {
 	t.Helper()

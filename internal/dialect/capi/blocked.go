@@ -100,11 +100,10 @@ func (d *Dialect) reportBlocked(ctx context.Context, s *store, blocked *blockage
 func (o *blockage) statusOf(check *healthCheck, now time.Time) (fresh clusterv1.MachineHealthCheckStatus, news bool) {
 	fresh = check.status
 	s := conditionBuilder{check: check, now: now}
-	if o.paused && !check.takesOver {
-		fresh.Conditions = s.conditions([]conditionValue{paused(true, "its Cluster has spec.paused")}, clusterv1.PausedCondition)
-		return fresh, false
-	}
 	if o.paused {
+		if !check.takesOver {
+			fresh.Conditions = s.conditions([]conditionValue{paused(true, "its Cluster has spec.paused")})
+		}
 		return fresh, false
 	}
 	unknown := o.condition()
@@ -113,8 +112,8 @@ func (o *blockage) statusOf(check *healthCheck, now time.Time) (fresh clusterv1.
 	if !check.takesOver {
 		own = append(own, paused(check.policy.Paused, pausedByAnnotation))
 	}
-	fresh.Conditions = s.conditions(own, clusterv1.MachineHealthCheckRemediationAllowedCondition)
-	fresh.Deprecated = s.deprecated([]conditionValue{unknown}, clusterv1.RemediationAllowedV1Beta1Condition)
+	fresh.Conditions = s.conditions(own)
+	fresh.Deprecated = s.deprecated([]conditionValue{unknown})
 	return fresh, news
 }
 

@@ -130,10 +130,8 @@ func readControlPlane(u *unstructured.Unstructured) controlPlane {
 		replacing:   readReplacement(annotations, replacingAnnotation),
 		last:        replacement{Machine: status.LastRemediation.Machine, Retries: status.LastRemediation.RetryCount},
 	}
-	for _, at := range []*metav1.Time{status.LastRemediation.Time, status.LastRemediation.Timestamp} {
-		if at != nil {
-			k.last.At = at.Time
-		}
+	if at := cmp.Or(status.LastRemediation.Time, status.LastRemediation.Timestamp); at != nil {
+		k.last.At = at.Time
 	}
 	for _, w := range append(wrong, alsoWrong...) {
 		k.wrong = append(k.wrong, w.Field+" is "+w.Value+" and can't be read")

@@ -271,6 +271,15 @@ func TestReadingControlPlanes(t *testing.T) {
 				replacing: replacement{Machine: "m", At: ago(time.Hour), Retries: 2}, last: replacement{Machine: "l", At: ago(2 * time.Hour), Retries: 1},
 			},
 		},
+		"the fields of both, of which v1beta2's count": {
+			`{apiVersion: controlplane.cluster.x-k8s.io/v1beta2, kind: KubeadmControlPlane, metadata: {name: cp},
+			  spec: {remediation: {maxRetry: 3, retryPeriodSeconds: 60, minHealthyPeriodSeconds: 7200}, remediationStrategy: {maxRetry: 9, retryPeriod: 9m, minHealthyPeriod: 9h}},
+			  status: {initialized: true, lastRemediation: {machine: l, time: "2026-08-03T10:00:00Z", timestamp: "2026-08-03T11:00:00Z", retryCount: 1}}}`,
+			controlPlane{
+				name: "cp", maxRetry: &three, retryPeriod: time.Minute, minHealthyPeriod: 2 * time.Hour, fields: current, initialized: true,
+				last: replacement{Machine: "l", At: ago(2 * time.Hour), Retries: 1},
+			},
+		},
 		"v1beta1": {
 			`{apiVersion: controlplane.cluster.x-k8s.io/v1beta1, kind: KubeadmControlPlane, metadata: {name: cp},
 			  spec: {remediationStrategy: {maxRetry: 3, retryPeriod: 1m, minHealthyPeriod: 2h}}, status: {initialized: true, lastRemediation: {machine: l, timestamp: "2026-08-03T10:00:00Z", retryCount: 1}}}`,

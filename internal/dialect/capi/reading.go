@@ -204,11 +204,10 @@ func openingOf(conditions []metav1.Condition, cooldown time.Duration, at time.Ti
 // Unmet returns the requirements of a health check's selector that a machine of the same cluster does not meet. It
 // returns false if there is no such pair.
 func (r *Reading) Unmet(check, machine core.ID) ([]string, bool) {
-	cluster, known := r.client.clusterOfCheck[types.NamespacedName{Namespace: check.Namespace, Name: check.Name}]
-	if !known || check.Namespace != machine.Namespace {
+	if check.Namespace != machine.Namespace {
 		return nil, false
 	}
-	store := r.client.storeOf(cluster)
+	store := r.client.storeOf(r.client.clusterOfCheck[types.NamespacedName{Namespace: check.Namespace, Name: check.Name}])
 	c, isCheck := store.checkOf(check)
 	m := store.machineOf(machine.Name)
 	if !isCheck || m == nil || string(m.UID) != machine.UID {
@@ -239,13 +238,10 @@ type Written struct {
 	Reason, Message string
 }
 
-// Written returns the state that the status of a health check records.
+// Written returns the state that the status of a health check records. It is empty for a health check that was not put.
 func (r *Reading) Written(check core.ID) Written {
 	cluster := r.client.clusterOfCheck[types.NamespacedName{Namespace: check.Namespace, Name: check.Name}]
-	c, known := r.client.storeOf(cluster).checkOf(check)
-	if !known {
-		return Written{}
-	}
+	c, _ := r.client.storeOf(cluster).checkOf(check)
 	w := Written{Total: c.status.ExpectedMachines, Healthy: c.status.CurrentHealthy}
 	for i := range c.status.Conditions {
 		said := &c.status.Conditions[i]

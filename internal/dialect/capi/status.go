@@ -84,18 +84,17 @@ func statusOf(check *healthCheck, f statusInput) (clusterv1.MachineHealthCheckSt
 	}
 	fresh.ObservedGeneration = check.generation
 	fresh.Targets = listed(f.targets)
-	own, types := []conditionValue{allowed}, []string{clusterv1.MachineHealthCheckRemediationAllowedCondition, writers.Condition}
+	own := []conditionValue{allowed}
 	if !check.takesOver {
 		own = append(own, paused(check.policy.Paused, pausedByAnnotation))
-		types = append(types, clusterv1.PausedCondition)
 	}
 	if f.manager != "" {
 		own = append(own, foreignWriterCondition(f.manager))
 	}
 	s := conditionBuilder{check: check, now: f.now}
-	fresh.Conditions = s.conditions(own, types...)
+	fresh.Conditions = s.conditions(own, writers.Condition)
 	fresh.Deprecated = s.deprecated(append(machineConditions().External(r), allowed),
-		clusterv1.RemediationAllowedV1Beta1Condition, clusterv1.ExternalRemediationTemplateAvailableV1Beta1Condition, clusterv1.ExternalRemediationRequestAvailableV1Beta1Condition)
+		clusterv1.ExternalRemediationTemplateAvailableV1Beta1Condition, clusterv1.ExternalRemediationRequestAvailableV1Beta1Condition)
 	return fresh, !equality.Semantic.DeepEqual(check.status, fresh)
 }
 
@@ -151,19 +150,19 @@ type conditionBuilder struct {
 
 func (s *conditionBuilder) at() metav1.Time { return metav1.NewTime(s.now.UTC().Truncate(time.Second)) }
 
-// conditions replaces the conditions of these types by own, and keeps all others in their places. The transition time
-// changes with the status.
+// conditions replaces conditions by own, removes other conditions of these types, and keeps the rest in their places. The
+// transition time changes with the status.
 func (s *conditionBuilder) conditions(own []conditionValue, types ...string) []metav1.Condition {
 	var fresh []metav1.Condition
 	placed := make([]bool, len(own))
 	for _, c := range s.check.status.Conditions {
 		i := slices.IndexFunc(own, func(t conditionValue) bool { return t.Type == c.Type })
 		switch {
-		case i < 0 && slices.Contains(types, c.Type):
-			continue
 		case i >= 0:
 			placed[i] = true
 			c = s.condition(&own[i], &c)
+		case slices.Contains(types, c.Type):
+			continue
 		}
 		fresh = append(fresh, c)
 	}
@@ -192,11 +191,11 @@ func (s *conditionBuilder) deprecated(own []conditionValue, types ...clusterv1.C
 	for _, c := range deprecatedOf(&s.check.status) {
 		i := slices.IndexFunc(own, func(t conditionValue) bool { return t.Type == string(c.Type) })
 		switch {
-		case i < 0 && slices.Contains(types, c.Type):
-			continue
 		case i >= 0:
 			placed[i] = true
 			c = s.deprecatedCondition(&own[i], &c)
+		case slices.Contains(types, c.Type):
+			continue
 		}
 		fresh = append(fresh, c)
 	}

@@ -57,7 +57,7 @@ func checkTemplate(r *clusterv1.MachineHealthCheckRemediationTemplateReference) 
 		return fmt.Errorf("%s lacks %s; give all of %s", field, strings.Join(lacks, " and "), templateExample)
 	}
 	var problems []error
-	if version, err := schema.ParseGroupVersion(r.APIVersion); err != nil || version.Version == "" {
+	if version, _ := schema.ParseGroupVersion(r.APIVersion); version.Version == "" { // it is empty with an error
 		problems = append(problems, fmt.Errorf("%s.apiVersion is %s; give a group and a version, as in %s", field, lenient.Quote(r.APIVersion), templateExample))
 	}
 	if kind, is := strings.CutSuffix(r.Kind, templateSuffix); !is || kind == "" {

@@ -69,9 +69,6 @@ func (m *machine) refersTo() string {
 
 // conditionsOf returns the conditions that health checks read.
 func (tr *translator) conditionsOf(m *clusterapi.Machine) []core.Condition {
-	if len(tr.conditionTypes) == 0 {
-		return nil
-	}
 	var conditions []core.Condition
 	for i := range m.Conditions {
 		if c := &m.Conditions[i]; tr.conditionTypes[c.Type()] {

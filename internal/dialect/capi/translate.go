@@ -83,8 +83,8 @@ func readHealthCheck(u *unstructured.Unstructured) *healthCheck {
 // clusterOf returns the name of the Cluster of a health check. If the spec names none, the label does, so that the
 // status can report the problem.
 func clusterOf(u *unstructured.Unstructured) string {
-	name, _, err := unstructured.NestedString(u.Object, "spec", "clusterName")
-	if err != nil || name == "" {
+	name, _, _ := unstructured.NestedString(u.Object, "spec", "clusterName") // it is empty with an error
+	if name == "" {
 		return u.GetLabels()[clusterv1.ClusterNameLabel]
 	}
 	return name
@@ -140,18 +140,15 @@ func (h *healthCheck) isPaused(annotations map[string]string) bool {
 }
 
 // resetUnparsable resets what depends on fields of the wrong type. Such a field is absent from spec, and must not mean
-// what its absence means.
+// what its absence means. A selector that is absent selects nothing already.
 func (h *healthCheck) resetUnparsable(wrong []lenient.Problem) []string {
 	problems := make([]string, len(wrong))
 	p := &h.policy
 	for i, w := range wrong {
 		problems[i] = specparse.WrongType(w, "machinehealthcheck")
-		part, within, _ := strings.Cut(w.Field, ".")
+		_, within, _ := strings.Cut(w.Field, ".")
 		field, _, _ := strings.Cut(within, ".")
-		all := part == "spec" && field == ""
-		if all || field == "selector" {
-			h.selector, p.Unparsable = labels.Nothing(), true
-		}
+		all := field == ""
 		if all || field == "checks" {
 			p.Unparsable, p.Criteria.NodeStartup = true, 0
 		}

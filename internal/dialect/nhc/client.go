@@ -190,9 +190,9 @@ func (c *Client) WriteStatuses(ctx context.Context, reports []core.PolicyReport)
 
 // +kubebuilder:rbac:groups=remediation.medik8s.io,resources=nodehealthchecks/status,verbs=patch
 
-// writeStatus replaces the status as a whole, since a merge patch would keep what it does not name, such as a node that
-// is healthy again. It requires the revision from which the status was made, since other clients may have written a
-// newer one.
+// writeStatus replaces the status as a whole. A merge patch would keep entries that it does not name, such as a node
+// that is healthy again. It requires the revision from which the status was made, since other clients may have
+// written a newer one.
 func (c *Client) writeStatus(ctx context.Context, id core.ID, last storedStatus, fresh v1alpha1.NodeHealthCheckStatus) error {
 	body, err := json.Marshal([]map[string]any{
 		{"op": "replace", "path": "/metadata/resourceVersion", "value": last.revision},

@@ -16,7 +16,7 @@ func (c *Client) ActsOn(nodes map[string]string) core.Tri {
 	return healthcheck.WhenSynced(c.Served, c.HasSynced, func() bool { return c.store.actsOn(nodes) })
 }
 
-// HasAny reports whether the cluster has any of these nodes. If it returns Yes or No, the caller needs to ask no other
+// HasAny reports whether the cluster has any of these nodes. If it returns Yes or No, the caller needs no answer of another
 // dialect.
 func (c *Client) HasAny(nodes map[string]string) core.Tri {
 	for name, uid := range nodes {

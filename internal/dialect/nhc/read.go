@@ -11,8 +11,8 @@ import (
 	"github.com/fettle-io/fettle/internal/selector"
 )
 
-// Reading is a cluster that was read from the API server object by object. The command line asks the core about it and
-// writes nothing. The rules are those of the controller. The Put methods report whether the object can change a
+// Reading is a cluster that was read from the API server object by object. The command line has the core decide
+// about it and writes nothing. The rules are those of the controller. The Put methods report whether the object can change a
 // decision.
 type Reading struct{ store store }
 

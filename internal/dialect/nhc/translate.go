@@ -51,7 +51,7 @@ type healthCheck struct {
 	selection *selector.Selection
 }
 
-// readHealthCheck translates a health check. A fault becomes the problem of the policy or of a step: the health check
+// readHealthCheck translates a health check. A fault becomes the problem of the policy or of a step. The health check
 // is still judged as far as it can be read, and starts no remediation.
 func readHealthCheck(u *unstructured.Unstructured) *healthCheck {
 	h := &healthCheck{

@@ -34,7 +34,7 @@ func TestOwnFieldsAreThoseThatAreWritten(t *testing.T) {
 	}
 }
 
-// TestForeignWriter: a controller that writes the status again and again is named once by an event, and by the condition
+// TestForeignWriter: an event names a controller that writes the status again and again, once. The condition names it
 // until the health check is deleted.
 func TestForeignWriter(t *testing.T) {
 	now, woken := noon, 0

@@ -24,9 +24,9 @@ func (c *Client) WatchMachines(ctx context.Context) error {
 // MachinesSynced reports whether the caches of machines and nodes are in sync.
 func (c *Client) MachinesSynced() bool { return c.machines.HasSynced() }
 
-// MachineOf returns the machine of a node, where machines are no targets themselves: the cluster
-// has no health checks of machines, or they are not observed. It returns the zero ID for none, and
-// false while that is unknown.
+// MachineOf returns the machine of a node, where machines are no targets themselves. Then the
+// cluster has no health checks of machines, or they are not observed. It returns the zero ID for
+// none, and false while that is unknown.
 func (c *Client) MachineOf(t core.Target) (core.ID, bool) {
 	switch {
 	case t.ID.Kind == machineKind, c.MachinesServed == nil, c.MachinesServed() == core.No:

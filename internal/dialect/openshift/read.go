@@ -11,8 +11,8 @@ import (
 	"github.com/fettle-io/fettle/internal/selector"
 )
 
-// Reading is a cluster that the caller reads from the API server, object by object, to ask the core
-// about it. It writes nothing. Its rules are those of the controller. The Put methods report whether
+// Reading is a cluster that the caller reads from the API server, object by object, to have the
+// core decide about it. It writes nothing. Its rules are those of the controller. The Put methods report whether
 // an object can change a decision.
 //
 // The caller must read machines before nodes. Then a node that a machine names, and that was not

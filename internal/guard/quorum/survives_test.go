@@ -157,7 +157,7 @@ func newFakeAPI(objects ...*unstructured.Unstructured) *fakeAPI {
 	}
 }
 
-// survives asks whether quorum survives without the node a.
+// survives reads whether quorum survives without the node a.
 func (f *fakeAPI) survives(t *testing.T, openshift core.Tri) (core.Tri, error) {
 	t.Helper()
 	c := NewClient(Config{Live: f, OpenShift: func() core.Tri { return openshift }, Now: func() time.Time { return noon }})

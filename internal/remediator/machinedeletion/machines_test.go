@@ -39,7 +39,7 @@ func TestPoolsWakeWhoWaits(t *testing.T) {
 	}
 }
 
-// TestPoolsCountOnceForEachChange: however many ask.
+// TestPoolsCountOnceForEachChange: a pool that a remediation awaits is counted once, however many calls there are.
 func TestPoolsCountOnceForEachChange(t *testing.T) {
 	p := newPools()
 	counts := 0

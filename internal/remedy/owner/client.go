@@ -21,14 +21,14 @@ type Config struct {
 	OnWrite func(m *clusterapi.Machine)
 }
 
-// Client asks the owners of machines to replace them.
+// Client marks machines for their owners, who replace them.
 type Client struct{ Config }
 
 // NewClient returns a client.
 func NewClient(c Config) *Client { return &Client{c} }
 
-// Begin writes the conditions of the machine. They say which checks of its health check have failed, and ask its owner
-// to replace it.
+// Begin writes the conditions of the machine. They say which checks of its health check have failed, and mark it for
+// its owner.
 func (c *Client) Begin(ctx context.Context, o core.RemedyCall) (core.RemedyResult, error) {
 	t := &o.Target
 	if t.ID.UID == "" || t.Revision == "" {

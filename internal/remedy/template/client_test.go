@@ -23,7 +23,7 @@ import (
 
 var xResource = schema.GroupResource{Group: "x.example", Resource: "xs"}
 
-// answers are what the API server answers to each call, and what it was asked.
+// answers has the results of calls to the API server, and records the calls.
 type answers struct {
 	client.WithWatch
 
@@ -117,7 +117,7 @@ func TestRefusedRequests(t *testing.T) {
 	}
 }
 
-// TestMachineThatCantBeRead is not asked for.
+// TestMachineThatCantBeRead: no request is made for it.
 func TestMachineThatCantBeRead(t *testing.T) {
 	d := knows(t, namespaced(synced), namespaced(synced), "{apiVersion: x.example/v1, kind: XTemplate, metadata: {name: t, namespace: machines}, spec: {template: {spec: {}}}}")
 	api := &answers{get: errDown}

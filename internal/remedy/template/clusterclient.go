@@ -45,7 +45,7 @@ func (d *ClusterClient) Close() {
 	}
 }
 
-// AddFacts adds the remediation requests to a cluster. For each step that asks a remediator, of policies and running
+// AddFacts adds the remediation requests to a cluster. For each step that makes such a request, of policies and running
 // repairs, it sets whether the step can be taken. The client watches the kinds of these steps until no cluster needs
 // them.
 func (d *ClusterClient) AddFacts(policies []core.Policy, cluster *core.Cluster) {
@@ -80,7 +80,7 @@ func (d *ClusterClient) needsNow(k *kind) bool {
 
 // wakeAffected wakes the cluster that a request is about. For a template it wakes all clusters that need its kind.
 func (c *Client) wakeAffected(k *kind, object *unstructured.Unstructured) {
-	if _, key, asks := readRequest(object); asks {
+	if _, key, isRequest := readRequest(object); isRequest {
 		c.mu.Lock()
 		d := c.clusters[key]
 		c.mu.Unlock()

@@ -35,8 +35,8 @@ func checkNodeRequest(u *unstructured.Unstructured, o core.RemedyCall, templateN
 	if partOfMachine(u) {
 		return foreignError(u, o, ownersText(u))
 	}
-	policy, asks := requestingCheck(u)
-	if !asks || policy.Name != o.Policy.Name {
+	policy, found := requestingCheck(u)
+	if !found || policy.Name != o.Policy.Name {
 		return foreignError(u, o, ownersText(u))
 	}
 	if about := nodeOf(u); about != o.Target.ID.Name {
@@ -108,7 +108,7 @@ func nodeRequestOf(u *unstructured.Unstructured) nodeRequest {
 	return nodeRequest{node: node, template: template, unnamed: !found && u.GetName() == node, check: policy.Name}
 }
 
-// matches reports whether the object asks for a node by a template.
+// matches reports whether the object is a request for a node by a template.
 func (p *nodeRequest) matches(node, template string) bool {
 	return p.node == node && (p.unnamed || p.template == template)
 }

@@ -87,8 +87,8 @@ func TestWhoseARequestIs(t *testing.T) {
 	}
 }
 
-// TestI10WhatFettleDidNotSignIsNotItsRequest, though it has the name, the owners and the template of an order: it is in the
-// way, and the repair does not take it for its own step.
+// TestI10WhatFettleDidNotSignIsNotItsRequest: an unsigned object may have the name, the owners and the template of a
+// request. It holds the repair up, and the repair does not count it as its own step.
 func TestI10WhatFettleDidNotSignIsNotItsRequest(t *testing.T) {
 	controls := true
 	for form, c := range callsOfAllForms() {

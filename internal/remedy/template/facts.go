@@ -59,18 +59,18 @@ func (c factReader) needKindsOfOwnRequests() {
 	}
 }
 
-// oldestFirst returns the indices of the judged policies that ask remediators, by age and then by ID.
+// oldestFirst returns the indices of the judged policies with steps of this remedy, by age and then by ID.
 func oldestFirst(policies []core.Policy) []int {
-	var asking []int
+	var found []int
 	for i := range policies {
 		if !policies[i].Unjudged && slices.ContainsFunc(policies[i].Steps, func(s core.Step) bool { return isTemplateRemedy(s.Remedy) }) {
-			asking = append(asking, i)
+			found = append(found, i)
 		}
 	}
-	slices.SortFunc(asking, func(a, b int) int {
+	slices.SortFunc(found, func(a, b int) int {
 		return cmp.Or(policies[a].Created.Compare(policies[b].Created), policies[a].ID.Compare(policies[b].ID))
 	})
-	return asking
+	return found
 }
 
 // addRequests adds all requests about the cluster, of the synced kinds.

@@ -21,8 +21,8 @@ var (
 	xs         = schema.GroupVersionKind{Group: "x.example", Version: "v1", Kind: "X"}
 )
 
-// knows makes a client for which it stands so with the kinds of the templates and of the requests, and that has these
-// objects of kinds that are in step.
+// knows returns a client with these states of the watches of the templates and of the requests. It has these objects
+// of kinds that are in sync.
 func knows(t *testing.T, templates, requests watchStatus, objects ...string) *ClusterClient {
 	t.Helper()
 	c := NewClient(Config{}).ForCluster(ClusterKey{}, func() {})

@@ -31,8 +31,9 @@ func callsOfAllForms() map[string]struct {
 	}
 }
 
-// TestI10OnlyWhatFettleMadeIsItsOwn: of all objects that look like a request, only the ones that Fettle signed, unchanged in
-// what the signature is about, count as its own. All others are respected, and neither stopped nor withdrawn.
+// TestI10OnlyWhatFettleMadeIsItsOwn: of all objects that look like a request, only objects with Fettle's signature
+// count as its own. The fields that are signed must be unchanged. All others are respected, and neither stopped nor
+// withdrawn.
 func TestI10OnlyWhatFettleMadeIsItsOwn(t *testing.T) {
 	controls := true
 	for form, c := range callsOfAllForms() {
@@ -117,8 +118,8 @@ func wantUntouched(t *testing.T, u *unstructured.Unstructured, r core.Request) {
 	}
 }
 
-// TestI10PartsOfMachinesAreNoRequests, by kind, whatever signature and owner they have; and where it is not known of which kinds a
-// machine is made, nothing about it counts as Fettle's own.
+// TestI10PartsOfMachinesAreNoRequests: an object of the kind of a machine's parts is no request, for any signature
+// and owner. While the kinds of a machine's parts are not known, no object about it counts as Fettle's own.
 func TestI10PartsOfMachinesAreNoRequests(t *testing.T) {
 	home := knows(t, namespaced(synced), namespaced(synced))
 	for _, o := range []core.RemedyCall{machineCall(), clusterMachineCall()} {

@@ -12,7 +12,7 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// Reading reads templates and requests for a program that asks the core and writes nothing. It has the rules of the
+// Reading reads templates and requests for a program that has the core decide and writes nothing. It has the rules of the
 // controller. It is not safe for concurrent use.
 //
 //	reading := template.NewReading()

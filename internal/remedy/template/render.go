@@ -24,11 +24,11 @@ import (
 
 // These are the names of the remedy in steps.
 const (
-	// NodeRemedy asks for the remediation of a node (docs/reference/medik8s.md#remediation-objects).
+	// NodeRemedy requests the remediation of a node (docs/reference/medik8s.md#remediation-objects).
 	NodeRemedy = "RequestNodeRemediation"
-	// MachineRemedy asks for the remediation of a machine (docs/reference/openshift.md#remediation-objects).
+	// MachineRemedy requests the remediation of a machine (docs/reference/openshift.md#remediation-objects).
 	MachineRemedy = "RequestMachineRemediation"
-	// ClusterMachineRemedy asks for the remediation of a machine of Cluster API (docs/reference/cluster-api.md#open-gate).
+	// ClusterMachineRemedy requests the remediation of a machine of Cluster API (docs/reference/cluster-api.md#open-gate).
 	ClusterMachineRemedy = "RequestClusterMachineRemediation"
 )
 

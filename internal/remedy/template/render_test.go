@@ -242,8 +242,8 @@ func TestNothingIsRenderedFromNonsense(t *testing.T) {
 	}
 }
 
-// TestNamesOfRequests can be names, are the same for each leader, and differ between templates and nodes, also between nodes
-// that had one name after the other.
+// TestNamesOfRequests: they are valid names, and the same for each leader. They differ between templates and nodes,
+// also between nodes that had one name after the other.
 func TestNamesOfRequests(t *testing.T) {
 	many := parse(t, manyTemplate)
 	labels := rapid.StringMatching(`[a-z0-9]([a-z0-9-]{0,60}[a-z0-9])?`)

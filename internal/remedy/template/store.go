@@ -139,7 +139,7 @@ func (s *store) find(namespace, name string) *unstructured.Unstructured {
 	return s.objects[types.NamespacedName{Namespace: namespace, Name: name}].object
 }
 
-// findForeign returns the first object, by name, that asks for the same node by the same template as a call. It ignores
+// findForeign returns the first object, by name, that requests the same node by the same template as a call. It ignores
 // the requests of the call's health check, and returns nil without another. For machines it returns nil, since the name
 // of their requests is fixed.
 func (s *store) findForeign(o core.RemedyCall, templateName string) *unstructured.Unstructured {

@@ -1,0 +1,398 @@
+package metal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
+	"github.com/fettle-io/fettle/test/cluster"
+)
+
+// TestPowerRemediation: what users see of a fencing, with BMCs that work and that fail.
+func TestPowerRemediation(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.StartFettle(t)
+	for name, test := range map[string]func(*pool){
+		"cycle":        powerCycle,
+		"delete-node":  nodeIsDeleted,
+		"off":          hostStaysOff,
+		"dead":         bmcIsDead,
+		"refuses":      credentialsAreRefused,
+		"already-off":  hostIsOffAlready,
+		"by-hand":      personPowersOn,
+		"no-bmc":       noBMC,
+		"one-address":  twoBMCsOfOneAddress,
+		"two":          twoRemediationsOfOneNode,
+		"out-already":  outOfServiceBefore,
+		"health-check": healthCheck,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(s.newPool(t, name))
+		})
+	}
+	t.Cleanup(func() { s.leaksNothing(t) })
+}
+
+// powerCycle: the pod moves once the host is off, and the node comes back with all that it had.
+func powerCycle(p *pool) {
+	boot := p.node(cluster.Context(p.T), p.first()).Status.NodeInfo.BootID
+	p.hangs(p.first())
+	p.remediates(p.first(), v1alpha1.PowerRemediationSpec{})
+	p.runsOn(p.second())
+	r := p.inPhase(p.first(), "Succeeded")
+	if proof := r.Status.Proof; proof == nil || proof.Kind != "PowerOff" || r.Status.Node.BootID != boot {
+		p.Errorf("the evidence is %+v of node %+v, want a host that was off after boot %s", proof, r.Status.Node, boot)
+	}
+	if said := conditionsOf(r); !strings.Contains(said, "Succeeded=True NodeIsBack") || !strings.Contains(said, "Processing=False") {
+		p.Errorf("its conditions are %s", said)
+	}
+	p.isBack(p.first(), boot)
+	p.isRestored(p.first())
+	p.ends(p.first())
+	p.isRestored(p.first())
+	p.ranTimes(2)
+}
+
+// nodeIsDeleted: the node is deleted in place of the taint, and has all that it had once it has registered again.
+func nodeIsDeleted(p *pool) {
+	before := p.node(cluster.Context(p.T), p.first())
+	p.hangs(p.first())
+	p.remediates(p.first(), v1alpha1.PowerRemediationSpec{Release: v1alpha1.DeleteNodeRelease})
+	p.runsOn(p.second())
+	p.inPhase(p.first(), "Succeeded")
+	if after := p.node(cluster.Context(p.T), p.first()); after.UID == before.UID || after.UID == "" {
+		p.Errorf("the node is %s, and was %s", after.UID, before.UID)
+	}
+	p.isRestored(p.first())
+	p.ends(p.first())
+	p.ranTimes(2)
+}
+
+// hostStaysOff: the strategy Off leaves the host off.
+func hostStaysOff(p *pool) {
+	p.hangs(p.first())
+	p.remediates(p.first(), v1alpha1.PowerRemediationSpec{Strategy: v1alpha1.OffStrategy})
+	p.runsOn(p.second())
+	r := p.inPhase(p.first(), "Succeeded")
+	if said := conditionsOf(r); !strings.Contains(said, "Succeeded=True HostIsOff") {
+		p.Errorf("its conditions are %s", said)
+	}
+	p.Eventually(p.T, "service of "+p.first(), func(ctx context.Context) error { return inService(p.node(ctx, p.first())) })
+	p.ends(p.first())
+	if n := p.node(cluster.Context(p.T), p.first()); n.Annotations[sandboxes+"host-power"] != "off" {
+		p.Errorf("the host is %s", n.Annotations[sandboxes+"host-power"])
+	}
+	p.ranTimes(2)
+}
+
+// bmcIsDead: without a proof nothing is released, and what was changed is changed back in the end (I13).
+func bmcIsDead(p *pool) {
+	p.hangs(p.first())
+	p.faults(p.first(), `{"hangs":true}`)
+	p.remediates(p.first(), v1alpha1.PowerRemediationSpec{PowerOffTimeout: seconds(15), Retries: times(0)})
+	r := p.inPhase(p.first(), "Failed")
+	if said := conditionsOf(r); !strings.Contains(said, "Succeeded=False PowerOffTimedOut") || !strings.Contains(said, "no proof") {
+		p.Errorf("its conditions are %s", said)
+	}
+	p.isNotReleased(p.first())
+	p.faults(p.first(), "")
+	p.ends(p.first())
+	p.isRestored(p.first())
+	p.ranTimes(1)
+}
+
+// credentialsAreRefused: after two refused logins the BMC is left alone, and correct credentials are used at once.
+func credentialsAreRefused(p *pool) {
+	ctx := cluster.Context(p.T)
+	set := func(value string) {
+		p.Helper()
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: p.first()}}
+		patch := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"stringData":{"password":%q}}`, value))
+		if err := p.Patch(ctx, secret, patch); err != nil {
+			p.Fatalf("changing the Secret: %v", err)
+		}
+	}
+	p.Eventually(p.T, "first probe", func(ctx context.Context) error { return p.reachable(ctx, p.first(), "True") })
+	set("wrong-password")
+	p.faults(p.first(), `{"sessionUses":1}`)
+	p.hangs(p.first())
+	p.remediates(p.first(), v1alpha1.PowerRemediationSpec{PowerOffTimeout: seconds(120)})
+	var bmc v1alpha1.BMC
+	p.Eventually(p.T, "hold", func(ctx context.Context) error {
+		if err := p.Get(ctx, client.ObjectKey{Namespace: namespace, Name: p.first()}, &bmc); err != nil {
+			return err
+		}
+		if bmc.Status.AuthenticationHeldUntil == nil || bmc.Status.RefusedLogins != 2 {
+			return fmt.Errorf("the status is %+v", bmc.Status)
+		}
+		return nil
+	})
+	p.faults(p.first(), "")
+	p.waitsFor(p.first(), "PowerNotRead")
+	set(password)
+	p.inPhase(p.first(), "Succeeded")
+	p.ends(p.first())
+	p.ranTimes(2)
+}
+
+func (p *pool) reachable(ctx context.Context, name, status string) error {
+	var bmc v1alpha1.BMC
+	if err := p.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &bmc); err != nil {
+		return err
+	}
+	for _, c := range bmc.Status.Conditions {
+		if string(c.Status) == status {
+			return nil
+		}
+	}
+	return fmt.Errorf("BMC %s has the conditions %+v", name, bmc.Status.Conditions)
+}
+
+// hostIsOffAlready: the BMC refuses to turn off a host that is off, which is no failure.
+func hostIsOffAlready(p *pool) {
+	p.faults(p.first(), `{"alreadyOff":409}`)
+	p.mark(p.first(), "annotations", "power", "off")
+	p.Eventually(p.T, "power of "+p.first(), func(ctx context.Context) error {
+		if n := p.node(ctx, p.first()); n.Annotations[sandboxes+"host-power"] != "off" || isReady(n) {
+			return errors.New("the host is on, or the node Ready")
+		}
+		return nil
+	})
+	p.remediates(p.first(), v1alpha1.PowerRemediationSpec{})
+	p.inPhase(p.first(), "Succeeded")
+	p.isRestored(p.first())
+	p.ranTimes(2)
+}
+
+// personPowersOn: a user powers the host on while its workload is released. The taint goes, and the pod never runs twice.
+func personPowersOn(p *pool) {
+	p.hold(p.first())
+	p.hangs(p.first())
+	p.remediates(p.first(), v1alpha1.PowerRemediationSpec{})
+	p.waitsFor(p.first(), "WorkloadLeft")
+	p.mark(p.first(), "annotations", "power", "on")
+	p.Eventually(p.T, "service of "+p.first(), func(ctx context.Context) error { return inService(p.node(ctx, p.first())) })
+	p.inPhase(p.first(), "Succeeded")
+	p.unhold(p.first())
+	p.isRestored(p.first())
+	p.ends(p.first())
+	p.runsOn(p.first())
+	p.ranTimes(2)
+}
+
+// hold keeps the pod of the pool on a node after its eviction, as a controller with a finalizer does.
+func (p *pool) hold(string) { p.setPodFinalizers(`["example.org/hold"]`) }
+
+func (p *pool) unhold(string) { p.setPodFinalizers("null") }
+
+func (p *pool) setPodFinalizers(list string) {
+	p.Helper()
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: p.name + "-0"}}
+	patch := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"metadata":{"finalizers":%s}}`, list))
+	if err := client.IgnoreNotFound(p.Patch(cluster.Context(p.T), pod, patch)); err != nil {
+		p.Fatalf("changing the finalizers of a pod: %v", err)
+	}
+}
+
+// noBMC: the health checker learns at once that the remediation can't start.
+func noBMC(p *pool) {
+	ctx := cluster.Context(p.T)
+	if err := p.Delete(ctx, &v1alpha1.BMC{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: p.first()}}); err != nil {
+		p.Fatalf("deleting a BMC: %v", err)
+	}
+	elsewhere := &v1alpha1.BMC{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: p.first()}, Spec: v1alpha1.BMCSpec{NodeName: p.first(), Address: "ipmi://192.0.2.1", CredentialsName: "x"}}
+	if err := p.Create(ctx, elsewhere); err != nil {
+		p.Fatalf("creating a BMC elsewhere: %v", err)
+	}
+	p.remediates(p.first(), v1alpha1.PowerRemediationSpec{})
+	p.refused("RemediationCannotStartNoBMC")
+}
+
+// refused waits until the remediation of the first node says that it can't start, and has done nothing.
+func (p *pool) refused(reason string) {
+	p.Helper()
+	p.Eventually(p.T, "refusal", func(ctx context.Context) error {
+		r, err := p.remediation(ctx, p.first())
+		if err != nil {
+			return err
+		}
+		if !strings.Contains(conditionsOf(r), "Succeeded=False "+reason) || r.Status.Phase != "" || len(r.Finalizers) > 0 {
+			return errors.New(r.Status.Phase + conditionsOf(r))
+		}
+		return nil
+	})
+	p.isRestored(p.first())
+	p.ends(p.first())
+	p.ranTimes(1)
+}
+
+// twoBMCsOfOneAddress: it is not known whose host is at that address, so none is powered off.
+func twoBMCsOfOneAddress(p *pool) {
+	var bmc v1alpha1.BMC
+	ctx := cluster.Context(p.T)
+	if err := p.Get(ctx, client.ObjectKey{Namespace: namespace, Name: p.first()}, &bmc); err != nil {
+		p.Fatalf("reading a BMC: %v", err)
+	}
+	other := &v1alpha1.BMC{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: p.name + "-c"}, Spec: bmc.Spec}
+	other.Spec.NodeName = p.name + "-c"
+	if err := p.Create(ctx, other); err != nil {
+		p.Fatalf("creating a BMC: %v", err)
+	}
+	p.remediates(p.first(), v1alpha1.PowerRemediationSpec{})
+	p.refused("RemediationCannotStartAmbiguousBMC")
+}
+
+// twoRemediationsOfOneNode: the second waits until the first has ended.
+func twoRemediationsOfOneNode(p *pool) {
+	p.hangs(p.first())
+	p.faults(p.first(), `{"staysPoweringOff":true}`)
+	p.remediates(p.first(), v1alpha1.PowerRemediationSpec{PowerOffTimeout: seconds(600)})
+	p.waitsFor(p.first(), "PowerNotOff")
+	p.isOld(p.first())
+	second := &v1alpha1.PowerRemediation{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "second", Annotations: map[string]string{v1alpha1.NodeNameAnnotation: p.first()}}}
+	if err := p.Create(cluster.Context(p.T), second); err != nil {
+		p.Fatalf("creating another remediation: %v", err)
+	}
+	at := client.ObjectKeyFromObject(second)
+	p.Eventually(p.T, "wait of the second", func(ctx context.Context) error {
+		if err := p.Get(ctx, at, second); err != nil {
+			return err
+		}
+		if said := conditionsOf(second); !strings.Contains(said, "AnotherRemediation") || second.Status.Phase != "" {
+			return errors.New(said)
+		}
+		return nil
+	})
+	p.faults(p.first(), "")
+	p.ends(p.first())
+	p.Eventually(p.T, "end of the second", func(ctx context.Context) error {
+		if err := p.Get(ctx, at, second); err != nil {
+			return err
+		}
+		if second.Status.Phase != "Succeeded" {
+			return errors.New(second.Status.Phase + conditionsOf(second))
+		}
+		return nil
+	})
+	p.isRestored(p.first())
+	p.ranTimes(2)
+}
+
+// outOfServiceBefore: a taint of others stands as it did before.
+func outOfServiceBefore(p *pool) {
+	n := p.node(cluster.Context(p.T), p.first())
+	p.hangs(p.first())
+	p.Eventually(p.T, "silence of "+p.first(), func(ctx context.Context) error {
+		if n = p.node(ctx, p.first()); isReady(n) {
+			return errors.New("it is Ready")
+		}
+		return nil
+	})
+	n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: corev1.TaintNodeOutOfService, Value: "others", Effect: corev1.TaintEffectNoSchedule})
+	if err := p.Update(cluster.Context(p.T), n); err != nil {
+		p.Fatalf("tainting a node: %v", err)
+	}
+	p.remediates(p.first(), v1alpha1.PowerRemediationSpec{})
+	p.inPhase(p.first(), "Succeeded")
+	p.ends(p.first())
+	kept := false
+	for _, taint := range p.node(cluster.Context(p.T), p.first()).Spec.Taints {
+		kept = kept || taint.Key == corev1.TaintNodeOutOfService && taint.Value == "others"
+	}
+	if !kept {
+		p.Error("the taint of others is gone")
+	}
+}
+
+// healthCheck: a NodeHealthCheck of Fettle has a node fenced, and the Repair ends.
+func healthCheck(p *pool) {
+	p.Apply(p.T, `apiVersion: fettle.io/v1alpha1
+kind: PowerRemediationTemplate
+metadata: {name: power, namespace: fettle-system}
+spec: {template: {spec: {}}}
+---
+apiVersion: remediation.medik8s.io/v1alpha1
+kind: NodeHealthCheck
+metadata: {name: metal}
+spec:
+  selector: {matchLabels: {pool: health-check}}
+  minHealthy: 1
+  unhealthyConditions: [{type: Ready, status: Unknown, duration: 1s}]
+  remediationTemplate: {apiVersion: fettle.io/v1alpha1, kind: PowerRemediationTemplate, name: power, namespace: fettle-system}
+`)
+	boot := p.node(cluster.Context(p.T), p.first()).Status.NodeInfo.BootID
+	p.hangs(p.first())
+	p.runsOn(p.second())
+	p.isBack(p.first(), boot)
+	p.Eventually(p.T, "Repair", func(ctx context.Context) error {
+		var repairs v1alpha1.RepairList
+		if err := p.List(ctx, &repairs); err != nil {
+			return err
+		}
+		for i := range repairs.Items {
+			if r := &repairs.Items[i]; r.Spec.Target.Name == p.first() && r.Status.Phase == v1alpha1.RepairSucceeded {
+				return nil
+			}
+		}
+		return fmt.Errorf("no Repair of the node has succeeded: %+v", repairs.Items)
+	})
+	p.isRestored(p.first())
+	p.ranTimes(2)
+}
+
+// leaksNothing checks that no password is anywhere but in the Secrets.
+func (s *site) leaksNothing(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	var remediations v1alpha1.PowerRemediationList
+	var bmcs v1alpha1.BMCList
+	var events eventsv1.EventList
+	var repairs v1alpha1.RepairList
+	var nodes corev1.NodeList
+	for _, list := range []client.ObjectList{&remediations, &bmcs, &events, &repairs, &nodes} {
+		if err := s.List(ctx, list); err != nil {
+			t.Errorf("listing: %v", err)
+			continue
+		}
+		text, err := yaml.Marshal(list)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantNoPassword(t, fmt.Sprintf("%T", list), string(text))
+	}
+	logs, _ := filepath.Glob(filepath.Join(filepath.Dir(filepath.Dir(s.log)), "*", "fettle.log"))
+	if len(logs) == 0 {
+		t.Error("there is no log of Fettle")
+	}
+	for _, name := range logs {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Errorf("reading a log: %v", err)
+		}
+		wantNoPassword(t, name, string(text))
+	}
+}
+
+func wantNoPassword(t *testing.T, where, text string) {
+	t.Helper()
+	for _, word := range []string{password, "wrong-password", "c2FuZGJveC1zZWNyZXQ"} {
+		if strings.Contains(text, word) {
+			t.Errorf("%s has a password", where)
+		}
+	}
+}
