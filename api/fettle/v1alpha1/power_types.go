@@ -206,7 +206,7 @@ type SavedNode struct {
 	// annotations of the node.
 	// +optional
 	Annotations map[string]string `json:"annotations,omitempty"`
-	// taints of the node, without those that Kubernetes sets and removes by itself.
+	// taints of the node, without the taints that Kubernetes sets and removes by itself.
 	// +listType=atomic
 	// +optional
 	Taints []SavedTaint `json:"taints,omitempty"`

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// maxOperations is how many BMCs are spoken to at the same time. One that is slow counts for slowAfter only, so that it delays
+	// maxOperations is how many BMCs are spoken to at the same time. A slow BMC counts for slowAfter only, so that it delays
 	// no other.
 	maxOperations = 32
 	slowAfter     = time.Second
@@ -259,7 +259,7 @@ func advice(bmc *v1alpha1.BMC, reason power.Reason) string {
 	return "run fettle bmc check " + bmc.Spec.NodeName
 }
 
-// loadCredentials gives a host the credentials of its Secret, unless it has got them a short while ago.
+// loadCredentials sets the credentials of a host from its Secret, unless it has done so a short while ago.
 func (c *Client) loadCredentials(ctx context.Context, bmc *v1alpha1.BMC, h *host) problem {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -17,7 +17,7 @@ const systemsPath = "/redfish/v1/Systems/"
 // inventory has the BMCs of the namespace as the watch has shown them.
 type inventory struct {
 	mu sync.Mutex
-	// all are by their key, and byNode and byAddress have the keys of those that name a node or an address.
+	// all are by their key, and byNode and byAddress have the keys of the BMCs that name a node or an address.
 	all               map[types.NamespacedName]*v1alpha1.BMC
 	byNode, byAddress map[string]map[types.NamespacedName]bool
 }

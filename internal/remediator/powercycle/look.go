@@ -113,7 +113,7 @@ func (c *Client) begin(ctx context.Context, l *look) (*look, error) {
 	return l, nil
 }
 
-// fencedBy returns which remediation fences the node. One that has begun comes before one that has not.
+// fencedBy returns which remediation fences the node. A remediation that has begun comes before others.
 func (c *Client) fencedBy(ctx context.Context, l *look) types.NamespacedName {
 	var all v1alpha1.PowerRemediationList
 	if err := c.Cache.List(ctx, &all); err != nil {
@@ -146,7 +146,7 @@ func (c *Client) resume(ctx context.Context, l *look) (*look, error) {
 	return l, nil
 }
 
-// claims reports whether the remediation of a look may go on. One that has ended leaves the node to others, unless it is being deleted
+// claims reports whether the remediation of a look may go on. After its end it leaves the node to others, unless it is being deleted
 // or has something left to take back.
 func (c *Client) claims(l *look) bool {
 	if fencing.Phase(l.r.Status.Phase).Final() && l.r.DeletionTimestamp.IsZero() {
@@ -325,7 +325,7 @@ func (c *Client) dropFinalizer(ctx context.Context, l *look) error {
 	return nil
 }
 
-// forget drops what this process knows of a remediation, and wakes those that waited for it.
+// forget drops what this process knows of a remediation, and wakes the remediations that waited for it.
 func (c *Client) forget(key types.NamespacedName, uid types.UID) {
 	c.turns.drop(uid)
 	c.wake(c.sessions.forget(key))

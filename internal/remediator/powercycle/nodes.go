@@ -98,7 +98,7 @@ func (m restored) empty() bool {
 	return len(m.labels)+len(m.annotations)+len(m.taints) == 0 && !m.unschedulable
 }
 
-// restores returns what was saved of a node and is missing on the one that has registered in its place. A key that the node has
+// restores returns what was saved of a node and is missing on the node that has registered in its place. A key that the node has
 // keeps its value.
 func restores(r *v1alpha1.PowerRemediation, n *corev1.Node) restored {
 	recorded := r.Status.Node

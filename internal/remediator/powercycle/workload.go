@@ -34,7 +34,7 @@ func (c *Client) countWorkload(ctx context.Context, l *look) {
 	l.facts.Workload = &fencing.Workload{Pods: pods, Volumes: volumes}
 }
 
-// countPods counts the pods of a node that are terminating, and those that Fettle's own taint evicts.
+// countPods counts the pods of a node that are terminating, and the pods that Fettle's own taint evicts.
 func (c *Client) countPods(ctx context.Context, node string) (int, error) {
 	count := 0
 	var pods corev1.PodList
