@@ -1,0 +1,154 @@
+package cli
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
+	"github.com/fettle-io/fettle/internal/fencing"
+	"github.com/fettle-io/fettle/internal/power"
+)
+
+// login logs in to the BMC once, reads the power, and ends the session.
+func (c *BMCCheck) login(ctx context.Context, config power.Config, secret *unstructured.Unstructured) {
+	credentials, err := credentialsOf(secret)
+	if err != nil {
+		c.add(checkLogin, fails, "the credentials can't be used: %v", err)
+		c.add(checkPower, untested, "there was no login")
+		return
+	}
+	host := power.NewHost(config, credentials)
+	defer host.Close(ctx)
+	reading, failure := host.Read(ctx)
+	c.Fingerprint = failure.Fingerprint
+	c.connection(config.Address, failure)
+	if hasCertificate(config.Address) {
+		c.certificate(failure)
+	}
+	c.accepted(failure)
+	if failure.Failed() {
+		c.unreadPower(failure)
+		return
+	}
+	c.power(reading.State)
+}
+
+// connection says whether the BMC answered.
+func (c *BMCCheck) connection(a power.Address, f power.Failure) {
+	switch stageOf(f) {
+	case atConnection:
+		c.add(checkConnection, fails, "%s at %s; check the address, firewalls and routes", f, a.HostPort())
+	case unclear:
+		if f.HTTPStatus == 0 {
+			c.add(checkConnection, unknown, "%s gave an answer that is not one of a BMC; check the address and its port", a.HostPort())
+			return
+		}
+		c.add(checkConnection, works, "%s answers", a.HostPort())
+	case beforeConnection:
+		c.add(checkConnection, untested, "no connection is made with such credentials")
+	case atCertificate, atLogin, atPower:
+		c.add(checkConnection, works, "%s answers", a.HostPort())
+	}
+}
+
+// certificate says whether the certificate is trusted.
+func (c *BMCCheck) certificate(f power.Failure) {
+	switch stage := stageOf(f); {
+	case stage == atCertificate && f.Fingerprint == "":
+		c.add(checkCertificate, fails, "it is not trusted")
+	case stage == atCertificate:
+		c.add(checkCertificate, fails, "it is not trusted; its SHA-256 fingerprint is %s; compare that with what the BMC itself shows, such as on its console, "+
+			"and only if both are equal set spec.tls.fingerprint", f.Fingerprint)
+	case stage == beforeConnection, stage == atConnection:
+		c.add(checkCertificate, untested, "there was no connection")
+	case stage == unclear && f.HTTPStatus == 0:
+		c.add(checkCertificate, unknown, "the answer does not say")
+	default:
+		c.add(checkCertificate, works, "it is trusted")
+	}
+}
+
+// accepted says whether the BMC accepted the login.
+func (c *BMCCheck) accepted(f power.Failure) {
+	switch stageOf(f) {
+	case beforeConnection:
+		c.add(checkLogin, fails, "%s; shorten them on the BMC and in the Secret", f)
+	case atConnection, atCertificate:
+		c.add(checkLogin, untested, "no credentials were sent")
+	case atLogin:
+		advice := "correct the keys " + v1alpha1.UsernameKey + " and " + v1alpha1.PasswordKey + " of the Secret before the next try, since BMCs lock accounts"
+		if f.Reason == power.NoSessionLeft {
+			advice = "end sessions on the BMC, or wait until they expire"
+		}
+		c.add(checkLogin, fails, "%s; %s", f, advice)
+	case unclear:
+		c.add(checkLogin, unknown, "the answer does not say")
+	case atPower:
+		c.add(checkLogin, works, "the BMC accepted it")
+	}
+}
+
+// unreadPower says why the power was not read.
+func (c *BMCCheck) unreadPower(f power.Failure) {
+	switch {
+	case f.Reason == power.PermissionDenied:
+		c.add(checkPower, fails, "%s; give it the role of an operator", f)
+	case f.Reason == power.UnsupportedSystem:
+		c.add(checkPower, fails, "%s; give the ID of the system in spec.system, or the path of the system in spec.address", f)
+	case stageOf(f) == unclear:
+		c.add(checkPower, fails, "%s", f)
+	default:
+		c.add(checkPower, untested, "there was no login")
+	}
+}
+
+// power says how the power is.
+func (c *BMCCheck) power(state fencing.PowerState) {
+	switch state {
+	case fencing.IsOn:
+		c.Power = string(v1alpha1.HostOn)
+	case fencing.IsOff:
+		c.Power = string(v1alpha1.HostOff)
+	case fencing.PowerUnknown:
+		c.Power = string(v1alpha1.HostPowerUnknown)
+		c.add(checkPower, unknown, "the BMC says neither On nor Off, as it does while a host changes its power; check again in a minute")
+		return
+	}
+	c.add(checkPower, works, "the host is %s", c.Power)
+}
+
+// stage is how far a read came.
+type stage int
+
+const (
+	beforeConnection stage = iota
+	atConnection
+	atCertificate
+	atLogin
+	// unclear is for an answer that may be one to the login, or to the read of the power.
+	unclear
+	atPower
+)
+
+// stageOf returns how far a read came.
+func stageOf(f power.Failure) stage {
+	switch f.Reason {
+	case power.CredentialsUnusable, power.AuthenticationHeld:
+		return beforeConnection
+	case power.Unreachable, power.TimedOut, power.Interrupted, power.Busy, power.CipherSuitesRefused:
+		return atConnection
+	case power.CertificateNotTrusted:
+		return atCertificate
+	case power.AuthenticationRefused, power.NoSessionLeft:
+		return atLogin
+	case power.UnexpectedAnswer, power.CommandRefused:
+		return unclear
+	case power.UnsupportedSystem:
+		if f.HTTPStatus != 0 {
+			return unclear
+		}
+	case power.PermissionDenied:
+	}
+	return atPower
+}
