@@ -153,9 +153,9 @@ func trustOf(tls *v1alpha1.BMCTLS) (trust power.Trust, field string, err error) 
 	return trust, field, err
 }
 
-// heldUntil returns until when Fettle tries no login, or zero if it tries one.
-func heldUntil(b *v1alpha1.BMC, at time.Time) time.Time {
-	if until := b.Status.AuthenticationHeldUntil; until != nil && until.After(at) {
+// heldUntil returns until when Fettle tries no login with the version of a Secret, or zero if it tries one.
+func heldUntil(b *v1alpha1.BMC, version string, at time.Time) time.Time {
+	if until := b.Status.AuthenticationHeldUntil; until != nil && until.After(at) && b.Status.CredentialsVersion == version {
 		return until.Time
 	}
 	return time.Time{}

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
+	"github.com/fettle-io/fettle/internal/core"
 	"github.com/fettle-io/fettle/internal/power"
 )
 
@@ -97,17 +98,17 @@ func (s *session) bmcCheck(ctx context.Context, node string, force bool) (*BMCCh
 		c.BMC = &state
 		config, usable := c.configure(bmcs, b)
 		config.Now = s.Now
-		secret := s.secretForCheck(ctx, c, b)
-		held := c.hold(b, secret, *c.At)
+		credentials, version, known := s.credentialsForCheck(ctx, c, b)
+		held := heldUntil(b, version, *c.At)
 		switch {
-		case !usable || secret == nil || len(lackingKeys(secret)) > 0:
+		case !usable || !known:
 			c.skip("what it needs is missing above", config)
 		case !held.IsZero() && !force:
 			c.HeldUntil = instant(held)
 			c.skip(fmt.Sprintf("Fettle tries no login until %s, since the BMC has refused two in succession and may lock the account; "+
 				"correct the Secret, or give --force to log in all the same", held.UTC().Format(time.RFC3339)), config)
 		default:
-			c.login(ctx, config, secret)
+			c.login(ctx, config, credentials)
 		}
 	}
 	c.conclude()
@@ -177,35 +178,32 @@ func (c *BMCCheck) configure(bmcs *bmcReading, b *v1alpha1.BMC) (power.Config, b
 	return power.Config{Address: address, Trust: trust}, true
 }
 
-// secretForCheck reads the Secret of a BMC, and returns nil if it can't be read.
-func (s *session) secretForCheck(ctx context.Context, c *BMCCheck, b *v1alpha1.BMC) *unstructured.Unstructured {
+// credentialsForCheck reads the Secret of a BMC. It returns the credentials and the version of the Secret, and false if
+// they can't be used.
+func (s *session) credentialsForCheck(ctx context.Context, c *BMCCheck, b *v1alpha1.BMC) (credentials power.Credentials, version string, known bool) {
 	at := types.NamespacedName{Namespace: s.connection.bmcs, Name: b.Spec.CredentialsName}
 	secret, err := s.readSecret(ctx, at)
 	switch {
 	case apierrors.IsNotFound(err):
 		c.add(checkSecret, fails, "there is no Secret %s; create it with the keys %s and %s", at, v1alpha1.UsernameKey, v1alpha1.PasswordKey)
-		return nil
+		return credentials, "", false
 	case apierrors.IsForbidden(err):
 		c.add(checkSecret, unknown, "you may not get Secret %s; an administrator can grant it, or run the check", at)
-		return nil
+		return credentials, "", false
 	case err != nil:
 		c.add(checkSecret, unknown, "Secret %s could not be read: %s", at, failureText(err))
-		return nil
+		return credentials, "", false
 	}
 	if lacks := lackingKeys(secret); len(lacks) > 0 {
-		c.add(checkSecret, fails, "Secret %s lacks the %s, or has no value for it; add it", at, keysText(lacks))
-		return secret
+		c.add(checkSecret, fails, "%s", lackText(at.String(), lacks))
+		return credentials, "", false
+	}
+	if credentials, err = credentialsOf(secret); err != nil {
+		c.add(checkSecret, fails, "Secret %s can't be used: %v", at, err)
+		return credentials, "", false
 	}
 	c.add(checkSecret, works, "Secret %s has the keys %s and %s", at, v1alpha1.UsernameKey, v1alpha1.PasswordKey)
-	return secret
-}
-
-// hold returns until when Fettle tries no login with the credentials of a Secret, or zero if it tries one.
-func (c *BMCCheck) hold(b *v1alpha1.BMC, secret *unstructured.Unstructured, at time.Time) time.Time {
-	if secret == nil || b.Status.CredentialsVersion != secret.GetResourceVersion() {
-		return time.Time{}
-	}
-	return heldUntil(b, at)
+	return credentials, secret.GetResourceVersion(), true
 }
 
 // skip adds the checks that need a login, and why there was none.
@@ -242,11 +240,14 @@ func (c *BMCCheck) conclude() {
 	}
 	switch {
 	case is(fails):
-		c.Outcome, c.Message = problems, "Fettle can't fence node "+c.Node+" as this machine sees it: what fails stands above."
+		c.Outcome, c.Message = problems, "Not all that Fettle needs to fence node "+c.Node+" works from this machine; what fails stands above."
 	case is(unknown, untested):
 		c.Outcome, c.Message = notChecked, "Whether Fettle can fence node "+c.Node+" was not checked as a whole."
 	default:
 		c.Outcome, c.Message = passed, "The BMC of node "+c.Node+" works from this machine."
+	}
+	if c.Outcome == passed && c.BMC.Reachable == core.No.String() {
+		c.Notes = append(c.Notes, "Fettle's controller could not use the BMC when it last tried, and this machine can: the cause may be gone, or lie on the controller's way to it.")
 	}
 	if c.Address != "" {
 		c.Notes = append(c.Notes, "This machine's way to the BMC may differ from that of Fettle's controller: networks, name servers and the authorities of the operating system.")

@@ -8,7 +8,7 @@ func (p *page) bmcCheck(c *BMCCheck) {
 	}
 	p.printf("\n")
 	if b := c.BMC; b != nil {
-		p.printf("Fettle's controller has written: %s\n", sentence(p.reachable(b)))
+		p.printf("Fettle's controller: %s.\n", p.reachable(b))
 		if b.Message != "" {
 			p.item("%s", b.Message)
 		}

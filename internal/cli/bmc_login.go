@@ -3,21 +3,13 @@ package cli
 import (
 	"context"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
 	"github.com/fettle-io/fettle/internal/fencing"
 	"github.com/fettle-io/fettle/internal/power"
 )
 
 // login logs in to the BMC once, reads the power, and ends the session.
-func (c *BMCCheck) login(ctx context.Context, config power.Config, secret *unstructured.Unstructured) {
-	credentials, err := credentialsOf(secret)
-	if err != nil {
-		c.add(checkLogin, fails, "the credentials can't be used: %v", err)
-		c.add(checkPower, untested, "there was no login")
-		return
-	}
+func (c *BMCCheck) login(ctx context.Context, config power.Config, credentials power.Credentials) {
 	host := power.NewHost(config, credentials)
 	defer host.Close(ctx)
 	reading, failure := host.Read(ctx)
@@ -96,6 +88,8 @@ func (c *BMCCheck) unreadPower(f power.Failure) {
 		c.add(checkPower, fails, "%s; give it the role of an operator", f)
 	case f.Reason == power.UnsupportedSystem:
 		c.add(checkPower, fails, "%s; give the ID of the system in spec.system, or the path of the system in spec.address", f)
+	case f.Reason == power.CommandRefused:
+		c.add(checkPower, fails, "the BMC refused the read, status %d; check the scheme, the port and the path of spec.address", f.HTTPStatus)
 	case stageOf(f) == unclear:
 		c.add(checkPower, fails, "%s", f)
 	default:

@@ -108,7 +108,7 @@ func (s *session) checkSecret(ctx context.Context, d *draft, drafts []draft) {
 		in = " of the input"
 	}
 	if lacks := lackingKeys(secret); len(lacks) > 0 {
-		d.note(Remark{Field: field, Fault: true, Text: fmt.Sprintf("Secret %s%s lacks the %s, or has no value for it; add it", at, in, keysText(lacks))})
+		d.note(Remark{Field: field, Fault: true, Text: lackText(at.String()+in, lacks)})
 	}
 }
 
@@ -148,11 +148,9 @@ func lackingKeys(secret *unstructured.Unstructured) []string {
 	return lacks
 }
 
-func keysText(keys []string) string {
-	if len(keys) == 1 {
-		return "key " + keys[0]
-	}
-	return "keys " + strings.Join(keys, " and ")
+// lackText says which keys a Secret lacks.
+func lackText(secret string, lacks []string) string {
+	return fmt.Sprintf("Secret %s has no value for %s; it needs the keys %s and %s", secret, strings.Join(lacks, " and "), v1alpha1.UsernameKey, v1alpha1.PasswordKey)
 }
 
 // warnOfNodesWithoutBMC warns each health check with a PowerRemediationTemplate of the nodes that it selects and that
