@@ -84,7 +84,7 @@ func bmcFiles(t *testing.T) map[string]offlineCase {
 		"an address without a scheme":   {at("bmc.example"), 1, []string{"line 8: spec.address can't be used: the address has no scheme"}},
 		"an address in capitals":        {at("Redfish://bmc.example"), 1, []string{"line 8: spec.address has a scheme with capital letters"}},
 		"an address that is whole":      {at("redfish://bmc.example/redfish/v1/Systems/1"), 0, []string{"No problems"}},
-		"an address that is no URL":        {strings.Replace(goodBMC, "bmc-a.example", "'[fd00::1]:8443/redfish/v1/'", 1), 1, []string{"spec.address can't be used: the address is not a URL"}},
+		"an address that is no URL":     {strings.Replace(goodBMC, "bmc-a.example", "'[fd00::1]:8443/redfish/v1/'", 1), 1, []string{"spec.address can't be used: the address is not a URL"}},
 		"an address of IPv6":            {with("redfish://bmc-a.example", "'redfish://[fd00::1]:8443/redfish/v1/'"), 0, []string{"No problems"}},
 		"a system twice":                {with("bmc-a.example", "bmc-a.example/redfish/v1/Systems/1"), 1, []string{"problem, line 9: spec.system can't be used: spec.address names a system already"}},
 		"a system of IPMI":              {with("redfish:", "ipmi:"), 1, []string{"problem, line 9: spec.system can't be used: an address of IPMI has no system"}},

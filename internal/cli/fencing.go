@@ -181,9 +181,25 @@ func (p *page) reachable(b *BMCState) string {
 
 // fencing prints how far a PowerRemediation has come.
 func (p *page) fencing(f *Fencing) {
-	if f == nil || f.Phase == "" {
+	if f == nil {
 		return
 	}
+	if f.Phase != "" {
+		p.item("  %s", p.phaseOfFencing(f))
+	}
+	if f.Waiting != "" {
+		p.item("  %s: %s", f.Waiting, f.Message)
+	}
+	if f.Phase == "" {
+		return
+	}
+	p.item("  %s", p.proof(f))
+	if f.Released {
+		p.item("  its workload is released, so that it starts elsewhere")
+	}
+}
+
+func (p *page) phaseOfFencing(f *Fencing) string {
 	text := "phase " + f.Phase
 	if f.Reason != "" {
 		text += " (" + f.Reason + ")"
@@ -197,33 +213,25 @@ func (p *page) fencing(f *Fencing) {
 	if f.BMC != "" {
 		text += ", by BMC " + f.BMC
 	}
-	p.item("  %s", text)
-	if f.Waiting != "" {
-		p.item("  %s: %s", f.Waiting, f.Message)
-	}
-	p.item("  %s", p.proof(f))
-	if f.Released {
-		p.item("  its workload is released, so that it starts elsewhere")
-	}
+	return text
 }
 
-// proof says why the node is known to have stopped.
+// proof says why the node is known to have stopped, and under which boot IDs it ran.
 func (p *page) proof(f *Fencing) string {
-	void := ""
-	if f.VoidProofs > 0 {
-		void = "; " + count(f.VoidProofs, "earlier proof") + " no longer held"
+	text := p.in(yellow, "not proven to have stopped") + ", so its workload is not released"
+	if f.Proof != nil {
+		text = p.in(green, "proven to have stopped") + " by " + f.Proof.Kind + " " + p.when(f.Proof.At)
 	}
-	before := ""
 	if f.BootID != "" {
-		before = "; its boot ID was " + f.BootID
+		text += "; boot ID " + f.BootID + " before the first command"
 	}
-	switch {
-	case f.Proof == nil:
-		return "not proven to have stopped, so its workload is not released" + before + void
-	case f.Proof.BootID != "":
-		return p.in(green, "proven") + " by " + f.Proof.Kind + " " + p.when(f.Proof.At) + ": it runs under boot ID " + f.Proof.BootID + before + void
+	if f.Proof != nil && f.Proof.BootID != "" {
+		text += "; boot ID " + f.Proof.BootID + " now"
 	}
-	return p.in(green, "proven") + " by " + f.Proof.Kind + " " + p.when(f.Proof.At) + ", its power was read as Off twice" + before + void
+	if f.VoidProofs > 0 {
+		text += "; " + count(f.VoidProofs, "earlier proof") + " no longer held"
+	}
+	return text
 }
 
 // unreachable prints the BMCs that Fettle could not reach.
