@@ -55,6 +55,7 @@ type offlineCase struct {
 }
 
 func bmcFiles(t *testing.T) map[string]offlineCase {
+	t.Helper()
 	with := func(old, with string) string { return swapIn(t, goodBMC, old, with) }
 	at := func(address string) string {
 		return strings.Replace(with("  system: \"1\"\n", ""), "redfish://bmc-a.example", address, 1)
@@ -107,6 +108,7 @@ func bmcFiles(t *testing.T) map[string]offlineCase {
 }
 
 func powerFiles(t *testing.T) map[string]offlineCase {
+	t.Helper()
 	with := func(old, with string) string { return swapIn(t, goodPowerTemplate, old, with) }
 	return map[string]offlineCase{
 		"good":                         {goodPowerTemplate, 0, []string{"file.yaml:1 PowerRemediationTemplate remediators/reboot", "No problems in 1 object."}},
@@ -212,6 +214,7 @@ spec:
 `
 
 func liveCases(t *testing.T) map[string]liveCase {
+	t.Helper()
 	existing := func(name, node, address string) string {
 		return bmcText(name, "{nodeName: "+node+", credentialsName: x, address: '"+address+"'}", "{}")
 	}

@@ -48,7 +48,7 @@ type Status struct {
 	NotHealthy []Target `json:"notHealthy"`
 	// Repairs are the running ones.
 	Repairs []Repair `json:"repairs"`
-	// UnreachableBMCs are those that Fettle could not reach, where a health check has nodes fenced by their power.
+	// UnreachableBMCs are the BMCs that Fettle could not reach, where a health check has nodes fenced by their power.
 	UnreachableBMCs []BMCState `json:"unreachableBMCs,omitempty"`
 }
 
