@@ -12,6 +12,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/fettle-io/fettle/internal/fencing"
+	"github.com/fettle-io/fettle/internal/power"
 )
 
 // bmcScene is an API server and a BMC, which both work.
@@ -54,14 +57,12 @@ func bmcText(name, spec, status string) string {
 // ask runs fettle bmc check.
 func (s *bmcScene) ask(flags ...string) (string, int) {
 	s.t.Helper()
-	s.api.mu.Lock()
-	if _, set := s.api.objects[fettleAPI+"/namespaces/fettle-system/bmcs"].(int); !set {
+	if !s.api.has(bmcsPath) {
 		s.api.bmcs(append([]string{bmcText("bmc-a", s.spec, s.status)}, s.others...)...)
 	}
-	if _, set := s.api.objects["/api/v1/namespaces/fettle-system/secrets/bmc-a"]; !set && s.credentials != nil {
+	if !s.api.has(secretPath) && s.credentials != nil {
 		s.api.secret(s.credentials)
 	}
-	s.api.mu.Unlock()
 	var printed bytes.Buffer
 	cmd := bmcCommand(Options{Name: "fettle", UserAgent: "test", Now: func() time.Time { return noon }})
 	cmd.SetArgs(append(append([]string{"check", s.node}, s.flags...), flags...))
@@ -92,10 +93,10 @@ type bmcCase struct {
 var bmcCases = map[string]bmcCase{
 	"works": {func(*bmcScene) {}, 0, 1},
 	"off-as-fettle-saw-it": {func(s *bmcScene) {
-		s.bmc.power = "Off"
+		s.bmc.set("Off", nil)
 		s.status = "{power: 'Off', conditions: [{type: Reachable, status: 'True', reason: Succeeded, message: '', lastTransitionTime: '2026-08-01T11:00:00Z'}]}"
 	}, 0, 1},
-	"changing":  {func(s *bmcScene) { s.bmc.power = "PoweringOff" }, 2, 1},
+	"changing":  {func(s *bmcScene) { s.bmc.set("PoweringOff", nil) }, 2, 1},
 	"node-word": {func(s *bmcScene) { s.node = "node/node-a" }, 0, 1},
 
 	"no-bmc":           {func(s *bmcScene) { s.node = "elsewhere" }, 1, 0},
@@ -105,8 +106,8 @@ var bmcCases = map[string]bmcCase{
 	"two-of-an-address": {func(s *bmcScene) {
 		s.others = []string{bmcText("bmc-b", "{nodeName: node-b, credentialsName: x, address: 'redfish+https://"+s.bmc.hostPort()+"/redfish/v1/Systems/1'}", "{}")}
 	}, 1, 1},
-	"bmcs-forbidden": {func(s *bmcScene) { s.api.objects[fettleAPI+"/namespaces/fettle-system/bmcs"] = http.StatusForbidden }, 2, 0},
-	"bmcs-unserved":  {func(s *bmcScene) { s.api.objects[fettleAPI] = http.StatusNotFound }, 2, 0},
+	"bmcs-forbidden": {func(s *bmcScene) { s.api.set(bmcsPath, http.StatusForbidden) }, 2, 0},
+	"bmcs-unserved":  {func(s *bmcScene) { s.api.set(fettleAPI, http.StatusNotFound) }, 2, 0},
 	"other-namespace": {func(s *bmcScene) {
 		s.flags = []string{"--bmc-namespace", "hardware"}
 		s.api.list(fettleAPI+"/namespaces/hardware/bmcs", "fettle.io/v1alpha1", "BMCList")
@@ -129,10 +130,10 @@ var bmcCases = map[string]bmcCase{
 
 	"secret-missing": {func(s *bmcScene) { s.credentials = nil }, 1, 0},
 	"secret-forbidden": {func(s *bmcScene) {
-		s.api.objects["/api/v1/namespaces/fettle-system/secrets/bmc-a"] = http.StatusForbidden
+		s.api.set(secretPath, http.StatusForbidden)
 	}, 2, 0},
 	"secret-unread": {func(s *bmcScene) {
-		s.api.objects["/api/v1/namespaces/fettle-system/secrets/bmc-a"] = http.StatusInternalServerError
+		s.api.set(secretPath, http.StatusInternalServerError)
 	}, 2, 0},
 	"secret-lacks-a-key":         {func(s *bmcScene) { delete(s.credentials, "username") }, 1, 0},
 	"secret-lacks-both":          {func(s *bmcScene) { s.credentials = map[string]any{"user": encoded(bmcPassword), "password": ""} }, 1, 0},
@@ -149,32 +150,32 @@ var bmcCases = map[string]bmcCase{
 
 	"login-refused": {func(s *bmcScene) { s.credentials["password"] = encoded("wrong-" + bmcPassword) }, 1, 1},
 	"no-session-left": {func(s *bmcScene) {
-		s.bmc.fault = func(w http.ResponseWriter, r *http.Request) bool {
+		s.bmc.set("On", func(w http.ResponseWriter, r *http.Request) bool {
 			if r.URL.Path == "/redfish/v1/" {
 				return false
 			}
 			s.bmc.refuse(w, http.StatusServiceUnavailable)
 			return true
-		}
+		})
 	}, 1, 1},
 	"read-forbidden":   {func(s *bmcScene) { s.bmc.refusing("/redfish/v1/Systems/1", http.StatusForbidden) }, 1, 1},
 	"no-such-system":   {func(s *bmcScene) { s.bmc.refusing("/redfish/v1/Systems/1", http.StatusNotFound) }, 1, 1},
 	"bmc-out-of-order": {func(s *bmcScene) { s.bmc.refusing("/redfish/v1/Systems/1", http.StatusInternalServerError) }, 1, 1},
 	"no-system-at-all": {func(s *bmcScene) {
 		s.spec = s.specOf("redfish://"+s.bmc.hostPort(), "tls: {fingerprint: "+s.bmc.fingerprint()+"}")
-		s.bmc.fault = func(w http.ResponseWriter, r *http.Request) bool {
+		s.bmc.set("On", func(w http.ResponseWriter, r *http.Request) bool {
 			if r.URL.Path != "/redfish/v1/Systems" {
 				return false
 			}
 			s.bmc.answer(w, http.StatusOK, map[string]any{"Members": []any{}})
 			return true
-		}
+		})
 	}, 1, 1},
 	"no-bmc-at-the-address": {func(s *bmcScene) {
-		s.bmc.fault = func(w http.ResponseWriter, _ *http.Request) bool {
+		s.bmc.set("On", func(w http.ResponseWriter, _ *http.Request) bool {
 			fmt.Fprint(w, "<html>", bmcPassword)
 			return true
-		}
+		})
 	}, 1, 0},
 	"plain-where-tls-is": {func(s *bmcScene) { s.spec = s.specOf("redfish+http://"+s.bmc.hostPort(), "") }, 1, 0},
 	"unreachable":        {func(s *bmcScene) { s.bmc.server.Close() }, 1, 0},
@@ -188,11 +189,12 @@ func TestBMCCheck(t *testing.T) {
 			s := newBMCScene(t)
 			bmcCases[name].change(s)
 			out, exit := s.ask()
-			if want := bmcCases[name]; exit != want.exit || s.bmc.logins != want.logins || s.bmc.changes != 0 {
-				t.Errorf("exit status %d after %d logins and %d changes, want %+v", exit, s.bmc.logins, s.bmc.changes, want)
+			logins, ended, changes := s.bmc.counts()
+			if want := bmcCases[name]; exit != want.exit || logins != want.logins || changes != 0 {
+				t.Errorf("exit status %d after %d logins and %d changes, want %d after %d logins", exit, logins, changes, want.exit, want.logins)
 			}
-			if s.bmc.ended != s.bmc.logins && exit == 0 {
-				t.Errorf("of %d sessions %d were ended", s.bmc.logins, s.bmc.ended)
+			if exit == 0 && ended != logins {
+				t.Errorf("of %d sessions %d were ended", logins, ended)
 			}
 			s.api.wantOnlyReads(t)
 			wantNoCredentials(t, out)
@@ -260,4 +262,37 @@ func TestBMCCheckOfNothing(t *testing.T) {
 	if out, exit := s.ask(); exit != 2 || !strings.Contains(out, "configuration") {
 		t.Errorf("no cluster: exit status %d, %q", exit, out)
 	}
+}
+
+// TestBMCFailures: each failure of a read has its lines.
+func TestBMCFailures(t *testing.T) {
+	var text strings.Builder
+	for _, given := range []string{"redfish://bmc.example", "ipmi://bmc.example"} {
+		address, err := power.ParseAddress(given)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, reason := range []power.Reason{
+			power.AuthenticationRefused, power.AuthenticationHeld, power.CredentialsUnusable, power.PermissionDenied, power.CertificateNotTrusted,
+			power.CipherSuitesRefused, power.Unreachable, power.TimedOut, power.Interrupted, power.Busy, power.NoSessionLeft, power.UnsupportedSystem,
+			power.CommandRefused, power.UnexpectedAnswer,
+		} {
+			for _, f := range []power.Failure{{Reason: reason}, {Reason: reason, HTTPStatus: http.StatusTeapot}, {Reason: reason, Fingerprint: "FINGERPRINT"}} {
+				if f.HTTPStatus != 0 && (reason != power.UnsupportedSystem && reason != power.CommandRefused && reason != power.UnexpectedAnswer) ||
+					(f.Fingerprint != "") != (reason == power.CertificateNotTrusted) || address.Protocol == power.IPMI && f != (power.Failure{Reason: reason}) {
+					continue // no such failure
+				}
+				c := &BMCCheck{}
+				c.report(address, fencing.PowerUnknown, f)
+				fmt.Fprintf(&text, "%s %s %d\n", address.Protocol, reason, f.HTTPStatus)
+				for _, s := range c.Checks {
+					fmt.Fprintf(&text, "  %s %s: %s\n", s.Check, s.State, s.Message)
+				}
+				if c.Power != "" {
+					t.Errorf("%s: the power is %s", reason, c.Power)
+				}
+			}
+		}
+	}
+	golden(t, "bmc-failures.txt", text.String())
 }

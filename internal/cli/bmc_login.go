@@ -13,9 +13,14 @@ func (c *BMCCheck) login(ctx context.Context, config power.Config, credentials p
 	host := power.NewHost(config, credentials)
 	defer host.Close(ctx)
 	reading, failure := host.Read(ctx)
+	c.report(config.Address, reading.State, failure)
+}
+
+// report says how far a read came, and what it read.
+func (c *BMCCheck) report(a power.Address, state fencing.PowerState, failure power.Failure) {
 	c.Fingerprint = failure.Fingerprint
-	c.connection(config.Address, failure)
-	if hasCertificate(config.Address) {
+	c.connection(a, failure)
+	if hasCertificate(a) {
 		c.certificate(failure)
 	}
 	c.accepted(failure)
@@ -23,7 +28,7 @@ func (c *BMCCheck) login(ctx context.Context, config power.Config, credentials p
 		c.unreadPower(failure)
 		return
 	}
-	c.power(reading.State)
+	c.power(state)
 }
 
 // connection says whether the BMC answered.
@@ -31,6 +36,8 @@ func (c *BMCCheck) connection(a power.Address, f power.Failure) {
 	switch stageOf(f) {
 	case atConnection:
 		c.add(checkConnection, fails, "%s at %s; check the address, firewalls and routes", f, a.HostPort())
+	case atSuites:
+		c.add(checkConnection, fails, "%s; enable one of them on the BMC", f)
 	case unclear:
 		if f.HTTPStatus == 0 {
 			c.add(checkConnection, unknown, "%s gave an answer that is not one of a BMC; check the address and its port", a.HostPort())
@@ -38,7 +45,7 @@ func (c *BMCCheck) connection(a power.Address, f power.Failure) {
 		}
 		c.add(checkConnection, works, "%s answers", a.HostPort())
 	case beforeConnection:
-		c.add(checkConnection, untested, "no connection is made with such credentials")
+		c.add(checkConnection, untested, "nothing was sent")
 	case atCertificate, atLogin, atPower:
 		c.add(checkConnection, works, "%s answers", a.HostPort())
 	}
@@ -47,15 +54,13 @@ func (c *BMCCheck) connection(a power.Address, f power.Failure) {
 // certificate says whether the certificate is trusted.
 func (c *BMCCheck) certificate(f power.Failure) {
 	switch stage := stageOf(f); {
-	case stage == atCertificate && f.Fingerprint == "":
-		c.add(checkCertificate, fails, "it is not trusted")
 	case stage == atCertificate:
 		c.add(checkCertificate, fails, "it is not trusted; its SHA-256 fingerprint is %s; compare that with what the BMC itself shows, such as on its console, "+
 			"and only if both are equal set spec.tls.fingerprint", f.Fingerprint)
-	case stage == beforeConnection, stage == atConnection:
-		c.add(checkCertificate, untested, "there was no connection")
-	case stage == unclear && f.HTTPStatus == 0:
-		c.add(checkCertificate, unknown, "the answer does not say")
+	case stage == beforeConnection:
+		c.add(checkCertificate, untested, "nothing was sent")
+	case stage == atConnection, stage == unclear && f.HTTPStatus == 0:
+		c.add(checkCertificate, unknown, "no answer says so")
 	default:
 		c.add(checkCertificate, works, "it is trusted")
 	}
@@ -65,8 +70,12 @@ func (c *BMCCheck) certificate(f power.Failure) {
 func (c *BMCCheck) accepted(f power.Failure) {
 	switch stageOf(f) {
 	case beforeConnection:
-		c.add(checkLogin, fails, "%s; shorten them on the BMC and in the Secret", f)
-	case atConnection, atCertificate:
+		if f.Reason == power.CredentialsUnusable {
+			c.add(checkLogin, fails, "%s; shorten them on the BMC and in the Secret", f)
+			return
+		}
+		c.add(checkLogin, untested, "%s", f)
+	case atSuites, atCertificate:
 		c.add(checkLogin, untested, "no credentials were sent")
 	case atLogin:
 		advice := "correct the keys " + v1alpha1.UsernameKey + " and " + v1alpha1.PasswordKey + " of the Secret before the next try, since BMCs lock accounts"
@@ -74,8 +83,8 @@ func (c *BMCCheck) accepted(f power.Failure) {
 			advice = "end sessions on the BMC, or wait until they expire"
 		}
 		c.add(checkLogin, fails, "%s; %s", f, advice)
-	case unclear:
-		c.add(checkLogin, unknown, "the answer does not say")
+	case atConnection, unclear:
+		c.add(checkLogin, unknown, "no answer says so, and the credentials may have been sent")
 	case atPower:
 		c.add(checkLogin, works, "the BMC accepted it")
 	}
@@ -92,6 +101,8 @@ func (c *BMCCheck) unreadPower(f power.Failure) {
 		c.add(checkPower, fails, "the BMC refused the read, status %d; check the scheme, the port and the path of spec.address", f.HTTPStatus)
 	case stageOf(f) == unclear:
 		c.add(checkPower, fails, "%s", f)
+	case stageOf(f) == atConnection:
+		c.add(checkPower, unknown, "there was no answer")
 	default:
 		c.add(checkPower, untested, "there was no login")
 	}
@@ -117,7 +128,9 @@ type stage int
 
 const (
 	beforeConnection stage = iota
+	// atConnection is for a connection that was not made, or that broke at any time.
 	atConnection
+	atSuites
 	atCertificate
 	atLogin
 	// unclear is for an answer that may be one to the login, or to the read of the power.
@@ -128,10 +141,12 @@ const (
 // stageOf returns how far a read came.
 func stageOf(f power.Failure) stage {
 	switch f.Reason {
-	case power.CredentialsUnusable, power.AuthenticationHeld:
+	case power.CredentialsUnusable, power.AuthenticationHeld, power.Busy:
 		return beforeConnection
-	case power.Unreachable, power.TimedOut, power.Interrupted, power.Busy, power.CipherSuitesRefused:
+	case power.Unreachable, power.TimedOut, power.Interrupted:
 		return atConnection
+	case power.CipherSuitesRefused:
+		return atSuites
 	case power.CertificateNotTrusted:
 		return atCertificate
 	case power.AuthenticationRefused, power.NoSessionLeft:

@@ -179,8 +179,6 @@ type liveCase struct {
 	silent []string
 }
 
-const secretPath = "/api/v1/namespaces/fettle-system/secrets/bmc-a"
-
 // secretText is the Secret of the good BMC, as a document.
 const secretText = "apiVersion: v1\nkind: Secret\nmetadata: {name: bmc-a, namespace: fettle-system}\nstringData: {username: " + bmcUser + ", password: " + bmcPassword + "}\n"
 
@@ -234,13 +232,13 @@ func liveCases(t *testing.T) map[string]liveCase {
 			has(a)
 			a.bmcs(existing("bmc-z", "node-z", "redfish://bmc-a.example:443/redfish/v1/Systems/1"))
 		}, 1, []string{"line 8: spec.address is of the same system as that of BMC bmc-z of the cluster"}, nil},
-		"BMCs are not for all": {goodBMC, func(a *fakeAPI) { has(a); a.objects[fettleAPI+"/namespaces/fettle-system/bmcs"] = http.StatusForbidden }, 0, []string{"not checked: whether another BMC of the cluster has its node or its address, since you may not list bmcs.fettle.io in namespace fettle-system"}, nil},
+		"BMCs are not for all": {goodBMC, func(a *fakeAPI) { has(a); a.set(bmcsPath, http.StatusForbidden) }, 0, []string{"not checked: whether another BMC of the cluster has its node or its address, since you may not list bmcs.fettle.io in namespace fettle-system"}, nil},
 		"no Secret":            {goodBMC, func(*fakeAPI) {}, 0, []string{"warning, line 10: there is no Secret fettle-system/bmc-a", "create it with the keys username and password"}, nil},
 		"a Secret without": {goodBMC, func(a *fakeAPI) {
 			a.secret(map[string]any{"username": encoded(bmcUser), "token": encoded(bmcPassword)})
 		}, 1, []string{"problem, line 10: Secret fettle-system/bmc-a has no value for password; it needs the keys username and password"}, nil},
-		"a Secret for others":   {goodBMC, func(a *fakeAPI) { a.objects[secretPath] = http.StatusForbidden }, 0, []string{"not checked: the keys of Secret fettle-system/bmc-a, since you may not get it", "No problems in 1 object."}, nil},
-		"a Secret unread":       {goodBMC, func(a *fakeAPI) { a.objects[secretPath] = http.StatusInternalServerError }, 0, []string{"not checked: the keys of Secret fettle-system/bmc-a, since it could not be read"}, nil},
+		"a Secret for others":   {goodBMC, func(a *fakeAPI) { a.set(secretPath, http.StatusForbidden) }, 0, []string{"not checked: the keys of Secret fettle-system/bmc-a, since you may not get it", "No problems in 1 object."}, nil},
+		"a Secret unread":       {goodBMC, func(a *fakeAPI) { a.set(secretPath, http.StatusInternalServerError) }, 0, []string{"not checked: the keys of Secret fettle-system/bmc-a, since it could not be read"}, nil},
 		"a Secret of the input": {goodBMC + "---\n" + secretText, func(*fakeAPI) {}, 0, []string{"skipped: it is a Secret", "No problems in 1 object."}, []string{"warning"}},
 		"half a Secret in it":   {goodBMC + "---\n" + strings.Replace(secretText, "password: ", "passwort: ", 1), func(*fakeAPI) {}, 1, []string{"Secret fettle-system/bmc-a of the input has no value for password"}, nil},
 		"a Secret elsewhere":    {goodBMC + "---\n" + strings.Replace(secretText, "fettle-system", "default", 1), func(*fakeAPI) {}, 0, []string{"there is no Secret fettle-system/bmc-a"}, nil},
@@ -256,7 +254,7 @@ func liveCases(t *testing.T) map[string]liveCase {
 		"another template": {strings.ReplaceAll(fencedNodes, "PowerRemediationTemplate", "MachineDeletionRemediationTemplate"), func(a *fakeAPI) { fenced(a) }, 0, nil, []string{"no BMC"}},
 		"BMCs may not be read": {fencedNodes, func(a *fakeAPI) {
 			fenced(a)
-			a.objects[fettleAPI+"/namespaces/fettle-system/bmcs"] = http.StatusForbidden
+			a.set(bmcsPath, http.StatusForbidden)
 		}, 0,
 			[]string{"not checked: whether the nodes that it selects have a BMC, since you may not list bmcs.fettle.io in namespace fettle-system"}, []string{"no BMC in"}},
 	}
@@ -267,6 +265,7 @@ func TestCheckOfBMCsInACluster(t *testing.T) {
 	for sentence, tc := range liveCases(t) {
 		t.Run(sentence, func(t *testing.T) {
 			a := startAPI(t)
+			a.bmcs()
 			tc.change(a)
 			path := filepath.Join(t.TempDir(), "file.yaml")
 			if err := os.WriteFile(path, []byte(tc.text), 0o600); err != nil {
@@ -288,7 +287,7 @@ func TestCheckOfBMCsInACluster(t *testing.T) {
 			json, _ := runCheck(t, path, "-o", "json")
 			wantNoCredentials(t, json)
 			if t.Failed() {
-				t.Log(out, a.requests)
+				t.Log(out, a.forget())
 			}
 		})
 	}

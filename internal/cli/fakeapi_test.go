@@ -25,7 +25,12 @@ type fakeAPI struct {
 	requests []string
 }
 
-const fettleAPI = "/apis/fettle.io/v1alpha1"
+// These are paths of the API server.
+const (
+	fettleAPI  = "/apis/fettle.io/v1alpha1"
+	bmcsPath   = fettleAPI + "/namespaces/fettle-system/bmcs"
+	secretPath = "/api/v1/namespaces/fettle-system/secrets/bmc-a"
+)
 
 // startAPI starts an API server that serves the kinds for bare metal, and has KUBECONFIG name it.
 func startAPI(t *testing.T) *fakeAPI {
@@ -44,13 +49,12 @@ func startAPI(t *testing.T) *fakeAPI {
 	for name, kind := range map[string]string{"bmcs": bmcKind, "powerremediations": powerKind, "powerremediationtemplates": powerTemplateKind} {
 		resources = append(resources, map[string]any{"name": name, "kind": kind, "namespaced": true, "verbs": []string{"get", "list", "watch", "patch"}})
 	}
-	a.objects[fettleAPI] = map[string]any{"apiVersion": "v1", "kind": "APIResourceList", "groupVersion": "fettle.io/v1alpha1", "resources": resources}
+	a.set(fettleAPI, map[string]any{"apiVersion": "v1", "kind": "APIResourceList", "groupVersion": "fettle.io/v1alpha1", "resources": resources})
 	version := map[string]any{"groupVersion": "fettle.io/v1alpha1", "version": "v1alpha1"}
-	a.objects["/api"] = map[string]any{"kind": "APIVersions", "versions": []string{"v1"}}
-	a.objects["/apis"] = map[string]any{"apiVersion": "v1", "kind": "APIGroupList", "groups": []any{
+	a.set("/api", map[string]any{"kind": "APIVersions", "versions": []string{"v1"}})
+	a.set("/apis", map[string]any{"apiVersion": "v1", "kind": "APIGroupList", "groups": []any{
 		map[string]any{"name": "fettle.io", "versions": []any{version}, "preferredVersion": version},
-	}}
-	a.bmcs()
+	}})
 	return a
 }
 
@@ -61,20 +65,44 @@ func (a *fakeAPI) list(path, version, kind string, items ...string) {
 	for _, item := range items {
 		objects = append(objects, object(a.t, item))
 	}
-	a.objects[path] = map[string]any{"apiVersion": version, "kind": kind, "metadata": map[string]any{"resourceVersion": "1"}, "items": objects}
+	a.set(path, map[string]any{"apiVersion": version, "kind": kind, "metadata": map[string]any{"resourceVersion": "1"}, "items": objects})
 }
 
 // bmcs serves the BMCs of the cluster.
 func (a *fakeAPI) bmcs(items ...string) {
 	a.t.Helper()
-	a.list(fettleAPI+"/namespaces/fettle-system/bmcs", "fettle.io/v1alpha1", "BMCList", items...)
+	a.list(bmcsPath, "fettle.io/v1alpha1", "BMCList", items...)
 }
 
 // secret serves a Secret of the resource version 7.
 func (a *fakeAPI) secret(data map[string]any) {
-	a.objects["/api/v1/namespaces/fettle-system/secrets/bmc-a"] = map[string]any{
+	a.set(secretPath, map[string]any{
 		"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"namespace": "fettle-system", "name": "bmc-a", "resourceVersion": "7"}, "data": data,
-	}
+	})
+}
+
+// set serves an answer at a path.
+func (a *fakeAPI) set(path string, answer any) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.objects[path] = answer
+}
+
+// has reports whether a path was given an answer.
+func (a *fakeAPI) has(path string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	_, has := a.objects[path]
+	return has
+}
+
+// forget returns the requests up to now, and forgets them.
+func (a *fakeAPI) forget() []string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	requests := a.requests
+	a.requests = nil
+	return requests
 }
 
 func object(t *testing.T, text string) map[string]any {
@@ -122,9 +150,8 @@ func (a *fakeAPI) write(w http.ResponseWriter, answer any) {
 // wantOnlyReads fails if there was another request than a read.
 func (a *fakeAPI) wantOnlyReads(t *testing.T) {
 	t.Helper()
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if at := slices.IndexFunc(a.requests, func(r string) bool { return !strings.HasPrefix(r, "GET ") }); at >= 0 {
-		t.Errorf("it has requested %s", a.requests[at])
+	requests := a.forget()
+	if at := slices.IndexFunc(requests, func(r string) bool { return !strings.HasPrefix(r, "GET ") }); at >= 0 || len(requests) == 0 {
+		t.Errorf("it has requested %q", requests)
 	}
 }

@@ -101,11 +101,25 @@ func (b *fakeBMC) refuse(w http.ResponseWriter, status int) {
 
 // refusing is a fault that answers requests for a path with a status.
 func (b *fakeBMC) refusing(path string, status int) {
-	b.fault = func(w http.ResponseWriter, r *http.Request) bool {
+	b.set("On", func(w http.ResponseWriter, r *http.Request) bool {
 		if r.URL.Path != path {
 			return false
 		}
 		b.refuse(w, status)
 		return true
-	}
+	})
+}
+
+// set changes the power and the fault.
+func (b *fakeBMC) set(power string, fault func(http.ResponseWriter, *http.Request) bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.power, b.fault = power, fault
+}
+
+// counts returns how many logins, ends of sessions and changes were requested.
+func (b *fakeBMC) counts() (logins, ended, changes int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.logins, b.ended, b.changes
 }

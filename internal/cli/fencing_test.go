@@ -101,7 +101,7 @@ var fencingScenes = map[string]func(*nodeScene){
 		s.bmc("bmc-a", "node-a", "{"+reachableStatus("False", "AuthenticationRefused", time.Minute)+", authenticationHeldUntil: '2026-08-01T12:10:00Z', power: Unknown}")
 		s.bmc("bmc-b", "node-b", "{"+reachableStatus("False", "Unreachable", time.Hour)+", authenticationHeldUntil: '2026-08-01T11:10:00Z'}")
 		s.bmc("bmc-c", "node-c", "{"+reachableStatus("Unknown", "NotTried", time.Hour)+"}")
-		s.bmc("bmc-d", "node-d", "{"+reachableStatus("True", "Succeeded", time.Hour)+"}")
+		s.bmc("bmc-d", "node-d", "{"+strings.Replace(reachableStatus("True", "Succeeded", time.Hour), "[", "[{type: Other, status: 'False', reason: Other, message: other, lastTransitionTime: '2026-08-01T11:00:00Z'}, ", 1)+"}")
 		s.bmc("bmc-e", "node-e", "{}")
 	},
 }
@@ -235,14 +235,41 @@ func TestFencingInACluster(t *testing.T) {
 	}
 	a.wantOnlyReads(t)
 
-	a.objects[fettleAPI+"/namespaces/fettle-system/bmcs"] = http.StatusForbidden
+	a.set(bmcsPath, http.StatusForbidden)
 	if out := runCommand(t, statusCommand); !strings.Contains(out, "Which BMCs are reachable is not known: you may not list bmcs.fettle.io in namespace fettle-system.") {
 		t.Errorf("it does not say that BMCs are not known:\n%s", out)
 	}
-	a.requests = nil
+	a.forget()
 	a.list("/apis/remediation.medik8s.io/v1alpha1/nodehealthchecks", "remediation.medik8s.io/v1alpha1", "NodeHealthCheckList", goodNodes)
 	runCommand(t, statusCommand)
-	if at := slices.IndexFunc(a.requests, func(r string) bool { return strings.HasSuffix(r, "/bmcs") }); at >= 0 {
+	if slices.ContainsFunc(a.forget(), func(r string) bool { return strings.HasSuffix(r, "/bmcs") }) {
 		t.Error("BMCs are read, and no health check needs them")
+	}
+}
+
+// TestBMCsAreReadWhereAStepNeedsThem: of a health check, or of a repair that runs.
+func TestBMCsAreReadWhereAStepNeedsThem(t *testing.T) {
+	power := []core.Step{{Template: core.Reference{APIVersion: "fettle.io/v1alpha1", Kind: powerTemplateKind}}}
+	for sentence, tc := range map[string]struct {
+		policies []core.Policy
+		repairs  []core.Repair
+		want     bool
+	}{
+		"nothing":                    {nil, nil, false},
+		"a health check":             {[]core.Policy{{}, {Steps: power}}, nil, true},
+		"a health check of others":   {[]core.Policy{{Steps: []core.Step{nodeStep("Reboot", 0)}}}, nil, false},
+		"a group of others":          {[]core.Policy{{Steps: []core.Step{{Template: core.Reference{APIVersion: "a.example/v1", Kind: powerTemplateKind}}}}}, nil, false},
+		"a repair":                   {nil, []core.Repair{{}, {Steps: power}}, true},
+		"a repair that has ended":    {nil, []core.Repair{{Steps: power, Ended: noon}}, false},
+		"a repair by other remedies": {nil, []core.Repair{{Steps: []core.Step{nodeStep("Reboot", 0)}}}, false},
+	} {
+		v := &view{external: newExternalFacts()}
+		if got := v.needsBMCs(tc.policies, tc.repairs); got != tc.want {
+			t.Errorf("%s needs BMCs: %t", sentence, got)
+		}
+		v.external.bmcs = newBMCReading("fettle-system")
+		if v.needsBMCs(tc.policies, tc.repairs) {
+			t.Errorf("%s needs BMCs once more", sentence)
+		}
 	}
 }
