@@ -81,7 +81,7 @@ func (r *bmcReading) put(u *unstructured.Unstructured) bool {
 	fresh := bmcOf(u)
 	old := r.byName[u.GetName()]
 	r.byName[u.GetName()] = fresh
-	return old == nil || !reflect.DeepEqual(old.Spec, fresh.Spec) || !reflect.DeepEqual(stateOf(old), stateOf(fresh))
+	return old == nil || !reflect.DeepEqual(stateOf(old), stateOf(fresh))
 }
 
 // bmcOf decodes a BMC. A part that can't be decoded is empty.
@@ -95,9 +95,9 @@ func bmcOf(u *unstructured.Unstructured) *v1alpha1.BMC {
 
 // decode decodes a part of an object, if that is possible as a whole.
 func decode[T any](u *unstructured.Unstructured, part string, into *T) {
-	fields, _, err := unstructured.NestedMap(u.Object, part)
+	fields, _, _ := unstructured.NestedMap(u.Object, part) // nil where it is no map
 	read := new(T)
-	if err == nil && runtime.DefaultUnstructuredConverter.FromUnstructured(fields, read) == nil {
+	if runtime.DefaultUnstructuredConverter.FromUnstructured(fields, read) == nil {
 		*into = *read
 	}
 }

@@ -168,8 +168,8 @@ func (c *BMCCheck) configure(bmcs *bmcReading, b *v1alpha1.BMC) (power.Config, b
 		return power.Config{}, false
 	}
 	for _, other := range bmcs.inOrder() {
-		theirs, _, err := addressOf(&other.Spec)
-		if other.Name != b.Name && err == nil && theirs.String() == c.Address {
+		theirs, _, _ := addressOf(&other.Spec) // zero where it can't be parsed
+		if other.Name != b.Name && theirs.String() == c.Address {
 			c.add(checkAddress, fails, "%s is the address of BMC %s too, so Fettle uses neither; correct one of them", c.Address, other.Name)
 			return power.Config{Address: address, Trust: trust}, true
 		}

@@ -5,13 +5,17 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/spf13/cobra"
 
 	"github.com/fettle-io/fettle/internal/fencing"
 	"github.com/fettle-io/fettle/internal/power"
@@ -92,6 +96,9 @@ type bmcCase struct {
 
 var bmcCases = map[string]bmcCase{
 	"works": {func(*bmcScene) {}, 0, 1},
+	"works-beside-others": {func(s *bmcScene) {
+		s.others = []string{bmcText("bmc-b", "{nodeName: node-b, credentialsName: x, address: 'ipmi://b'}", "{}"), bmcText("bmc-c", "{nodeName: node-c, credentialsName: x, address: nonsense}", "{}")}
+	}, 0, 1},
 	"off-as-fettle-saw-it": {func(s *bmcScene) {
 		s.bmc.set("Off", nil)
 		s.status = "{power: 'Off', conditions: [{type: Reachable, status: 'True', reason: Succeeded, message: '', lastTransitionTime: '2026-08-01T11:00:00Z'}]}"
@@ -247,6 +254,61 @@ func TestBMCCheckForPrograms(t *testing.T) {
 	c = BMCCheck{}
 	if err := json.Unmarshal([]byte(out), &c); err != nil || c.Power != "On" || c.Outcome != "Passed" || len(c.Checks) != 7 {
 		t.Errorf("%v:\n%s", err, out)
+	}
+}
+
+func TestBMCCheckOfAnUnknownPower(t *testing.T) {
+	s := newBMCScene(t)
+	s.bmc.set("Paused", nil)
+	out, exit := s.ask("-o", "json")
+	if !strings.Contains(out, `"power": "Unknown"`) || exit != 2 {
+		t.Errorf("exit status %d:\n%s", exit, out)
+	}
+}
+
+func TestBMCCheckInColours(t *testing.T) {
+	for outcome, want := range map[string]colour{passed: green, problems: red, notChecked: red} {
+		c := &BMCCheck{Outcome: outcome, Message: "so it is", Checks: []BMCStep{{Check: checkLogin, State: works, Message: "well"}}}
+		out := printed(true, func(p *page) { p.bmcCheck(c) })
+		if !strings.Contains(out, string(want)+"so it is"+reset) || !strings.Contains(out, string(green)+"works    "+reset) {
+			t.Errorf("%s: it prints %q", outcome, out)
+		}
+	}
+}
+
+func TestBMCCheckCompletesNodes(t *testing.T) {
+	a := startAPI(t)
+	nodesAndCheck(a)
+	for line, want := range map[string]string{"node-": "node-a\nnode-b\nnode-c\n", "other": "", "node-a no": ""} {
+		var out bytes.Buffer
+		root := &cobra.Command{Use: "fettle"}
+		root.AddCommand(bmcCommand(Options{Name: "fettle", UserAgent: "test", Dialects: []Dialect{NHC{}}, Now: func() time.Time { return noon }}))
+		root.SetArgs(append([]string{cobra.ShellCompRequestCmd, "bmc", "check"}, strings.Fields(line)...))
+		root.SetOut(&out)
+		root.SetErr(io.Discard)
+		if err := root.ExecuteContext(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got, _, _ := strings.Cut(out.String(), ":"); got != want {
+			t.Errorf("%q is completed to %q, want %q", line, got, want)
+		}
+	}
+}
+
+// fullDisk refuses to be written to.
+type fullDisk struct{}
+
+func (fullDisk) Write([]byte) (int, error) { return 0, errors.New("the disk is full") }
+
+func TestBMCCheckThatCannotBePrinted(t *testing.T) {
+	s := newBMCScene(t)
+	s.ask()
+	cmd := bmcCommand(Options{Name: "fettle", UserAgent: "test", Now: func() time.Time { return noon }})
+	cmd.SetArgs([]string{"check", s.node, "-o", "json"})
+	cmd.SetOut(fullDisk{})
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	if err := cmd.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), "the disk is full") {
+		t.Errorf("it returns %v", err)
 	}
 }
 

@@ -39,8 +39,8 @@ func (d *draft) compareBMC(other *v1alpha1.BMC, described string) {
 			"spec.nodeName is %s, as in %s; Fettle fences no node that two BMCs name; delete one of them, or correct its node", node, described)})
 	}
 	mine, _, failed := addressOf(&d.bmc.Spec)
-	theirs, _, err := addressOf(&other.Spec)
-	if failed == nil && err == nil && mine.String() == theirs.String() {
+	theirs, _, _ := addressOf(&other.Spec) // zero where it can't be parsed
+	if failed == nil && mine.String() == theirs.String() {
 		d.note(Remark{Field: "spec.address", Fault: true, Text: fmt.Sprintf(
 			"spec.address is of the same system as that of %s; Fettle uses neither, since one of them would power off the host of another node; correct one of them", described)})
 	}
@@ -68,6 +68,15 @@ func (s *session) judgePower(ctx context.Context, drafts []draft) {
 		}
 		if d.isValidPower() {
 			s.admit(ctx, d)
+		}
+	}
+}
+
+// putTemplates stores the valid templates of the input, as if they were applied.
+func (v *view) putTemplates(drafts []draft) {
+	for i := range drafts {
+		if d := &drafts[i]; d.isValidPower() && d.Kind == powerTemplateKind {
+			v.external.templates.Put(d.object.GroupVersionKind(), d.object)
 		}
 	}
 }
@@ -158,7 +167,7 @@ func lackText(secret string, lacks []string) string {
 func warnOfNodesWithoutBMC(assessments []*assessment, judged []*draft, bmcs *bmcReading, drafts []draft) {
 	for _, d := range judged {
 		w, i, found := policyOf(assessments, d)
-		if !found || bmcs == nil || w.key != (ledger.ClusterKey{}) || !usesPower(w.policies[i].Steps) {
+		if !found || w.key != (ledger.ClusterKey{}) || !usesPower(w.policies[i].Steps) {
 			continue
 		}
 		if bmcs.unread != "" {

@@ -4,9 +4,15 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/ledger"
 )
 
 // goodBMC is a BMC about which there is nothing to say.
@@ -73,6 +79,10 @@ func bmcFiles(t *testing.T) map[string]offlineCase {
 		"a system that YAML reads":      {with(`"1"`, "1"), 1, []string{"problem, line 9: spec.system is of the wrong type: it is a number", "put it into quotes", "1 problem found"}},
 		"another version":               {with("v1alpha1", "v1"), 1, []string{`problem, line 1: apiVersion is "fettle.io/v1"; give fettle.io/v1alpha1`}},
 		"no name":                       {with("  name: bmc-a\n", ""), 1, []string{"metadata.name is missing; give the BMC a name"}},
+		"a node's field misspelt":       {with("nodeName", "node"), 1, []string{"spec.node is not a field of a BMC", "1 problem found"}},
+		"an address's field misspelt":   {with("  address", "  adress"), 1, []string{"spec.adress is not a field of a BMC", "1 problem found"}},
+		"a name that is a number":       {with("name: bmc-a\n  namespace", "name: 5\n  namespace"), 1, []string{"metadata.name is of the wrong type", "1 problem found"}},
+		"a kind of another group":       {with("fettle.io/v1alpha1", "metal.example/v1alpha1"), 1, []string{"skipped: it is a BMC of metal.example/v1alpha1"}},
 		"no node":                       {with("  nodeName: node-a\n", ""), 1, []string{"problem, line 6: spec.nodeName is missing; give the name of the node"}},
 		"no node's name":                {with("node-a", "Node_A"), 1, []string{`problem, line 7: spec.nodeName is "Node_A", which no node can be called`}},
 		"no credentials":                {with("  credentialsName: bmc-a\n", ""), 1, []string{"problem, line 6: spec.credentialsName is missing; give the name of a Secret with the keys username and password"}},
@@ -100,6 +110,7 @@ func bmcFiles(t *testing.T) map[string]offlineCase {
 		"another namespace":             {with("namespace: fettle-system", "namespace: default"), 1, []string{"problem, line 5: metadata.namespace is default, and Fettle reads the BMCs of namespace fettle-system alone"}},
 		"no namespace":                  {with("  namespace: fettle-system\n", ""), 0, []string{"No problems"}},
 		"a node twice":                  {other("node-b", "node-a"), 1, []string{"problem, line 21: spec.nodeName is node-a, as in BMC bmc-a (", "file.yaml:1)", "1 problem found"}},
+		"two without a node":            {strings.ReplaceAll(other("node-b", "x"), "  nodeName: x\n", "") + "---\n" + strings.NewReplacer("  nodeName: node-a\n", "", "bmc-a", "bmc-c").Replace(goodBMC), 1, []string{"2 problems found in 3 objects."}},
 		"an address twice":              {other("redfish://bmc-b.example", "idrac-redfish+https://BMC-A.example:443"), 1, []string{"problem, line 22: spec.address is of the same system as that of BMC bmc-a", "1 problem found"}},
 		"another system there":          {other("redfish://bmc-b.example\n  system: \"1\"", "redfish://bmc-a.example\n  system: \"2\""), 0, []string{"No problems in 2 objects."}},
 		"the same object twice":         {goodBMC + "---\n" + goodBMC, 0, []string{"No problems in 2 objects."}},
@@ -115,6 +126,7 @@ func powerFiles(t *testing.T) map[string]offlineCase {
 		"defaults":                     {"apiVersion: fettle.io/v1alpha1\nkind: PowerRemediationTemplate\nmetadata: {name: a}\nspec: {template: {spec: {}}}\n", 0, []string{"No problems"}},
 		"nothing":                      {"apiVersion: fettle.io/v1alpha1\nkind: PowerRemediationTemplate\nmetadata: {name: a}\nspec: {}\n", 1, []string{"problem, line 4: spec.template.spec is missing; give the spec of a PowerRemediation, or {} for its defaults"}},
 		"a template that is a text":    {"apiVersion: fettle.io/v1alpha1\nkind: PowerRemediationTemplate\nmetadata: {name: a}\nspec: {template: a}\n", 1, []string{"spec.template is of the wrong type", "1 problem found"}},
+		"a status":                     {goodPowerTemplate + "status: {}\n", 1, []string{"status is not a field of a PowerRemediationTemplate"}},
 		"a field that is misspelt":     {with("bootTimeout", "bootTimeOut"), 1, []string{"problem, line 16: spec.template.spec.bootTimeOut is not a field of a PowerRemediationTemplate", "did you mean bootTimeout?"}},
 		"a strategy that is none":      {with("strategy: Reboot", "strategy: reboot"), 1, []string{`problem, line 9: spec.template.spec.strategy is "reboot"; give Reboot or Off`}},
 		"a strategy that YAML reads":   {with("strategy: Reboot", "strategy: Off"), 1, []string{"problem, line 9: spec.template.spec.strategy is of the wrong type: it is a bool", "put it into quotes"}},
@@ -241,6 +253,13 @@ func liveCases(t *testing.T) map[string]liveCase {
 		"a Secret unread":       {goodBMC, func(a *fakeAPI) { a.set(secretPath, http.StatusInternalServerError) }, 0, []string{"not checked: the keys of Secret fettle-system/bmc-a, since it could not be read"}, nil},
 		"a Secret of the input": {goodBMC + "---\n" + secretText, func(*fakeAPI) {}, 0, []string{"skipped: it is a Secret", "No problems in 1 object."}, []string{"warning"}},
 		"half a Secret in it":   {goodBMC + "---\n" + strings.Replace(secretText, "password: ", "passwort: ", 1), func(*fakeAPI) {}, 1, []string{"Secret fettle-system/bmc-a of the input has no value for password"}, nil},
+		"a Secret of no place":  {goodBMC + "---\n" + strings.Replace(secretText, ", namespace: fettle-system", "", 1), func(*fakeAPI) {}, 0, []string{"No problems in 1 object."}, []string{"warning"}},
+		"a Secret of another":   {goodBMC + "---\n" + strings.Replace(secretText, "name: bmc-a", "name: bmc-b", 1), func(*fakeAPI) {}, 0, []string{"there is no Secret"}, nil},
+		"no Secret but a map":   {goodBMC + "---\n" + strings.Replace(secretText, "kind: Secret", "kind: ConfigMap", 1), func(*fakeAPI) {}, 0, []string{"there is no Secret"}, nil},
+		"no Secret of v1":       {goodBMC + "---\n" + strings.Replace(secretText, "apiVersion: v1", "apiVersion: a.example/v1", 1), func(*fakeAPI) {}, 0, []string{"there is no Secret"}, nil},
+		"beside no object":      {"hello\n---\n" + goodBMC, func(*fakeAPI) {}, 1, []string{"not an object", "there is no Secret"}, nil},
+		"beside other kinds":    {"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\n---\n" + goodBMC, has, 0, []string{"ConfigMap settings"}, nil},
+		"another of its name":   {goodBMC + "---\n" + strings.Replace(goodPowerTemplate, "name: reboot", "name: bmc-z", 1), func(a *fakeAPI) { has(a); a.bmcs(existing("bmc-z", "node-a", "ipmi://z")) }, 1, []string{"as in BMC bmc-z of the cluster"}, nil},
 		"a Secret elsewhere":    {goodBMC + "---\n" + strings.Replace(secretText, "fettle-system", "default", 1), func(*fakeAPI) {}, 0, []string{"there is no Secret fettle-system/bmc-a"}, nil},
 		"where it is applied":   {bare, has, 0, []string{"BMC fettle-system/bmc-a", "No problems"}, nil},
 		"a template":            {goodPowerTemplate, func(*fakeAPI) {}, 0, []string{"The API server would accept it.", "No problems in 1 object."}, nil},
@@ -251,7 +270,9 @@ func liveCases(t *testing.T) map[string]liveCase {
 		"each node has one": {fencedNodes, func(a *fakeAPI) {
 			fenced(a, existing("bmc-a", "node-a", "ipmi://a"), existing("bmc-b", "node-b", "ipmi://b"), existing("bmc-c", "node-c", "ipmi://c"))
 		}, 0, nil, []string{"no BMC"}},
-		"another template": {strings.ReplaceAll(fencedNodes, "PowerRemediationTemplate", "MachineDeletionRemediationTemplate"), func(a *fakeAPI) { fenced(a) }, 0, nil, []string{"no BMC"}},
+		"a template of the input": {strings.Replace(fencedNodes, "name: reboot", "name: new", 1) + "---\n" + strings.Replace(goodPowerTemplate, "name: reboot", "name: new", 1), func(a *fakeAPI) { fenced(a) }, 0, []string{"PowerRemediationTemplate remediators/new"}, []string{"does not exist"}},
+		"no such template":        {strings.Replace(fencedNodes, "name: reboot", "name: new", 1), func(a *fakeAPI) { fenced(a) }, 0, []string{"template PowerRemediationTemplate remediators/new does not exist"}, nil},
+		"another template":        {strings.ReplaceAll(fencedNodes, "PowerRemediationTemplate", "MachineDeletionRemediationTemplate"), func(a *fakeAPI) { fenced(a) }, 0, nil, []string{"no BMC"}},
 		"BMCs may not be read": {fencedNodes, func(a *fakeAPI) {
 			fenced(a)
 			a.set(bmcsPath, http.StatusForbidden)
@@ -280,6 +301,7 @@ func TestCheckOfBMCsInACluster(t *testing.T) {
 					t.Errorf("it does not say %q", words)
 				}
 			}
+			wantDryRuns(t, a, strings.Count(out, "The API server would accept it."))
 			if at := slices.IndexFunc(tc.silent, func(words string) bool { return strings.Contains(out, words) }); at >= 0 {
 				t.Errorf("it says %q", tc.silent[at])
 			}
@@ -297,8 +319,65 @@ func TestCheckOfBMCsInACluster(t *testing.T) {
 		if err := os.WriteFile(path, []byte(swapIn(t, goodBMC, "  namespace: fettle-system\n", "")), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if out, status := runCheck(t, path, "-n", "default"); status != 1 || !strings.Contains(out, "metadata.namespace is default") || strings.Contains(out, "would accept") {
+		if out, status := runCheck(t, path, "-n", "default"); status != 1 || !strings.Contains(out, "metadata.namespace is default") || strings.Contains(out, "would accept") || strings.Contains(out, "Secret default") {
 			t.Errorf("exit status %d:\n%s", status, out)
 		}
 	})
+}
+
+// wantDryRuns fails if there was another number of dry runs, or one without its namespace.
+func wantDryRuns(t *testing.T, a *fakeAPI, want int) {
+	t.Helper()
+	requests := a.forget()
+	patches := slices.DeleteFunc(slices.Clone(requests), func(r string) bool { return !strings.HasPrefix(r, "PATCH ") })
+	placed := slices.DeleteFunc(slices.Clone(patches), func(r string) bool {
+		return !strings.Contains(r, "/namespaces/") && !strings.Contains(r, "/nodehealthchecks/")
+	})
+	if len(patches) != want || len(placed) != want {
+		t.Errorf("there are dry runs %q, want %d in their namespaces", patches, want)
+	}
+}
+
+// TestReviewChangesNoDocument: what the API server is asked about is what the file has.
+func TestReviewChangesNoDocument(t *testing.T) {
+	s := newSession(Options{Name: "fettle", Dialects: []Dialect{NHC{}}})
+	for _, cases := range []map[string]offlineCase{bmcFiles(t), powerFiles(t)} {
+		for sentence, tc := range cases {
+			for _, d := range readDrafts("file.yaml", []byte(tc.text)) {
+				before := d.object.DeepCopy()
+				s.review(&d)
+				if !reflect.DeepEqual(before, d.object) {
+					t.Errorf("%s: it is now %v", sentence, d.object)
+				}
+			}
+		}
+	}
+}
+
+// TestNodesWithoutBMC: the warning names nodes of the user's own cluster in their order, each once.
+func TestNodesWithoutBMC(t *testing.T) {
+	warnings := func(key ledger.ClusterKey, steps []core.Step, name string) []Finding {
+		s := newFencingScene(t)
+		s.Policies[0].Steps = steps
+		s.Targets[1].Node.Name, s.Targets[2].Node.Name, s.Targets[3].Node.Name = "", "node-z", "node-e"
+		w := newAssessment(key, []observed{{ClusterObservation: ClusterObservation{Observation: s.Observation}, dialect: NHC{}}}, nil, &s.around, noon)
+		d := draft{Document: newDocument("file.yaml", 1), dialect: NHC{}, object: &unstructured.Unstructured{}}
+		d.Kind, d.Name = "NodeHealthCheck", name
+		warnOfNodesWithoutBMC([]*assessment{w}, []*draft{&d}, s.around.bmcs, nil)
+		return d.Warnings
+	}
+	power := newFencingScene(t).Policies[0].Steps
+	own := ledger.ClusterKey{}
+	if found := warnings(own, power, "workers"); len(found) != 1 || !strings.HasSuffix(found[0].Message, "names 2 nodes that it selects, so no PowerRemediation of such a node can start; create a BMC for each: node-e, node-z") {
+		t.Errorf("it warns of %+v", found)
+	}
+	for sentence, found := range map[string][]Finding{
+		"another cluster": warnings(ledger.ClusterKey{Namespace: "n", Name: "east"}, power, "workers"),
+		"other steps":     warnings(own, []core.Step{nodeStep("Reboot", 0)}, "workers"),
+		"no policy":       warnings(own, power, "others"),
+	} {
+		if len(found) != 0 {
+			t.Errorf("%s: it warns of %+v", sentence, found)
+		}
+	}
 }

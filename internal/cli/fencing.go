@@ -173,7 +173,7 @@ func (p *page) reachable(b *BMCState) string {
 	if b.Power != "" {
 		text += ", power " + b.Power + " when Fettle read it last"
 	}
-	if b.HeldUntil != nil && p.distance(b.HeldUntil) > 0 {
+	if p.distance(b.HeldUntil) > 0 {
 		text += ", no login until " + p.when(b.HeldUntil)
 	}
 	return text
@@ -240,7 +240,7 @@ func (p *statusPage) unreachable(bmcs []BMCState) {
 	for i := range bmcs {
 		b := &bmcs[i]
 		held := ""
-		if b.HeldUntil != nil && p.distance(b.HeldUntil) > 0 {
+		if p.distance(b.HeldUntil) > 0 {
 			held = p.when(b.HeldUntil)
 		}
 		rows = append(rows, []cell{text(b.Name), text(b.Node), {b.Reason, red}, text(p.when(b.Since)), text(held), text(b.Message)})

@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"net/http"
 	"slices"
@@ -70,7 +71,10 @@ var fencingScenes = map[string]func(*nodeScene){
 	},
 	"no-request": func(*nodeScene) {},
 	"unreadable": func(s *nodeScene) { s.fenced("{phase: 7}") },
-	"preparing":  func(s *nodeScene) { s.fenced("{phase: Preparing}") },
+	"cannot-start-any-more": func(s *nodeScene) {
+		s.fenced("{phase: Failed, conditions: [{type: Succeeded, status: 'False', reason: BootTimedOut, message: the node is not back}, {type: Processing, status: 'True', reason: Begun, message: it begins}]}")
+	},
+	"preparing": func(s *nodeScene) { s.fenced("{phase: Preparing}") },
 	"powering-off": func(s *nodeScene) {
 		s.fenced("{phase: PoweringOff, phaseSince: '2026-08-01T11:59:00.500000Z', attempt: 1, poweredOff: true, " + ofNodeA + ", " + underWay + "}")
 	},
@@ -99,10 +103,11 @@ var fencingScenes = map[string]func(*nodeScene){
 	},
 	"not-reachable": func(s *nodeScene) {
 		s.bmc("bmc-a", "node-a", "{"+reachableStatus("False", "AuthenticationRefused", time.Minute)+", authenticationHeldUntil: '2026-08-01T12:10:00Z', power: Unknown}")
-		s.bmc("bmc-b", "node-b", "{"+reachableStatus("False", "Unreachable", time.Hour)+", authenticationHeldUntil: '2026-08-01T11:10:00Z'}")
+		s.bmc("bmc-b", "node-b", "{"+reachableStatus("False", "Unreachable", time.Hour)+", authenticationHeldUntil: '2026-08-01T12:00:00Z'}")
 		s.bmc("bmc-c", "node-c", "{"+reachableStatus("Unknown", "NotTried", time.Hour)+"}")
-		s.bmc("bmc-d", "node-d", "{"+strings.Replace(reachableStatus("True", "Succeeded", time.Hour), "[", "[{type: Other, status: 'False', reason: Other, message: other, lastTransitionTime: '2026-08-01T11:00:00Z'}, ", 1)+"}")
-		s.bmc("bmc-e", "node-e", "{}")
+		other := "{type: Other, status: 'False', reason: Other, message: other, lastTransitionTime: '2026-08-01T11:00:00Z'}"
+		s.bmc("bmc-d", "node-d", "{"+strings.Replace(reachableStatus("True", "Succeeded", time.Hour), "]", ", "+other+"]", 1)+"}")
+		s.bmc("bmc-e", "node-e", "{"+reachableStatus("False", "TimedOut", time.Second)+"}")
 	},
 }
 
@@ -118,7 +123,7 @@ func TestFencingScenes(t *testing.T) {
 			for _, i := range w.find(nodeSubject, "node-a", "") {
 				e.Targets = append(e.Targets, w.explainTarget(i, nil, lacksRole))
 			}
-			golden(t, "fencing-"+name+".txt", "$ fettle status\n"+statusText(&status, 1)+"\n$ fettle explain node/node-a\n"+printed(false, func(p *page) { p.explanation(&e) }))
+			golden(t, "fencing-"+name+".txt", "$ fettle status\n"+statusText(&status, 2)+"\n$ fettle explain node/node-a\n"+printed(false, func(p *page) { p.explanation(&e) }))
 		})
 	}
 }
@@ -127,9 +132,23 @@ func TestFencingScenes(t *testing.T) {
 func TestFencingIsOfItsOwnCluster(t *testing.T) {
 	s := newFencingScene(t)
 	s.bmc("bmc-b", "node-b", "{"+reachableStatus("False", "Unreachable", time.Hour)+"}")
+	s.Targets[0].Node.Name = ""
+	if e := s.assessment().explainTarget(0, nil, lacksRole); len(e.BMCs) != 0 || e.BMCProblem != "" {
+		t.Errorf("a target without a node has BMCs %+v, %q", e.BMCs, e.BMCProblem)
+	}
+	s.Targets[0].Node.Name = "node-a"
+	for i := range 2 * mostNames {
+		s.bmc(fmt.Sprint("bmc-a-", i), "node-a", "{}")
+	}
+	if e := s.assessment().explainTarget(0, nil, lacksRole); len(e.BMCs) != mostNames {
+		t.Errorf("it names %d BMCs, want %d", len(e.BMCs), mostNames)
+	}
 	elsewhere := newAssessment(ledger.ClusterKey{Namespace: "n", Name: "east"}, []observed{{ClusterObservation: ClusterObservation{Observation: s.Observation}, dialect: NHC{}}}, nil, &s.around, noon)
 	if status := buildStatus([]*assessment{elsewhere}, "", header()); len(status.UnreachableBMCs) != 0 {
 		t.Errorf("a workload cluster has BMCs %+v", status.UnreachableBMCs)
+	}
+	if e := elsewhere.explainTarget(0, nil, lacksRole); len(e.BMCs) != 0 || e.BMCProblem != "" {
+		t.Errorf("a node of a workload cluster has BMCs %+v, %q", e.BMCs, e.BMCProblem)
 	}
 	s.Policies[0].Steps = []core.Step{nodeStep("Reboot", 0)}
 	w := s.assessment()
@@ -162,7 +181,9 @@ func TestFencingChanges(t *testing.T) {
 			t.Errorf("%s changes it: %t", c.status, changed)
 		}
 	}
-	if put(powerTemplateKind, "{}") || len(around.fencings) != 1 {
+	other := v1alpha1.GroupVersion.WithKind(powerKind)
+	other.Group = "power.example"
+	if put(powerTemplateKind, "{}") || around.putFencing(other, &unstructured.Unstructured{Object: map[string]any{}}) || len(around.fencings) != 1 {
 		t.Errorf("a template counts as a remediation: %+v", around.fencings)
 	}
 }
@@ -221,7 +242,7 @@ func runCommand(t *testing.T, command func(Options) *cobra.Command, args ...stri
 func TestFencingInACluster(t *testing.T) {
 	a := fencedCluster(t)
 	out := runCommand(t, statusCommand)
-	if !strings.Contains(out, "BMC NOT REACHABLE") || !strings.Contains(out, "bmc-a") {
+	if strings.Contains(out, "Which BMCs") || !strings.Contains(out, "BMC NOT REACHABLE") || !strings.Contains(out, "bmc-a") {
 		t.Errorf("status says nothing of the BMC:\n%s", out)
 	}
 	var status Status
@@ -270,6 +291,23 @@ func TestBMCsAreReadWhereAStepNeedsThem(t *testing.T) {
 		v.external.bmcs = newBMCReading("fettle-system")
 		if v.needsBMCs(tc.policies, tc.repairs) {
 			t.Errorf("%s needs BMCs once more", sentence)
+		}
+	}
+}
+
+// TestFencingIsOfPowerRemediations: an object of another kind may have the same name.
+func TestFencingIsOfPowerRemediations(t *testing.T) {
+	w := &assessment{fencings: map[string]Fencing{"n/node-a": {Phase: "Releasing"}}}
+	for _, c := range []struct {
+		kind, version, name string
+		want                bool
+	}{
+		{powerKind, "fettle.io/v1alpha1", "node-a", true}, {powerKind, "fettle.io/v1alpha1", "node-b", false},
+		{powerKind, "power.example/v1", "node-a", false}, {"MachineDeletionRemediation", "fettle.io/v1alpha1", "node-a", false},
+	} {
+		r := w.requestWithFencing(&core.Request{ID: core.ID{Kind: c.kind, Namespace: "n", Name: c.name}, APIVersion: c.version})
+		if (r.Fencing != nil) != c.want {
+			t.Errorf("%+v has %+v", c, r.Fencing)
 		}
 	}
 }

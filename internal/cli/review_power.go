@@ -135,7 +135,7 @@ func reviewAddress(spec *v1alpha1.BMCSpec) []Remark {
 }
 
 func reviewPowerTemplate(u *unstructured.Unstructured) []Remark {
-	u = withoutStatus(u)
+	u = u.DeepCopy()
 	remarks := reviewTimeouts(u, "spec", "template", "spec")
 	template, wrong := specparse.ReadLeniently[v1alpha1.PowerRemediationTemplate](u)
 	remarks = append(remarks, wrong...)
