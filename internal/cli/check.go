@@ -203,7 +203,7 @@ func (s *session) judgeChecks(ctx context.Context, drafts []draft) ([]Grant, err
 		}
 	}
 	v.readExternal(ctx, s.cluster)
-	v.putTemplates(drafts)
+	v.putPower(drafts)
 	v.concerns = aboutDrafts(drafts)
 	v.readWorkloads(ctx, s.cluster, s.UserAgent)
 	assessments := s.assess(ctx, v)

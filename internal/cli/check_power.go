@@ -72,10 +72,10 @@ func (s *session) judgePower(ctx context.Context, drafts []draft) {
 	}
 }
 
-// putTemplates stores the valid templates of the input, as if they were applied.
-func (v *view) putTemplates(drafts []draft) {
+// putPower stores the valid templates and remediations of the input, as if they were applied.
+func (v *view) putPower(drafts []draft) {
 	for i := range drafts {
-		if d := &drafts[i]; d.isValidPower() && d.Kind == powerTemplateKind {
+		if d := &drafts[i]; d.isValidPower() {
 			v.external.templates.Put(d.object.GroupVersionKind(), d.object)
 		}
 	}

@@ -114,6 +114,7 @@ func bmcFiles(t *testing.T) map[string]offlineCase {
 		"an address twice":              {other("redfish://bmc-b.example", "idrac-redfish+https://BMC-A.example:443"), 1, []string{"problem, line 22: spec.address is of the same system as that of BMC bmc-a", "1 problem found"}},
 		"another system there":          {other("redfish://bmc-b.example\n  system: \"1\"", "redfish://bmc-a.example\n  system: \"2\""), 0, []string{"No problems in 2 objects."}},
 		"the same object twice":         {goodBMC + "---\n" + goodBMC, 0, []string{"No problems in 2 objects."}},
+		"two without any address":       {strings.NewReplacer("redfish://bmc-a", "telnet://bmc-a", "redfish://bmc-b", "telnet://bmc-b").Replace(other("node-b", "node-b")), 1, []string{"2 problems found in 2 objects."}},
 		"two without a usable address":  {other("redfish://bmc-b", "telnet://bmc-b"), 1, []string{"1 problem found in 2 objects."}},
 	}
 }
@@ -271,6 +272,7 @@ func liveCases(t *testing.T) map[string]liveCase {
 			fenced(a, existing("bmc-a", "node-a", "ipmi://a"), existing("bmc-b", "node-b", "ipmi://b"), existing("bmc-c", "node-c", "ipmi://c"))
 		}, 0, nil, []string{"no BMC"}},
 		"a template of the input": {strings.Replace(fencedNodes, "name: reboot", "name: new", 1) + "---\n" + strings.Replace(goodPowerTemplate, "name: reboot", "name: new", 1), func(a *fakeAPI) { fenced(a) }, 0, []string{"PowerRemediationTemplate remediators/new"}, []string{"does not exist"}},
+		"a faulty template there": {strings.Replace(fencedNodes, "name: reboot", "name: new", 1) + "---\n" + strings.NewReplacer("name: reboot", "name: new", "retries: 10", "retries: 11").Replace(goodPowerTemplate), func(a *fakeAPI) { fenced(a) }, 1, []string{"template PowerRemediationTemplate remediators/new does not exist"}, nil},
 		"no such template":        {strings.Replace(fencedNodes, "name: reboot", "name: new", 1), func(a *fakeAPI) { fenced(a) }, 0, []string{"template PowerRemediationTemplate remediators/new does not exist"}, nil},
 		"another template":        {strings.ReplaceAll(fencedNodes, "PowerRemediationTemplate", "MachineDeletionRemediationTemplate"), func(a *fakeAPI) { fenced(a) }, 0, nil, []string{"no BMC"}},
 		"BMCs may not be read": {fencedNodes, func(a *fakeAPI) {
@@ -281,7 +283,7 @@ func liveCases(t *testing.T) map[string]liveCase {
 	}
 }
 
-// TestCheckOfBMCsInACluster: the cluster is only asked by reads and dry runs, and no output has a credential.
+// TestCheckOfBMCsInACluster: the API server gets reads and dry runs only, and no output has a credential.
 func TestCheckOfBMCsInACluster(t *testing.T) {
 	for sentence, tc := range liveCases(t) {
 		t.Run(sentence, func(t *testing.T) {
@@ -338,7 +340,7 @@ func wantDryRuns(t *testing.T, a *fakeAPI, want int) {
 	}
 }
 
-// TestReviewChangesNoDocument: what the API server is asked about is what the file has.
+// TestReviewChangesNoDocument: the API server gets what the file has.
 func TestReviewChangesNoDocument(t *testing.T) {
 	s := newSession(Options{Name: "fettle", Dialects: []Dialect{NHC{}}})
 	for _, cases := range []map[string]offlineCase{bmcFiles(t), powerFiles(t)} {
