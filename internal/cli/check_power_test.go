@@ -80,7 +80,7 @@ func bmcFiles(t *testing.T) map[string]offlineCase {
 		"another version":               {with("v1alpha1", "v1"), 1, []string{`problem, line 1: apiVersion is "fettle.io/v1"; give fettle.io/v1alpha1`}},
 		"no name":                       {with("  name: bmc-a\n", ""), 1, []string{"metadata.name is missing; give the BMC a name"}},
 		"a node's field misspelt":       {with("nodeName", "node"), 1, []string{"spec.node is not a field of a BMC", "1 problem found"}},
-		"an address's field misspelt":   {with("  address", "  adress"), 1, []string{"spec.adress is not a field of a BMC", "1 problem found"}},
+		"an address's field misspelt":   {with("  address", "  addr"), 1, []string{"spec.addr is not a field of a BMC", "1 problem found"}},
 		"a name that is a number":       {with("name: bmc-a\n  namespace", "name: 5\n  namespace"), 1, []string{"metadata.name is of the wrong type", "1 problem found"}},
 		"a kind of another group":       {with("fettle.io/v1alpha1", "metal.example/v1alpha1"), 1, []string{"skipped: it is a BMC of metal.example/v1alpha1"}},
 		"no node":                       {with("  nodeName: node-a\n", ""), 1, []string{"problem, line 6: spec.nodeName is missing; give the name of the node"}},
