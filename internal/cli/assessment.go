@@ -30,6 +30,9 @@ type assessment struct {
 	kindOf    []string
 	reports   []core.PolicyReport
 	unread    unreadReasons
+	// bmcs are nil where no step needs them. fencings are by the namespace/name of a PowerRemediation.
+	bmcs     *bmcReading
+	fencings map[string]Fencing
 	// foreignWriters has the controller's messages about another controller, by policy.
 	foreignWriters map[core.ID]string
 
@@ -64,8 +67,10 @@ type observed struct {
 
 // newAssessment decides on observations of one cluster, its repairs and the external facts.
 func newAssessment(cluster ledger.ClusterKey, observations []observed, repairDetails map[string]ledger.Details, external *externalFacts, at time.Time) *assessment {
-	w := &assessment{at: at, key: cluster, cluster: core.Cluster{Observed: core.Yes, ClockAgrees: core.Yes}, unread: external.unread, foreignWriters: map[core.ID]string{}}
-	if cluster != (ledger.ClusterKey{}) {
+	w := &assessment{at: at, key: cluster, cluster: core.Cluster{Observed: core.Yes, ClockAgrees: core.Yes}, unread: external.unread, fencings: external.fencings, foreignWriters: map[core.ID]string{}}
+	if cluster == (ledger.ClusterKey{}) {
+		w.bmcs = external.bmcs
+	} else {
 		w.unread.upgrade, w.unread.leases = "", "" // they are about the user's own cluster
 	}
 	kinds := map[string]bool{}

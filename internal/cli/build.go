@@ -249,6 +249,9 @@ func buildStatus(assessments []*assessment, namespace string, h Header) Status {
 	within := func(id core.ID) bool { return isIn(id, namespace) }
 	s := Status{Header: h, HealthChecks: []HealthCheck{}, NotHealthy: []Target{}, Repairs: []Repair{}}
 	for _, w := range assessments {
+		if w.bmcs != nil {
+			s.UnreachableBMCs = w.bmcs.notReachable()
+		}
 		for i := range w.policies {
 			if within(w.policies[i].ID) {
 				s.HealthChecks = append(s.HealthChecks, w.healthCheck(i))

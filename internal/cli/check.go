@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -54,6 +55,7 @@ func checkCommand(o Options) *cobra.Command {
 		Short: "Report the mistakes of a health check before you apply it, what it would select, and what it would do now",
 		Long: "Say what is wrong with the health checks in files (- is standard input), and what in them may not be meant; whether the API server\n" +
 			"would admit them (by a dry run, if you may); what they would select in the cluster, and what they would do now.\n\n" +
+			"It judges BMCs, PowerRemediations and their templates too, and shows nothing of a Secret.\n\n" +
 			"It reads with your own kubeconfig and permissions, decides by the same rules as the controller, and changes nothing.\n" +
 			"With --offline it judges the files alone.\n\n" +
 			"The exit status is 0 when all is well, 1 when there are problems (or warnings, with --strict), and 2 when something could\n" +
@@ -87,8 +89,9 @@ func (s *session) check(cmd *cobra.Command, files []string, flags checkOptions) 
 	for i := range drafts {
 		s.review(&drafts[i])
 	}
+	compareBMCs(drafts)
 	var grants []Grant
-	if !flags.offline && slices.ContainsFunc(drafts, func(d draft) bool { return d.isValid() }) {
+	if !flags.offline && slices.ContainsFunc(drafts, func(d draft) bool { return d.isValid() || d.isValidPower() }) {
 		var failed error
 		grants, failed = s.judge(cmd, drafts)
 		unchecked = errors.Join(unchecked, failed)
@@ -143,6 +146,9 @@ func (s *session) review(d *draft) {
 		}
 		return
 	}
+	if s.reviewPower(d) {
+		return
+	}
 	d.Skipped = fmt.Sprintf("it is a %s of %s, which is not a health check that this version of Fettle follows", d.Kind, d.object.GetAPIVersion())
 }
 
@@ -165,16 +171,24 @@ func (d *draft) note(r Remark) {
 }
 
 // isValid reports whether a document is a health check without problems, so that the cluster can judge it.
-func (d *draft) isValid() bool { return d.object != nil && d.Skipped == "" && len(d.Problems) == 0 }
+func (d *draft) isValid() bool { return d.dialect != nil && len(d.Problems) == 0 }
 
-// judge judges all valid health checks together, as if all were applied. It returns the rights that the controller
-// lacks for them.
+// judge judges all valid documents together, as if all were applied. It returns the rights that the controller lacks
+// for the health checks.
 func (s *session) judge(cmd *cobra.Command, drafts []draft) ([]Grant, error) {
 	if err := s.open(cmd); err != nil {
 		return nil, offlineHint(err)
 	}
-	ctx := cmd.Context()
-	where := scope{s.setNamespaces(drafts), s.connection.controller}
+	s.judgePower(cmd.Context(), drafts)
+	if !slices.ContainsFunc(drafts, func(d draft) bool { return d.isValid() }) {
+		return nil, nil
+	}
+	return s.judgeChecks(cmd.Context(), drafts)
+}
+
+// judgeChecks judges all valid health checks together.
+func (s *session) judgeChecks(ctx context.Context, drafts []draft) ([]Grant, error) {
+	where := scope{s.setNamespaces(drafts), s.connection.controller, s.connection.bmcs}
 	v, err := read(ctx, s.cluster, s.Dialects, where)
 	if err != nil {
 		return nil, offlineHint(err)
@@ -189,12 +203,14 @@ func (s *session) judge(cmd *cobra.Command, drafts []draft) ([]Grant, error) {
 		}
 	}
 	v.readExternal(ctx, s.cluster)
+	v.putPower(drafts)
 	v.concerns = aboutDrafts(drafts)
 	v.readWorkloads(ctx, s.cluster, s.UserAgent)
 	assessments := s.assess(ctx, v)
 	effects(assessments, judged)
 	grants, unknown := s.missingGrants(ctx, assessments, judged)
 	warnOfMissingGrants(assessments, judged, grants)
+	warnOfNodesWithoutBMC(assessments, judged, v.external.bmcs, drafts)
 	for _, d := range judged {
 		if d.Effect != nil {
 			d.Effect.Unknown = append(d.Effect.Unknown, unknown...)
@@ -255,12 +271,15 @@ func effects(assessments []*assessment, drafts []*draft) {
 // conclude returns the result of a check.
 func conclude(drafts []draft, unchecked error, strict bool) CheckResult {
 	r := CheckResult{Header: Header{APIVersion: APIVersion, Kind: kindCheckResult}, Outcome: passed, Documents: []Document{}}
-	found, warned, faults := 0, 0, 0
+	found, warned, faults, noun := 0, 0, 0, "health check"
 	for i := range drafts {
 		d := &drafts[i].Document
 		r.Documents = append(r.Documents, *d)
 		if d.Skipped == "" {
 			found++
+		}
+		if drafts[i].isPower {
+			noun = "object"
 		}
 		warned += len(d.Warnings)
 		faults += len(d.Problems)
@@ -271,7 +290,7 @@ func conclude(drafts []draft, unchecked error, strict bool) CheckResult {
 	slices.SortStableFunc(r.Documents, func(a, b Document) int { return cmp.Compare(a.File, b.File) })
 	switch {
 	case faults > 0:
-		r.Outcome, r.Message = problems, fmt.Sprintf("%s found in %s.", count(faults, "problem"), count(found, "health check"))
+		r.Outcome, r.Message = problems, fmt.Sprintf("%s found in %s.", count(faults, "problem"), count(found, noun))
 	case unchecked != nil:
 		r.Outcome, r.Message = notChecked, "A part of the input could not be checked."
 	case found == 0:
@@ -279,9 +298,9 @@ func conclude(drafts []draft, unchecked error, strict bool) CheckResult {
 	case strict && warned > 0:
 		r.Outcome, r.Message = problems, fmt.Sprintf("%s, and --strict lets them fail the check.", count(warned, "warning"))
 	case warned > 0:
-		r.Message = fmt.Sprintf("No problems in %s, and %s.", count(found, "health check"), count(warned, "warning"))
+		r.Message = fmt.Sprintf("No problems in %s, and %s.", count(found, noun), count(warned, "warning"))
 	default:
-		r.Message = fmt.Sprintf("No problems in %s.", count(found, "health check"))
+		r.Message = fmt.Sprintf("No problems in %s.", count(found, noun))
 	}
 	if unchecked != nil {
 		r.Notes = strings.Split(sanitize.Report(unchecked), "\n")

@@ -63,9 +63,11 @@ type Document struct {
 	Problems []Finding `json:"problems"`
 	Warnings []Finding `json:"warnings"`
 	// Admission is Accepted, Refused or NotAsked: the API server's answer to a dry run.
-	Admission        string  `json:"admission,omitempty"`
-	AdmissionMessage string  `json:"admissionMessage,omitempty"`
-	Effect           *Effect `json:"effect,omitempty"`
+	Admission        string `json:"admission,omitempty"`
+	AdmissionMessage string `json:"admissionMessage,omitempty"`
+	// Unchecked says what about it could not be checked, and why.
+	Unchecked []string `json:"unchecked,omitempty"`
+	Effect    *Effect  `json:"effect,omitempty"`
 }
 
 // Finding is a problem or a warning about a document.

@@ -42,6 +42,9 @@ func (p *page) document(d *Document) {
 	case notTried:
 		p.item("Whether the API server would accept it is not known: %s.", d.AdmissionMessage)
 	}
+	for _, u := range d.Unchecked {
+		p.item("%s: %s", p.in(yellow, "not checked"), u)
+	}
 	if d.Effect != nil {
 		p.effect(d.Effect)
 	}

@@ -36,6 +36,8 @@ type scope struct {
 	namespace string
 	// controllerNamespace has the controllers, and the repairs of cluster-scoped targets.
 	controllerNamespace string
+	// bmcNamespace has the BMCs.
+	bmcNamespace string
 }
 
 // view is what one command has read of a cluster.

@@ -18,7 +18,7 @@ import (
 
 // Commands returns the commands for users.
 func Commands(o Options) []*cobra.Command {
-	return sanitizeErrors(statusCommand(o), explainCommand(o), repairCommand(o), checkCommand(o))
+	return append(sanitizeErrors(statusCommand(o), explainCommand(o), repairCommand(o), checkCommand(o)), bmcCommand(o))
 }
 
 func newSession(o Options) *session {

@@ -34,7 +34,9 @@ type connection struct {
 	all bool
 	// controller is the namespace of the controllers' lease.
 	controller string
-	userAgent  string
+	// bmcs is the namespace of the BMCs.
+	bmcs      string
+	userAgent string
 }
 
 func newConnection(userAgent string) *connection {
@@ -45,6 +47,7 @@ func (c *connection) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&c.rules.ExplicitPath, "kubeconfig", "", "path of the kubeconfig (default: $KUBECONFIG, then ~/.kube/config)")
 	clientcmd.BindOverrideFlags(&c.overrides, f, clientcmd.RecommendedConfigOverrideFlags(""))
 	f.StringVar(&c.controller, "controller-namespace", "fettle-system", "namespace of the lease that Fettle's controllers hold")
+	f.StringVar(&c.bmcs, "bmc-namespace", "fettle-system", "namespace of the BMCs that Fettle's controllers read")
 }
 
 func (c *connection) addAllNamespaces(f *pflag.FlagSet) {

@@ -14,6 +14,8 @@ import (
 	"go.yaml.in/yaml/v3"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	kyaml "sigs.k8s.io/yaml"
+
+	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
 )
 
 // draft is one document of a file: as an object, and as a tree with line numbers.
@@ -23,6 +25,9 @@ type draft struct {
 	object *unstructured.Unstructured
 	// dialect is that of the health check, or nil for any other document.
 	dialect Dialect
+	// isPower is set for a kind for bare metal. bmc is the BMC, if it is one.
+	isPower bool
+	bmc     *v1alpha1.BMC
 	tree    *yaml.Node
 	// offset is the number of lines above the tree.
 	offset int

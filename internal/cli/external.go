@@ -29,6 +29,9 @@ import (
 type externalFacts struct {
 	templates *template.Reading
 	leases    *lease.Reading
+	// bmcs are nil until they are needed, and fencings are by the namespace/name of a PowerRemediation.
+	bmcs     *bmcReading
+	fencings map[string]Fencing
 	// versions has, by the name of each ClusterVersion, whether it progresses.
 	versions map[string]bool
 	// openshift is Yes if the cluster serves ClusterVersions.
@@ -48,7 +51,7 @@ type unreadReasons struct {
 }
 
 func newExternalFacts() externalFacts {
-	s := externalFacts{templates: template.NewReading(), leases: lease.NewReading(), versions: map[string]bool{}}
+	s := externalFacts{templates: template.NewReading(), leases: lease.NewReading(), versions: map[string]bool{}, fencings: map[string]Fencing{}}
 	s.unread = unreadReasons{quorum: map[string]string{}, requests: s.templates.Hidden}
 	return s
 }
@@ -69,7 +72,7 @@ func (v *view) needs() ([]core.Policy, []core.Repair) {
 // needsMore reports whether a policy or a repair needs facts that were not read.
 func (v *view) needsMore() bool {
 	policies, repairs := v.needs()
-	return len(v.external.templates.Needs(policies, repairs)) > 0 || v.needsLeases(policies) || v.needsVersions(policies)
+	return len(v.external.templates.Needs(policies, repairs)) > 0 || v.needsLeases(policies) || v.needsVersions(policies) || v.needsBMCs(policies, repairs)
 }
 
 func (v *view) needsLeases(policies []core.Policy) bool {
@@ -93,6 +96,11 @@ func (v *view) readExternal(ctx context.Context, c client.Client) {
 	if v.needsVersions(policies) {
 		v.readVersions(ctx, c)
 	}
+	if v.needsBMCs(policies, repairs) {
+		v.external.bmcs = readBMCs(c, v.bmcNamespace, func(source Source, namespace string) error {
+			return v.list(ctx, c, source, namespace)
+		})
+	}
 }
 
 // readKind reads a kind of templates or of requests.
@@ -106,7 +114,10 @@ func (v *view) readKind(ctx context.Context, c client.Client, gvk schema.GroupVe
 	if err == nil {
 		templates.Begin(gvk, mapping.Scope.Name() == meta.RESTScopeNameNamespace)
 		err = v.list(ctx, c, unstructuredSource(gvk, mapping.Resource.GroupResource(),
-			func(u *unstructured.Unstructured) bool { return templates.Put(gvk, u) },
+			func(u *unstructured.Unstructured) bool {
+				changed := v.external.putFencing(gvk, u)
+				return templates.Put(gvk, u) || changed
+			},
 			func(key string) { templates.Drop(gvk, nameOfKey(key)) }), "")
 	}
 	switch {
@@ -287,7 +298,7 @@ func (v *view) allNotes() []string {
 			note(strings.ToUpper(f.Blocked.Message[:1]) + f.Blocked.Message[1:] + ". What is said of it is what a controller has written last.")
 		}
 	}
-	for _, text := range v.notesOnRepairs() {
+	for _, text := range slices.Concat(v.notesOnRepairs(), v.external.bmcs.notes()) {
 		note(text)
 	}
 	return notes

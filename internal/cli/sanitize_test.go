@@ -64,6 +64,10 @@ func TestI15AnswersAreFitToShow(t *testing.T) {
 			e, _ := v.(*RepairExplanation)
 			p.repairExplanation(e)
 		}},
+		"bmc check": {&BMCCheck{}, func(p *page, v any) {
+			c, _ := v.(*BMCCheck)
+			p.bmcCheck(c)
+		}},
 		"check": {&CheckResult{}, func(p *page, v any) {
 			r, _ := v.(*CheckResult)
 			p.checkResult(r)
@@ -111,7 +115,7 @@ func wantShowable(t *testing.T, text string) {
 
 func TestErrorsAreFitToShow(t *testing.T) {
 	for _, c := range Commands(Options{Name: "fettle"}) {
-		args := map[string][]string{"status": nil, "explain": {"node/a"}, "check": {"a.yaml"}}[c.Name()]
+		args := map[string][]string{"status": nil, "explain": {"node/a"}, "check": {"a.yaml"}, "bmc": {"check", "a"}}[c.Name()]
 		c.SetArgs(append(args, "-o", poison[:200]))
 		c.SilenceErrors, c.SilenceUsage = true, true
 		if err := c.Execute(); err == nil || strings.ContainsAny(err.Error(), "\x1b\r\n") {
@@ -123,7 +127,7 @@ func TestErrorsAreFitToShow(t *testing.T) {
 // TestI15ErrorsOfCommandsAreFitToShow: each command makes the text of its error fit, and callers still find out which error it is.
 func TestI15ErrorsOfCommandsAreFitToShow(t *testing.T) {
 	for _, c := range Commands(Options{Name: "fettle"}) {
-		args, shown := map[string][]string{"status": nil, "explain": {"node/a"}}[c.Name()]
+		args, shown := map[string][]string{"status": nil, "explain": {"node/a"}, "bmc": {"check", "a"}}[c.Name()]
 		if !shown { // the errors of check are part of its answer
 			continue
 		}

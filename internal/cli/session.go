@@ -143,7 +143,9 @@ func (s *session) show(a answer, v *view, dated bool) error {
 }
 
 // where returns the scope of the question.
-func (s *session) where() scope { return scope{s.namespace, s.connection.controller} }
+func (s *session) where() scope {
+	return scope{s.namespace, s.connection.controller, s.connection.bmcs}
+}
 
 // assess decides on what was read: for the user's own cluster, and then for the workload clusters of the question. A
 // first decision finds the targets that may be repaired, and only for those it checks quorum.

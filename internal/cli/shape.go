@@ -48,6 +48,8 @@ type Status struct {
 	NotHealthy []Target `json:"notHealthy"`
 	// Repairs are the running ones.
 	Repairs []Repair `json:"repairs"`
+	// UnreachableBMCs are the BMCs that Fettle could not reach, where a health check has nodes fenced by their power.
+	UnreachableBMCs []BMCState `json:"unreachableBMCs,omitempty"`
 }
 
 // HealthCheck is the state of one health check.
@@ -253,6 +255,8 @@ type Request struct {
 	Earlier bool `json:"ofEarlierTarget,omitempty"`
 	// Foreign is set for a request that Fettle did not create. Fettle never stops or deletes it.
 	Foreign bool `json:"foreign,omitempty"`
+	// Fencing is how far it has come, for a PowerRemediation.
+	Fencing *Fencing `json:"fencing,omitempty"`
 }
 
 // Recovery is how long the requests of a node that is healthy again stay.
@@ -305,6 +309,10 @@ type ExplainedTarget struct {
 	Steps    []Step    `json:"steps,omitempty"`
 	Requests []Request `json:"requests,omitempty"`
 	Recovery *Recovery `json:"recovery,omitempty"`
+	// BMCs are those of its node, where a health check has the node fenced by its power. BMCProblem says why no node can
+	// be fenced so, or why that is not known.
+	BMCs       []BMCState `json:"bmcs,omitempty"`
+	BMCProblem string     `json:"bmcProblem,omitempty"`
 	// OwnerAnswer is the answer of its owner to the request to replace it, for owners that take such requests.
 	OwnerAnswer *OwnerAnswer `json:"ownerAnswer,omitempty"`
 	// Earlier are finished repairs of it, and of the other targets of its owner, the youngest first.

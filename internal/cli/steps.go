@@ -151,7 +151,7 @@ func (w *assessment) objectsAbout(id core.ID) []Request {
 	var objects []Request
 	for _, q := range w.requestsAbout(id) {
 		if !q.Answers {
-			objects = append(objects, requestOf(q))
+			objects = append(objects, w.requestWithFencing(q))
 		}
 	}
 	return objects
@@ -168,7 +168,7 @@ func (w *assessment) objectsOfNamesakes(id core.ID) []Request {
 			continue
 		}
 		if of.UID = id.UID; of == id {
-			r := requestOf(q)
+			r := w.requestWithFencing(q)
 			r.Earlier = true
 			objects = append(objects, r)
 		}
@@ -191,6 +191,7 @@ func (w *assessment) fillDetails(target int, e *ExplainedTarget) {
 	e.Lease = w.leaseOf(target)
 	e.Requests = append(w.objectsAbout(t.ID), w.objectsOfNamesakes(t.ID)...)
 	e.Recovery = w.recoveryOf(target)
+	w.fillBMCs(target, e)
 	if repair, under := w.repairOf(target); under {
 		if w.isOf(repair, target) {
 			e.Steps = w.stepsOf(repair)

@@ -81,6 +81,7 @@ func (p *page) requests(requests []Request) {
 			from = " from template " + r.Template
 		}
 		p.item("%s %s, made %s%s: %s", r.Kind, qualified(r.Reference), p.when(r.Created), from, p.answerOf(r))
+		p.fencing(r.Fencing)
 	}
 }
 

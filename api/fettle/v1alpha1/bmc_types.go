@@ -76,8 +76,8 @@ type BMCSpec struct {
 	// +kubebuilder:validation:MaxLength=253
 	// +required
 	CredentialsName string `json:"credentialsName"`
-	// tls is which certificate of the BMC is trusted. Without it, that is a certificate
-	// that an authority of the operating system has signed.
+	// tls is which certificate of the BMC is trusted. By default an authority of the
+	// operating system must have signed it.
 	// +optional
 	TLS *BMCTLS `json:"tls,omitempty"`
 	// domain is what the host shares with others, such as a rack or a power strip. Fettle powers on

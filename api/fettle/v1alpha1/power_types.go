@@ -11,8 +11,8 @@ type PowerStrategy string
 const (
 	// RebootStrategy turns the power off and on again.
 	RebootStrategy PowerStrategy = "Reboot"
-	// OffStrategy turns the power off and leaves it off.
-	OffStrategy PowerStrategy = "Off"
+	// OffStrategy turns the power off and leaves it off. A plain Off would be a boolean in YAML.
+	OffStrategy PowerStrategy = "PowerOff"
 )
 
 // WorkloadRelease is how a PowerRemediation lets the workload of a stopped node start elsewhere.
@@ -85,8 +85,8 @@ type PowerRemediation struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.powerOnTimeout) || duration(self.powerOnTimeout) >= duration('15s') && duration(self.powerOnTimeout) <= duration('24h')",message="powerOnTimeout must be from 15s to 24h"
 // +kubebuilder:validation:XValidation:rule="!has(self.bootTimeout) || duration(self.bootTimeout) >= duration('15s') && duration(self.bootTimeout) <= duration('24h')",message="bootTimeout must be from 15s to 24h"
 type PowerRemediationSpec struct {
-	// strategy is Reboot, which turns the power off and on again, or Off, which leaves it off.
-	// +kubebuilder:validation:Enum=Reboot;Off
+	// strategy is Reboot, which turns the power off and on again, or PowerOff, which leaves it off.
+	// +kubebuilder:validation:Enum=Reboot;PowerOff
 	// +kubebuilder:default=Reboot
 	// +optional
 	Strategy PowerStrategy `json:"strategy,omitempty"`
@@ -206,7 +206,7 @@ type SavedNode struct {
 	// annotations of the node.
 	// +optional
 	Annotations map[string]string `json:"annotations,omitempty"`
-	// taints of the node, without the taints that Kubernetes sets and removes by itself.
+	// taints of the node, except the taints that Kubernetes sets and removes by itself.
 	// +listType=atomic
 	// +optional
 	Taints []SavedTaint `json:"taints,omitempty"`

@@ -33,8 +33,6 @@ const (
 type problem struct {
 	// reason is a word of a condition, and message says what happened and what to do next.
 	reason, message string
-	// retryAt is when to try again at the earliest, or zero.
-	retryAt time.Time
 	// interrupted is set if the operation was ended so that something else can be done first.
 	interrupted bool
 }
@@ -219,8 +217,8 @@ func (c *Client) operate(ctx context.Context, bmc *v1alpha1.BMC, do func(context
 	if !found.found() {
 		note(&h.seen)
 	}
-	if found.reason == string(power.AuthenticationRefused) {
-		h.secretAt = time.Time{} // the Secret may have changed
+	if found.reason == string(power.AuthenticationRefused) || found.reason == string(power.AuthenticationHeld) {
+		h.secretAt = time.Time{} // with another Secret a login is tried at once
 	}
 	c.probes.Add(client.ObjectKeyFromObject(bmc))
 	return found
@@ -233,7 +231,7 @@ func ofFailure(bmc *v1alpha1.BMC, f power.Failure) problem {
 	}
 	return problem{
 		reason: string(f.Reason), message: fmt.Sprintf("BMC %s: %s; %s", bmc.Name, f, advice(bmc, f.Reason)),
-		retryAt: f.HeldUntil, interrupted: f.Reason == power.Interrupted,
+		interrupted: f.Reason == power.Interrupted,
 	}
 }
 

@@ -264,9 +264,6 @@ func (c *Client) operateHost(ctx context.Context, l *look, kind fencing.StepKind
 	case found.found():
 		l.s.failure, l.s.failures = found, l.s.failures+1
 		l.s.power.RetryAt = c.Now().Add(min(firstRetry<<min(l.s.failures-1, 10), mostRetry))
-		if found.retryAt.After(l.s.power.RetryAt) {
-			l.s.power.RetryAt = found.retryAt
-		}
 	default:
 		l.s.failure, l.s.failures = problem{}, 0
 	}
