@@ -127,7 +127,9 @@ func TestValuesTakeEffect(t *testing.T) {
 		"metrics.enabled=false":           {[]string{"Deployment fettle", "Service fettle-metrics"}, "--metrics-bind-address=0"},
 		"networkPolicy.enabled=false":     {[]string{"NetworkPolicy fettle"}, ""},
 		"crds.install=false": {[]string{
+			"CustomResourceDefinition bmcs.fettle.io",
 			"CustomResourceDefinition machinedeletionremediations.fettle.io", "CustomResourceDefinition machinedeletionremediationtemplates.fettle.io",
+			"CustomResourceDefinition powerremediations.fettle.io", "CustomResourceDefinition powerremediationtemplates.fettle.io",
 			"CustomResourceDefinition repairs.fettle.io",
 		}, ""},
 		"crds.openshift=Never":    {nil, ""},
@@ -301,7 +303,7 @@ func TestShortNames(t *testing.T) {
 func TestAnotherNamespace(t *testing.T) {
 	t.Parallel()
 	rendered := mustHelm(t, "template", release, chartDir(), "--namespace", "elsewhere", "--set", imageSet,
-		"--set", "namespace.create=true", "--set", "monitoring.enabled=true", "--set", "openshift=true", "--set", "clusterAPI.enabled=true,clusterAPI.namespaces={kube-system}")
+		"--set", "namespace.create=true", "--set", "monitoring.enabled=true", "--set", "openshift=true,power.enabled=true", "--set", "clusterAPI.enabled=true,clusterAPI.namespaces={kube-system}")
 	if strings.Contains(rendered, "fettle-system") {
 		t.Errorf("something stays behind in fettle-system:\n%s", rendered)
 	}

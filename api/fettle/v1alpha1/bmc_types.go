@@ -18,7 +18,7 @@ const (
 
 // BMC is the baseboard management controller (BMC) of the host of one node. Fettle reads and
 // commands the power of the host through it, for the PowerRemediations of that node. It reads the
-// BMCs of one namespace, which is fettle-system by default, and ignores the others. A user who may
+// BMCs of one namespace, which the flag --bmc-namespace names, and ignores the others. A user who may
 // write BMCs decides which host is powered off in the place of a node.
 //
 // +kubebuilder:object:root=true
