@@ -16,10 +16,13 @@ func abort(c Config, r Record, f Facts) Step {
 		if f.Deleting {
 			why = Deleted
 		}
-		if r.Phase == DeletingMachine {
+		if r.MachineDeletion {
 			r.PoweredOff = false // its provider powers the host from now on
 		}
 		return write(r.in(Aborting, f.Now, why))
+	}
+	if n := f.Node; n.Ready && (n.Changed || n.Tainted) {
+		return restore(r, f, Aborted) // a node that serves doesn't wait for its BMC
 	}
 	if s, ok := powerBack(c, r, f); !ok {
 		return s
@@ -32,7 +35,7 @@ func abort(c Config, r Record, f Facts) Step {
 
 // awaitsNode reports whether the node was deleted and is to be restored once it is back.
 func (c Config) awaitsNode(r Record, f Facts) bool {
-	return c.DeleteNode && r.Released && !c.Off && !f.Node.Exists
+	return r.DeletedNode && !c.Off && !f.Node.Exists
 }
 
 // over reports whether an abort has nothing left to do. A fencing that has ended keeps the taint of a host that is
@@ -55,7 +58,7 @@ func powerBack(c Config, r Record, f Facts) (Step, bool) {
 		return write(r), false
 	}
 	limit := powerOnLimit(c, r, f)
-	if !f.Now.Before(limit) {
+	if !f.Now.Before(limit) && f.Power.tried() {
 		return Step{}, true
 	}
 	return turnOn(f, limit), false

@@ -5,6 +5,8 @@ import "time"
 const (
 	// poll is how often the power, the node and its workload are read while something is awaited.
 	poll = 2 * time.Second
+	// pollWorkload is how often the pods and volumes of a node are listed while they are awaited.
+	pollWorkload = 5 * time.Second
 	// repeatCommand is how long a command may have no effect before it is sent again.
 	repeatCommand = 30 * time.Second
 	// pollMachine is how often a machine that is being deleted is read.
@@ -72,29 +74,39 @@ func (r Record) holdsOutOfService(n *Node) bool {
 
 // begin records the node as it is before anything is done.
 func begin(f Facts) Step {
-	r := Record{Attempt: 1}
-	if n := f.Node; n.Exists {
+	return write(Record{Attempt: 1}.of(f.Node).in(Preparing, f.Now, ""))
+}
+
+// of returns the record of an attempt that fences a node as it is now. The out-of-service taint that it has is not Fettle's.
+func (r Record) of(n *Node) Record {
+	r.NodeUID, r.BootID, r.OffBootID, r.ForeignOutOfService = "", "", "", false
+	if n.Exists {
 		r.NodeUID, r.BootID, r.ForeignOutOfService = n.UID, n.BootID, n.OutOfService
 	}
-	return write(r.in(Preparing, f.Now, ""))
+	return r
 }
 
 // prepare taints the node. A node that returns early then doesn't start the pods again that are about to move.
 func prepare(r Record, f Facts) Step {
 	n := f.Node
 	switch {
+	case n.Exists && !r.sameNode(n) && r.Attempt > 1:
+		return write(r.of(n).in(Preparing, r.Since, r.Reason)) // it has registered again
 	case n.Exists && !r.sameNode(n):
 		return write(r.in(Failed, f.Now, NodeReplaced))
 	case n.Exists && !n.Tainted:
 		return do(TaintNode)
 	}
 	r.PoweredOff = true
-	return write(r.in(PoweringOff, f.Now, ""))
+	return write(r.in(PoweringOff, f.Now, r.Reason))
 }
 
 // powerOff waits for a proof.
 func powerOff(c Config, r Record, f Facts) Step {
-	if proof, ok := newBoot(r, f.Node); ok {
+	if r.Reason == ProofVoid && r.Void%maxVoid == 0 {
+		return attemptFailed(c, r, f, PoweredOnByOthers)
+	}
+	if proof, ok := newBoot(r, f.Node); ok && !c.Off {
 		return proven(r, f, proof)
 	}
 	if proof, ok := provenOff(f.Power); ok {
@@ -136,7 +148,10 @@ func readAt(f Facts, at time.Time, why Reason, limit time.Time) Step {
 
 // proven returns the step after a proof.
 func proven(r Record, f Facts, p Proof) Step {
-	r.Proof = p
+	r.Proof, r.Released = p, false
+	if p.Kind == PowerOff {
+		r.OffBootID = f.Node.BootID
+	}
 	return write(r.in(Releasing, f.Now, ""))
 }
 
@@ -145,25 +160,35 @@ func attemptFailed(c Config, r Record, f Facts, why Reason) Step {
 	switch {
 	case r.Attempt <= c.Retries:
 		r.Attempt++
-		r.Proof, r.Released, r.PoweredOff = Proof{}, false, true
-		return write(r.in(PoweringOff, f.Now, why))
+		r.Proof = Proof{}
+		return write(r.of(f.Node).in(Preparing, f.Now, why))
 	case c.DeleteMachine:
 		return write(r.in(DeletingMachine, f.Now, why))
 	}
 	return write(r.in(Failed, f.Now, why))
 }
 
-// powerOn waits until the power is observed on.
+// powerOn waits until the power is observed on after a command. A node that seems to be back is no reason to leave the command out: the
+// host may have been powered off after the node reported.
 func powerOn(c Config, r Record, f Facts) Step {
-	if r.back(f.Node) || (!f.Power.On.IsZero() && f.Power.Last.State == IsOn) {
+	if !f.Power.On.IsZero() && f.Power.Last.State == IsOn {
 		r.PoweredOff = false
 		return write(r.in(Booting, f.Now, r.Reason))
 	}
 	limit := powerOnLimit(c, r, f)
-	if !f.Now.Before(limit) {
+	switch over := !f.Now.Before(limit) && f.Power.tried(); {
+	case over && r.back(f.Node):
+		return write(r.in(Booting, f.Now, PowerOnTimedOut)) // others have powered it on
+	case over:
 		return attemptFailed(c, r, f, PowerOnTimedOut)
 	}
 	return turnOn(f, limit)
+}
+
+// tried reports whether this process has tried to power the host on and has seen the outcome. Without that the limit doesn't count: the
+// process may have been away for longer.
+func (p Power) tried() bool {
+	return !p.RetryAt.IsZero() || !p.On.IsZero() && !p.Last.Ended.IsZero()
 }
 
 // powerOnLimit returns when the power must be observed on at the latest. The turn of the host counts as the beginning.
@@ -202,6 +227,9 @@ func deleteMachine(r Record, f Facts) Step {
 		return wait(MachineNotGone, f.Now.Add(pollMachine))
 	case m.Kept:
 		return write(r.in(Failed, f.Now, MachineKept))
+	case !r.MachineDeletion:
+		r.MachineDeletion = true
+		return write(r)
 	}
 	return do(RemoveMachine)
 }

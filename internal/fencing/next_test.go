@@ -45,6 +45,16 @@ func provenByBoot(r *fencing.Record) {
 func foreign(r *fencing.Record)       { r.ForeignOutOfService = true }
 func secondAttempt(r *fencing.Record) { r.Attempt = 2 }
 
+// voids is a number of void proofs, and because a reason of the phase.
+func voids(n int) func(*fencing.Record) { return func(r *fencing.Record) { r.Void = n } }
+func because(why fencing.Reason) func(*fencing.Record) {
+	return func(r *fencing.Record) { r.Reason = why }
+}
+
+// offIn is a host that was proven off in a boot.
+func offIn(boot string) func(*fencing.Record) { return func(r *fencing.Record) { r.OffBootID = boot } }
+func machineDeletion(r *fencing.Record)       { r.MachineDeletion = true }
+
 // seen are facts of a look that began at the start.
 func seen(n *fencing.Node, p fencing.Power) fencing.Facts {
 	return fencing.Facts{Now: start.Add(time.Minute), Begun: start.Add(time.Minute), Node: n, Power: p}
@@ -157,7 +167,7 @@ func TestNext(t *testing.T) {
 		"off once":                                            {recorded(fencing.PoweringOff), seen(down(), commandedOff(9, read(fencing.IsOff, 2))), waits(fencing.PowerOffOnce, 3)},
 		"off once, long ago":                                  {recorded(fencing.PoweringOff), seen(down(), commandedOff(9, read(fencing.IsOff, 5))), does(fencing.ReadPower)},
 		"off twice, too soon":                                 {recorded(fencing.PoweringOff), seen(down(), commandedOff(9, read(fencing.IsOff, 4), read(fencing.IsOff, 0))), waits(fencing.PowerOffOnce, 1)},
-		"off twice":                                           {recorded(fencing.PoweringOff), seen(down(), commandedOff(9, read(fencing.IsOff, 5), read(fencing.IsOff, 0))), writes(fencing.Releasing, "", proofAt(now))},
+		"off twice":                                           {recorded(fencing.PoweringOff), seen(down(), commandedOff(9, read(fencing.IsOff, 5), read(fencing.IsOff, 0))), writes(fencing.Releasing, "", proofAt(now), offIn("boot"))},
 		"off, on and off":                                     {recorded(fencing.PoweringOff), seen(down(), commandedOff(9, read(fencing.IsOff, 8), read(fencing.IsOn, 4), read(fencing.IsOff, 0))), waits(fencing.PowerOffOnce, 5)},
 		"off, unknown and off":                                {recorded(fencing.PoweringOff), seen(down(), commandedOff(9, read(fencing.IsOff, 8), read(fencing.PowerUnknown, 4), read(fencing.IsOff, 0))), waits(fencing.PowerOffOnce, 5)},
 		"the first began before the command was acknowledged": {recorded(fencing.PoweringOff), seen(down(), commandedOff(5, read(fencing.IsOff, 5), read(fencing.IsOff, 0))), does(fencing.ReadPower)},
@@ -171,7 +181,11 @@ func TestNext(t *testing.T) {
 		"it can't be read again":        {recorded(fencing.Releasing), seen(down(), fencing.Power{RetryAt: in(4)}), waits(fencing.PowerNotRead, 4)},
 		"the power is on again":         {recorded(fencing.Releasing), seen(down(), commandedOff(30, read(fencing.IsOn, 0))), writes(fencing.PoweringOff, fencing.ProofVoid, noProof, void)},
 		"the power is unknown":          {recorded(fencing.Releasing), seen(down(), commandedOff(30, read(fencing.PowerUnknown, 0))), writes(fencing.PoweringOff, fencing.ProofVoid, noProof, void)},
-		"on again after the release":    {recorded(fencing.Releasing, released), seen(down(outOfService), commandedOff(30, read(fencing.IsOn, 0))), does(fencing.RemoveOutOfService)},
+		"on again after the release":    {recorded(fencing.Releasing, released), seen(down(outOfService), commandedOff(30, read(fencing.IsOn, 0))), writes(fencing.PoweringOff, fencing.ProofVoid, noProof, void, released)},
+		"its taint goes then":           {recorded(fencing.PoweringOff, released, void), seen(down(outOfService), commandedOff(30, read(fencing.IsOff, 9), read(fencing.IsOff, 0))), does(fencing.RemoveOutOfService)},
+		"void too often":                {recorded(fencing.PoweringOff, because(fencing.ProofVoid), voids(3)), seen(down(), commandedOff(30)), writes(fencing.Failed, fencing.PoweredOnByOthers, voids(3))},
+		"void not too often":            {recorded(fencing.PoweringOff, because(fencing.ProofVoid), voids(2)), seen(down(), commandedOff(30)), does(fencing.ReadPower)},
+		"a proof of an unknown kind":    {recorded(fencing.Releasing, func(r *fencing.Record) { r.Proof.Kind = "Silence" }), seen(down(), fresh), writes(fencing.PoweringOff, fencing.ProofVoid, noProof, void)},
 		"after a restart":               {recorded(fencing.Releasing), seen(down(), fencing.Power{}.Observe(read(fencing.IsOff, 0))), fencing.Step{Kind: fencing.Write, Record: recorded(fencing.Releasing, released)}},
 		"the node was read before":      {recorded(fencing.Releasing), seen(down(func(n *fencing.Node) { n.ReadAt = in(-1) }), fresh), does(fencing.ReadNode)},
 		"others removed the taint":      {recorded(fencing.Releasing), seen(down(untainted), fresh), does(fencing.TaintNode)},
@@ -187,14 +201,15 @@ func TestNext(t *testing.T) {
 		"others hold it out of service": {recorded(fencing.Releasing, foreign), seen(down(outOfService), fresh), writes(fencing.PoweringOn, "", foreign)},
 		"proven by a boot that is gone": {recorded(fencing.Releasing, provenByBoot), seen(down(), fencing.Power{}), writes(fencing.PoweringOff, fencing.ProofVoid, noProof, void)},
 		"proven by the boot":            {recorded(fencing.Releasing, provenByBoot, released), seen(down(rebooted), fencing.Power{}), does(fencing.SetOutOfService)},
-		"proven by the boot, and Ready": {recorded(fencing.Releasing, provenByBoot), seen(down(rebooted, ready), fencing.Power{}), writes(fencing.Booting, "", provenByBoot, on)},
+		"proven by the boot, and Ready": {recorded(fencing.Releasing, provenByBoot), seen(down(rebooted, ready), fencing.Power{}), writes(fencing.PoweringOn, "", provenByBoot)},
 
 		"the power is commanded on":       {recorded(fencing.PoweringOn), seen(down(), fresh), does(fencing.CommandOn)},
 		"on is read":                      {recorded(fencing.PoweringOn), seen(down(), commandedOn(1)), does(fencing.ReadPower)},
 		"off is read after on":            {recorded(fencing.PoweringOn), seen(down(), commandedOn(5, read(fencing.IsOff, 1))), waits(fencing.PowerNotOn, 1)},
 		"on had no effect":                {recorded(fencing.PoweringOn), seen(down(), commandedOn(30, read(fencing.IsOff, 1))), does(fencing.CommandOn)},
 		"the power is on again after all": {recorded(fencing.PoweringOn), seen(down(), commandedOn(5, read(fencing.IsOn, 1))), writes(fencing.Booting, "", on)},
-		"back without a reading":          {recorded(fencing.PoweringOn), seen(down(rebooted, ready), fencing.Power{}), writes(fencing.Booting, "", on)},
+		"back without a reading":          {recorded(fencing.PoweringOn), seen(down(rebooted, ready), fencing.Power{}), does(fencing.CommandOn)},
+		"Ready in the boot that was off":  {recorded(fencing.Booting, on, offIn("boot 2")), seen(down(rebooted, ready), fencing.Power{}), waits(fencing.NodeNotBack, unto)},
 		"the node boots":                  {recorded(fencing.Booting, on), seen(down(), fencing.Power{}), waits(fencing.NodeNotBack, unto)},
 		"Ready under its old boot ID":     {recorded(fencing.Booting, on), seen(down(ready), fencing.Power{}), waits(fencing.NodeNotBack, unto)},
 		"the node is back":                {recorded(fencing.Booting, on), seen(down(rebooted, ready), fencing.Power{}), writes(fencing.Restoring, "", on, proofAt(start))},
@@ -209,7 +224,8 @@ func TestNext(t *testing.T) {
 
 		"the machine is read":       {recorded(fencing.DeletingMachine), seen(down(), fencing.Power{}), does(fencing.ReadMachine)},
 		"the machine can't be read": {recorded(fencing.DeletingMachine), about(fencing.Machine{Failed: true, RetryAt: in(3)}), waits(fencing.MachineNotRead, 3)},
-		"the machine goes":          {recorded(fencing.DeletingMachine), about(fencing.Machine{Exists: true}), does(fencing.RemoveMachine)},
+		"the machine is to go":      {recorded(fencing.DeletingMachine), about(fencing.Machine{Exists: true}), fencing.Step{Kind: fencing.Write, Record: recorded(fencing.DeletingMachine, machineDeletion)}},
+		"the machine goes":          {recorded(fencing.DeletingMachine, machineDeletion), about(fencing.Machine{Exists: true}), does(fencing.RemoveMachine)},
 		"the machine is going":      {recorded(fencing.DeletingMachine), about(fencing.Machine{Exists: true, Deleting: true, Kept: true}), waits(fencing.MachineNotGone, 10)},
 		"the machine must be kept":  {recorded(fencing.DeletingMachine), about(fencing.Machine{Exists: true, Kept: true}), writes(fencing.Failed, fencing.MachineKept)},
 		"the machine is gone":       {recorded(fencing.DeletingMachine), about(fencing.Machine{Kept: true}), writes(fencing.Succeeded, fencing.MachineGone, on)},
@@ -230,7 +246,7 @@ func TestNext(t *testing.T) {
 // TestLimitAfterTheTurn: the limit of powering on counts from the turn of the host, where that comes later.
 func TestLimitAfterTheTurn(t *testing.T) {
 	r := recorded(fencing.PoweringOn)
-	f := seen(down(), commandedOn(5))
+	f := seen(down(), commandedOn(5, read(fencing.PowerUnknown, 3)))
 	f.PowerOnAt = r.Since.Add(time.Minute)
 	for _, f.Deleting = range []bool{false, true} {
 		if f.Deleting {
@@ -247,6 +263,22 @@ func TestLimitAfterTheTurn(t *testing.T) {
 	}
 }
 
+// TestLimitOfAProcessThatWasAway: a power-on is tried once, and its outcome read, also after the limit.
+func TestLimitOfAProcessThatWasAway(t *testing.T) {
+	for phase, deleting := range map[fencing.Phase]bool{fencing.PoweringOn: false, fencing.Aborting: true} {
+		f := seen(down(), fencing.Power{})
+		f.Now, f.Deleting = start.Add(time.Hour), deleting
+		r := recorded(phase)
+		if got := fencing.Next(limits, r, f); got.Kind != fencing.CommandOn {
+			t.Errorf("in phase %s: %+v", phase, got)
+		}
+		f.Power = f.Power.CommandedOn(f.Now)
+		if got := fencing.Next(limits, r, f); got.Kind != fencing.ReadPower {
+			t.Errorf("after the command, in phase %s: %+v", phase, got)
+		}
+	}
+}
+
 // TestLimits: no phase lasts longer than its limit.
 func TestLimits(t *testing.T) {
 	late := func(f fencing.Facts) fencing.Facts {
@@ -255,6 +287,7 @@ func TestLimits(t *testing.T) {
 		return f
 	}
 	atLimit := fencing.Power{}.Observe(fencing.Reading{Begun: start.Add(5 * time.Minute), Ended: start.Add(5 * time.Minute), State: fencing.IsOff})
+	stillOff := fencing.Power{}.CommandedOn(start).Observe(atLimit.Last)
 	node := func(change ...func(*fencing.Node)) *fencing.Node {
 		return down(append(change, func(n *fencing.Node) { n.ReadAt = start.Add(5 * time.Minute) })...)
 	}
@@ -272,14 +305,17 @@ func TestLimits(t *testing.T) {
 		number int
 	}{
 		"no proof":                       {limits, recorded(fencing.PoweringOff), node(), fencing.Power{}, fencing.Failed, fencing.PowerOffTimedOut, 1},
-		"no proof, and a retry":          {retries, recorded(fencing.PoweringOff), node(), fencing.Power{}, fencing.PoweringOff, fencing.PowerOffTimedOut, 2},
+		"no proof, and a retry":          {retries, recorded(fencing.PoweringOff), node(), fencing.Power{}, fencing.Preparing, fencing.PowerOffTimedOut, 2},
 		"no proof, and no more retries":  {retries, recorded(fencing.PoweringOff, secondAttempt), node(), fencing.Power{}, fencing.Failed, fencing.PowerOffTimedOut, 2},
 		"no proof, and the machine goes": {deletes, recorded(fencing.PoweringOff), node(), fencing.Power{}, fencing.DeletingMachine, fencing.PowerOffTimedOut, 1},
 		"still Ready":                    {limits, recorded(fencing.Releasing), node(ready), atLimit, fencing.PoweringOn, fencing.ReleaseTimedOut, 1},
 		"pods are left":                  {limits, recorded(fencing.Releasing, released), node(), atLimit, fencing.PoweringOn, fencing.ReleaseTimedOut, 1},
-		"the power stays off":            {limits, recorded(fencing.PoweringOn), node(), atLimit, fencing.Failed, fencing.PowerOnTimedOut, 1},
+		"the power stays off":            {limits, recorded(fencing.PoweringOn), node(), stillOff, fencing.Failed, fencing.PowerOnTimedOut, 1},
+		"the power can't be read":        {limits, recorded(fencing.PoweringOn), node(), fencing.Power{RetryAt: start.Add(6 * time.Minute)}, fencing.Failed, fencing.PowerOnTimedOut, 1},
+		"others have powered it on":      {limits, recorded(fencing.PoweringOn), node(rebooted, ready), fencing.Power{RetryAt: start.Add(6 * time.Minute)}, fencing.Booting, fencing.PowerOnTimedOut, 1},
+		"released, and it can't be read": {limits, recorded(fencing.Releasing, released), node(outOfService), fencing.Power{RetryAt: start.Add(6 * time.Minute)}, fencing.PoweringOn, fencing.ReleaseTimedOut, 1},
 		"the node does not boot":         {limits, recorded(fencing.Booting), node(), fencing.Power{}, fencing.Failed, fencing.BootTimedOut, 1},
-		"it does not boot, and a retry":  {retries, recorded(fencing.Booting, released), node(), fencing.Power{}, fencing.PoweringOff, fencing.BootTimedOut, 2},
+		"it does not boot, and a retry":  {retries, recorded(fencing.Booting, released), node(), fencing.Power{}, fencing.Preparing, fencing.BootTimedOut, 2},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -288,7 +324,7 @@ func TestLimits(t *testing.T) {
 			if got.Kind != fencing.Write || r.Phase != c.phase || r.Reason != c.why || r.Attempt != c.number {
 				t.Errorf("the step is %+v, want phase %s of attempt %d since %s", got, c.phase, c.number, c.why)
 			}
-			if c.number > c.record.Attempt && (r.Proof.Kind != "" || r.Released || !r.PoweredOff) {
+			if c.number > c.record.Attempt && (r.Proof.Kind != "" || r.BootID != c.node.BootID) {
 				t.Errorf("another attempt begins with %+v", r)
 			}
 		})

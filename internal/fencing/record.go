@@ -33,8 +33,10 @@ type Record struct {
 	Since time.Time
 	// Attempt counts the power cycles, from 1.
 	Attempt int
-	// NodeUID and BootID are of the node before the first command. Both are empty if there was no such node.
+	// NodeUID and BootID are of the node before the first command of the attempt. Both are empty if there was no such node.
 	NodeUID, BootID string
+	// OffBootID is the boot ID that the node had when the power was proven off. A node that shows it is not back.
+	OffBootID string
 	// ForeignOutOfService is set if the node had the out-of-service taint before. Then the taint is left alone.
 	ForeignOutOfService bool
 	// Proof is why the node is known to have stopped. Its zero value is no proof.
@@ -43,6 +45,8 @@ type Record struct {
 	Void int
 	// Released is set before the workload of the node is released.
 	Released bool
+	// DeletedNode is set before the node is deleted, and MachineDeletion before its machine is.
+	DeletedNode, MachineDeletion bool
 	// PoweredOff is set before the power is commanded off, and cleared once the power was observed on again.
 	PoweredOff bool
 	// Reason is why the phase began, if that needs a reason.
@@ -110,6 +114,8 @@ const (
 const (
 	// ProofVoid: the power was not observed off any more just before the release.
 	ProofVoid Reason = "ProofVoid"
+	// PoweredOnByOthers: the power was on again just before the release, several times.
+	PoweredOnByOthers Reason = "PoweredOnByOthers"
 	// PowerOffTimedOut: there was no proof within the limit.
 	PowerOffTimedOut Reason = "PowerOffTimedOut"
 	// PowerOnTimedOut: the power was not observed on within the limit.

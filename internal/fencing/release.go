@@ -1,30 +1,35 @@
 package fencing
 
+import "time"
+
+// maxVoid is how many proofs of one attempt may be void.
+const maxVoid = 3
+
 // release lets the workload of a node that has stopped start elsewhere.
 func release(c Config, r Record, f Facts) Step {
 	n := f.Node
 	if !r.sameNode(n) || r.ForeignOutOfService {
 		return released(c, r, f) // there is nothing to release, or others have released it
 	}
+	limit := r.Since.Add(c.Limits.Release)
+	if !f.Now.Before(limit) {
+		return released(c, r.because(ReleaseTimedOut), f)
+	}
 	if !n.Tainted {
 		return do(TaintNode) // others have removed it
 	}
-	if s, ok := confirm(r, f); !ok {
+	if s, ok := confirm(r, f, limit); !ok {
 		return s
 	}
-	limit := r.Since.Add(c.Limits.Release)
-	overdue := !f.Now.Before(limit)
 	switch {
 	case n.Ready && r.Proof.Kind == NewBoot:
 		return released(c, r, f) // its kubelet finishes what is left
 	case n.OutOfService && r.Released:
-		return drain(c, r, f)
-	case overdue:
-		return released(c, r.because(ReleaseTimedOut), f)
+		return drain(c, r, f, limit)
 	case n.Ready: // the API server doesn't know yet that it has stopped
 		return wait(NodeReady, f.Now.Add(poll), limit)
 	case !r.Released:
-		r.Released = true
+		r.Released, r.DeletedNode = true, r.DeletedNode || c.DeleteNode
 		return write(r)
 	case c.DeleteNode:
 		return do(RemoveNode)
@@ -34,7 +39,7 @@ func release(c Config, r Record, f Facts) Step {
 
 // confirm reports whether the proof holds in this look. The read of the power must have begun in it, and the read of
 // the node after that. If not, it returns what to do.
-func confirm(r Record, f Facts) (Step, bool) {
+func confirm(r Record, f Facts, limit time.Time) (Step, bool) {
 	if r.Proof.Kind == NewBoot {
 		if _, ok := newBoot(r, f.Node); ok {
 			return Step{}, true
@@ -43,10 +48,10 @@ func confirm(r Record, f Facts) (Step, bool) {
 	}
 	p := f.Power
 	switch {
-	case f.HostChanged:
+	case f.HostChanged, r.Proof.Kind != PowerOff:
 		return void(r, f), false
 	case f.Now.Before(p.RetryAt):
-		return wait(PowerNotRead, p.RetryAt), false
+		return wait(PowerNotRead, p.RetryAt, limit), false
 	case p.Last.Begun.Before(f.Begun):
 		return do(ReadPower), false
 	case p.Last.State != IsOff:
@@ -57,28 +62,23 @@ func confirm(r Record, f Facts) (Step, bool) {
 	return Step{}, true
 }
 
-// void returns to the search of a proof. What was released in the meantime is taken back first.
+// void returns to the search of a proof. The record of that comes first, and then the out-of-service taint goes: were the taint removed in
+// this phase, one reading would release the node again.
 func void(r Record, f Facts) Step {
-	if r.holdsOutOfService(f.Node) {
-		return do(RemoveOutOfService)
-	}
-	r.Proof, r.Released = Proof{}, false
+	r.Proof = Proof{}
 	r.Void++
 	return write(r.in(PoweringOff, f.Now, ProofVoid))
 }
 
 // drain waits until nothing is left on the node.
-func drain(c Config, r Record, f Facts) Step {
-	limit := r.Since.Add(c.Limits.Release)
+func drain(c Config, r Record, f Facts, limit time.Time) Step {
 	switch w := f.Workload; {
-	case !f.Now.Before(limit):
-		r = r.because(ReleaseTimedOut)
 	case w == nil:
 		return do(CountWorkload)
 	case w.Failed:
 		return wait(WorkloadNotCounted, w.RetryAt, limit)
 	case !w.empty():
-		return wait(WorkloadLeft, f.Now.Add(poll), limit)
+		return wait(WorkloadLeft, f.Now.Add(pollWorkload), limit)
 	}
 	return released(c, r, f)
 }
@@ -92,11 +92,7 @@ func (r Record) because(why Reason) Record {
 // released returns the step after the release. The out-of-service taint goes first in the next phase: were it removed in this one, a
 // restart would set it again.
 func released(c Config, r Record, f Facts) Step {
-	switch {
-	case r.Proof.Kind == NewBoot:
-		r.PoweredOff = false
-		return write(r.in(Booting, f.Now, r.Reason))
-	case c.Off:
+	if c.Off {
 		return write(r.in(Succeeded, f.Now, r.Reason))
 	}
 	return write(r.in(PoweringOn, f.Now, r.Reason))

@@ -32,6 +32,8 @@ type world struct {
 		before bool
 		// lastOff is when the power was off last.
 		lastOff int
+		// byHand is set if a person turned the power last.
+		byHand bool
 		// cut is set while the kubelet doesn't reach the API server.
 		cut bool
 	}
@@ -70,7 +72,7 @@ type manager struct {
 }
 
 // budget is what may still happen.
-type budget struct{ flips, crashes, deletions, heals, fails int }
+type budget struct{ flips, crashes, deletions, heals, fails, sick int }
 
 // setup is a world to walk through.
 type setup struct {
@@ -119,7 +121,16 @@ var events = []event{
 	{"a person turns the power on or off", func(_ *setup, w world) (world, bool) {
 		ok := w.budget.flips > 0
 		w.budget.flips--
-		return turn(w, !w.host.on), ok
+		w = turn(w, !w.host.on)
+		w.host.byHand = true
+		return w, ok
+	}},
+	{"the kubelet reports that the node is not Ready", func(s *setup, w world) (world, bool) {
+		ok := w.budget.sick > 0
+		w.budget.sick--
+		w, reports := kubeletReports(s, w)
+		w.node.ready = false
+		return w, ok && reports
 	}},
 	{"the kubelet reports", kubeletReports},
 	{"the network of the node heals", func(_ *setup, w world) (world, bool) {
@@ -172,7 +183,7 @@ func turn(w world, on bool) world {
 	if on == w.host.on {
 		return w
 	}
-	w.host.on, w.host.pod = on, false
+	w.host.on, w.host.pod, w.host.byHand = on, false, false
 	w = sees(w)
 	if on {
 		w.host.boot++
@@ -360,6 +371,8 @@ func (w *world) complaint(s *setup) string {
 		return w.broken
 	case ended && !w.manager.gaveUp && w.node.exists && (w.node.tainted || w.node.outOfService || w.node.changed):
 		return fmt.Sprintf("the fencing has ended, and leaves %+v", w.node)
+	case w.leavesOff(s):
+		return "the fencing has ended, and its host is off"
 	case w.elsewhere && w.host.on && w.host.pod:
 		return "I13: the pod runs twice"
 	case w.node.exists && w.node.outOfService && w.host.on && w.host.pod:
@@ -370,11 +383,21 @@ func (w *world) complaint(s *setup) string {
 	return ""
 }
 
+// leavesOff reports whether a fencing has ended well, or was taken back through a BMC that answers, and its host is off. A person may have
+// turned it off.
+func (w *world) leavesOff(s *setup) bool {
+	if s.config.Off || w.host.on || w.host.byHand || w.manager.record.Reason == fencing.MachineGone {
+		return false
+	}
+	takenBack := w.manager.record.Phase == fencing.Aborted && s.budget.fails == 0 && !s.config.DeleteMachine
+	return w.manager.record.Phase == fencing.Succeeded || takenBack
+}
+
 // key is what decides about what follows. Times count by how long ago they are, as far as a limit depends on that, or by their order.
 type key struct {
 	host struct {
-		on, pod, turnsOff, before, cut bool
-		boot                           int
+		on, pod, turnsOff, before, cut, byHand bool
+		boot                                   int
 	}
 	node                             node
 	bound, terminating, elsewhere    bool
@@ -386,7 +409,7 @@ type key struct {
 	state                            fencing.PowerState
 	node2                            fencing.Node
 	read, counted, stale, beforeLast bool
-	retry, lastOff, looking          bool
+	retry, lastOff, looking, gone    bool
 	workload                         fencing.Workload
 }
 
@@ -404,14 +427,15 @@ func (w *world) key() key {
 		current: m.revision == w.node.revision, budget: w.budget, record: m.record, since: age(m.record.Since),
 		commandedOff: !m.power.Off.IsZero(), commandedOn: !m.power.On.IsZero(), state: m.power.Last.State,
 	}
-	k.host.on, k.host.pod, k.host.turnsOff, k.host.before, k.host.cut, k.host.boot = w.host.on, w.host.pod, w.host.turnsOff, w.host.before, w.host.cut, w.host.boot
+	k.host.on, k.host.pod, k.host.turnsOff, k.host.before, k.host.cut, k.host.byHand, k.host.boot = w.host.on, w.host.pod, w.host.turnsOff, w.host.before, w.host.cut, w.host.byHand, w.host.boot
 	k.node.revision = 0
-	k.record.Since, k.record.Proof.At, k.record.Void = time.Time{}, time.Time{}, min(k.record.Void, 1)
+	k.record.Since, k.record.Proof.At, k.record.Void = time.Time{}, time.Time{}, min(k.record.Void, 3)
 	k.last, k.first = min(age(m.power.Last.Begun), 1), -1
 	if m.power.FirstOff.State == fencing.IsOff {
 		k.first = min(age(m.power.FirstOff.Begun), 2)
 		k.last += 10 * min(int(m.power.Last.Begun.Sub(m.power.FirstOff.Begun)/tick), 2)
 	}
+	k.gone = m.machineGone
 	k.retry, k.looking = at(w.now).Before(m.power.RetryAt), m.looking
 	if m.looking {
 		k.lastOff = w.host.lastOff >= m.begun-1
@@ -534,6 +558,8 @@ func TestSmallWorlds(t *testing.T) {
 		"by deletion of the node":    {config(deleteNode), budget{flips: 1, crashes: 1, heals: 1}, false},
 		"by deletion, deleted":       {config(deleteNode), budget{crashes: 1, deletions: 1, heals: 1}, false},
 		"a second attempt":           {config(retry), budget{flips: 1, heals: 1}, true},
+		"a node that stays sick":     {config(retry), budget{sick: 2}, false},
+		"sick after a crash":         {config(retry), budget{sick: 1, heals: 1, crashes: 1}, true},
 	}
 	for name, w := range worlds {
 		t.Run(name, func(t *testing.T) {
