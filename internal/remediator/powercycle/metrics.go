@@ -26,9 +26,10 @@ type Metrics struct {
 //
 //nolint:gochecknoglobals // a constant list
 var failures = map[fencing.Phase][]fencing.Reason{
-	fencing.DeletingMachine: {fencing.PowerOffTimedOut, fencing.PowerOnTimedOut, fencing.BootTimedOut},
+	fencing.DeletingMachine: {fencing.PowerOffTimedOut, fencing.PoweredOnByOthers, fencing.PowerOnTimedOut, fencing.BootTimedOut},
 	fencing.Failed: {
-		fencing.PowerOffTimedOut, fencing.PowerOnTimedOut, fencing.BootTimedOut, fencing.MachineKept, fencing.NodeReplaced,
+		fencing.PowerOffTimedOut, fencing.PoweredOnByOthers, fencing.PowerOnTimedOut, fencing.BootTimedOut, fencing.MachineKept,
+		fencing.NodeReplaced,
 	},
 }
 

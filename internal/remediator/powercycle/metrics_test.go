@@ -31,8 +31,8 @@ func TestFailuresAreCountedFromZero(t *testing.T) {
 	}
 	want := map[string]float64{}
 	for phase, reasons := range map[string][]string{
-		"DeletingMachine": {"PowerOffTimedOut", "PowerOnTimedOut", "BootTimedOut"},
-		"Failed":          {"PowerOffTimedOut", "PowerOnTimedOut", "BootTimedOut", "MachineKept", "NodeReplaced"},
+		"DeletingMachine": {"PowerOffTimedOut", "PoweredOnByOthers", "PowerOnTimedOut", "BootTimedOut"},
+		"Failed":          {"PowerOffTimedOut", "PoweredOnByOthers", "PowerOnTimedOut", "BootTimedOut", "MachineKept", "NodeReplaced"},
 	} {
 		for _, reason := range reasons {
 			want["fettle_power_remediation_phases_total "+phase+" "+reason] = 0
