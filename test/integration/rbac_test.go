@@ -141,6 +141,8 @@ func givesMetrics(f *machineFixture, url string) {
 	f.Namespace(f.t, "monitoring")
 	token := f.ServiceAccount(f.t, "monitoring", "prometheus-k8s")
 	f.wantAnotherWriter("patient", "machine-healthcheck")
+	// The address of this BMC is of no system, so that no Secret is read.
+	f.Apply(f.t, "{apiVersion: fettle.io/v1alpha1, kind: BMC, metadata: {name: metered, namespace: fettle-system}, spec: {nodeName: metered, address: 'redfish://bmc.example.com/metered', credentialsName: none}}")
 	var requested []string
 	for _, u := range cluster.Kustomization(f.t, "config/monitoring") {
 		switch u.GetKind() {
