@@ -36,7 +36,7 @@ func (u *Universe) answer(p *passRun, c *pass.Call, refused bool) (r pass.Result
 	case pass.ReadQuorum:
 		r.Survives = u.truth.quorum
 	case pass.ReadPolicy:
-		r.Fingerprint = u.editionFor(p.engine).fingerprint()
+		r.Fingerprint = u.readPolicy(p, c.Policy)
 	case pass.CreateRepair:
 		r.Repair, r.OK = u.create(p, c.NewRepair)
 	case pass.ListRunning:

@@ -109,6 +109,17 @@ func (u *Universe) othersAct(e *engine) core.Tri {
 	return u.actsOn(home.edition, home.nodes, e.nodes)
 }
 
+// readPolicy returns the fingerprint of a policy, read from the API server. It is empty for a policy of a workload cluster
+// that is to yield by now, and was not when the pass began.
+func (u *Universe) readPolicy(p *passRun, id core.ID) string {
+	p.others = u.othersAct(p.engine)
+	knew := slices.ContainsFunc(p.policies, func(q core.Policy) bool { return q.ID == id && q.Paused })
+	if !knew && !u.setup.Faults.NoSecondYield && u.yieldsTo(p.engine) != core.No {
+		return ""
+	}
+	return u.editionFor(p.engine).fingerprint()
+}
+
 // steady reports whether the policies of the home cluster act on the same nodes all the time. Then the home cluster
 // alone repairs them. Otherwise each cluster goes on with the repairs that it has begun, which the other does not see.
 func (u *Universe) steady() bool {

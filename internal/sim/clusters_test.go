@@ -54,6 +54,9 @@ func TestPlantedFaultsOfTwoClustersAreFound(t *testing.T) {
 			with(one, func(s *sim.Setup) { s.Policies, s.Leases = []core.Policy{nodePolicy(1, holder)}, true }), sim.Faults{NoYield: true}, "I3: a step", []string{yields, "I2"},
 		},
 		"unknown health checks taken for none": {with(one, func(s *sim.Setup) { s.Crashes = 1 }), sim.Faults{RashYield: true}, "I1", nil},
+		"health checks resumed during a pass": {
+			with(one, func(s *sim.Setup) { s.Pauses, s.SteppedPasses = 2, 1 }), sim.Faults{NoSecondYield: true}, yields, nil,
+		},
 		"marks that stand where others act": {
 			with(one, func(s *sim.Setup) { s.Pauses, s.Flaps = 2, 1 }), sim.Faults{Decide: yielding}, "I12: m", []string{"I8", "convergence"},
 		},

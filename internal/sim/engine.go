@@ -47,8 +47,8 @@ type Faults struct {
 	// NoWriteThrough doesn't see what it has written on machines before a watch shows it.
 	NoWriteThrough bool
 	// NoYield has a workload cluster act while policies of the home cluster act on the same nodes. RashYield has it act
-	// while that is not known.
-	NoYield, RashYield bool
+	// while that is not known. NoSecondYield doesn't look again whether it is to yield before it takes a step.
+	NoYield, RashYield, NoSecondYield bool
 }
 
 func (f *Faults) decide(policies []core.Policy, cluster core.Cluster, now time.Time) core.Decision {

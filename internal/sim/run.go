@@ -36,7 +36,8 @@ type progress struct {
 	created []core.Repair
 	// began is the edit of the policies at which it began.
 	began int
-	// others reports whether it could know, when it began, that policies of the home cluster act on the same nodes.
+	// others reports whether it could know, when it last read its policies, that policies of the home cluster act on the
+	// same nodes.
 	others core.Tri
 	// made counts the calls, and writes the calls that change something.
 	made, writes int
