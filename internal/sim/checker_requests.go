@@ -260,13 +260,17 @@ func (u *Universe) nodesAtRest(p *passRun) {
 		}
 	}
 	for i := range p.cluster.Targets {
-		t := &p.cluster.Targets[i]
-		slot := slotOf(t)
-		if !u.truth.machines[slot].nodeUnhealthy(u.truth.now) || u.truth.hasRequest(slot) || refused(p, slot) || !u.acts(p, i) {
-			continue
+		if u.overlooked(p, i) {
+			u.complain("convergence: %s is at rest, not repaired, and no refusal says why", p.cluster.Targets[i].ID.UID)
 		}
-		u.complain("convergence: %s is at rest, not repaired, and no refusal says why", t.ID.UID)
 	}
+}
+
+// overlooked reports whether a target's node is unhealthy and not under repair, without a reason.
+func (u *Universe) overlooked(p *passRun, target int) bool {
+	slot := slotOf(&p.cluster.Targets[target])
+	answered := u.truth.hasRequest(slot) || refused(p, slot) || !u.acts(p, target)
+	return u.truth.machines[slot].nodeUnhealthy(u.truth.now) && !answered
 }
 
 // lasts reports whether a request may stand at rest though its node does not need it. Its remediator never lets go, or

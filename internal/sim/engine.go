@@ -152,15 +152,29 @@ func (e *engine) digest() []byte {
 // snapshot returns the cluster as the caches show it: the machines, whose indices are their slots, and the nodes.
 func (e *engine) snapshot(u *Universe) core.Cluster {
 	f := core.Cluster{Observed: core.Yes, ClockAgrees: core.Yes, Upgrading: core.No, Repairs: slices.Clone(e.ledger)}
-	machines, nodes := e.machines[:u.setup.Machines], e.nodes[:u.setup.Nodes]
-	switch e.cluster {
-	case onlyCluster:
-	case homeCluster:
-		machines = nil
-	case workloadCluster:
-		nodes = nil
+	if e.cluster.has("Machine") {
+		e.addMachines(&f, u.setup.Machines)
 	}
-	for i, m := range machines {
+	if e.cluster.has("Node") {
+		e.addNodes(&f, u.setup.Nodes)
+	}
+	for i := range f.Targets {
+		f.Targets[i].ControlPlane = slotOf(&f.Targets[i]) < u.setup.ControlPlane
+	}
+	if e.cluster != workloadCluster { // it has no leases, and no templates
+		e.addLeases(u, &f)
+		for _, requests := range e.requests {
+			for _, r := range requests {
+				f.Requests = append(f.Requests, r.Request)
+			}
+		}
+	}
+	return f
+}
+
+// addMachines adds the first n machines, and their marks.
+func (e *engine) addMachines(f *core.Cluster, n int) {
+	for i, m := range e.machines[:n] {
 		m.node = e.nodes[i]
 		t := core.Target{
 			ID: m.id(), Created: at(m.created), Owner: owner(), Deleting: m.deleting, Failed: m.failed,
@@ -175,18 +189,19 @@ func (e *engine) snapshot(u *Universe) core.Cluster {
 			f.Requests = append(f.Requests, r)
 		}
 	}
-	for i, n := range nodes {
+}
+
+// addNodes adds the nodes that are selected, of the first so many.
+func (e *engine) addNodes(f *core.Cluster, most int) {
+	for i, n := range e.nodes[:most] {
 		if m := (machine{slot: i, node: n}); n.exists && !n.deselected {
 			f.Targets = append(f.Targets, core.Target{ID: m.nodeID(), Created: at(-1000), Node: facts(m), Parts: core.NoParts()})
 		}
 	}
-	for i := range f.Targets {
-		t := &f.Targets[i]
-		t.ControlPlane = slotOf(t) < u.setup.ControlPlane
-	}
-	if e.cluster == workloadCluster { // it has no leases, and no templates
-		return f
-	}
+}
+
+// addLeases adds the leases of nodes.
+func (e *engine) addLeases(u *Universe, f *core.Cluster) {
 	for i := range f.Targets {
 		held := u.truth.leases[f.Targets[i].Node.Name]
 		f.Targets[i].Lease = core.Lease{Holder: held.holder, Until: held.until}
@@ -195,12 +210,6 @@ func (e *engine) snapshot(u *Universe) core.Cluster {
 		f.Leases = append(f.Leases, core.NodeLease{Node: node, Holder: held.holder, Renewed: held.renewed})
 	}
 	slices.SortFunc(f.Leases, func(a, b core.NodeLease) int { return strings.Compare(a.Node, b.Node) })
-	for _, requests := range e.requests {
-		for _, r := range requests {
-			f.Requests = append(f.Requests, r.Request)
-		}
-	}
-	return f
 }
 
 // slotOf returns the slot of a target's machine or node.
