@@ -33,6 +33,7 @@ func table() []target {
 		{dir: "internal/slim", tests: []testPackage{{dir: "internal/node"}, {dir: "internal/dialect/nhc"}}, open: 77},
 		{dir: "internal/sanitize"},
 		{dir: "internal/power", unmeasured: true},
+		{dir: "internal/fencing", unmeasured: true},
 		{dir: "internal/contain"},
 		{dir: "internal/lenient"},
 		{dir: "internal/specparse"},
