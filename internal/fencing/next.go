@@ -103,7 +103,7 @@ func powerOff(c Config, r Record, f Facts) Step {
 		return wait(PowerNotRead, p.RetryAt, limit)
 	case p.Off.IsZero():
 		return do(CommandOff)
-	case p.Last.State == IsOff:
+	case p.FirstOff.State == IsOff:
 		return readAt(f, p.FirstOff.Begun.Add(readingsApart), PowerOffOnce, limit)
 	case p.Last.State == IsOn && !f.Now.Before(p.Off.Add(repeatCommand)):
 		return do(CommandOff)

@@ -129,7 +129,8 @@ func TestNext(t *testing.T) {
 		"off twice":                                           {recorded(fencing.PoweringOff), seen(down(), commandedOff(9, read(fencing.IsOff, 5), read(fencing.IsOff, 0))), writes(fencing.Releasing, "", proofAt(now))},
 		"off, on and off":                                     {recorded(fencing.PoweringOff), seen(down(), commandedOff(9, read(fencing.IsOff, 8), read(fencing.IsOn, 4), read(fencing.IsOff, 0))), waits(fencing.PowerOffOnce, 5)},
 		"off, unknown and off":                                {recorded(fencing.PoweringOff), seen(down(), commandedOff(9, read(fencing.IsOff, 8), read(fencing.PowerUnknown, 4), read(fencing.IsOff, 0))), waits(fencing.PowerOffOnce, 5)},
-		"the first began before the command was acknowledged": {recorded(fencing.PoweringOff), seen(down(), commandedOff(5, read(fencing.IsOff, 5), read(fencing.IsOff, 0))), does(fencing.ReadPower)},
+		"the first began before the command was acknowledged": {recorded(fencing.PoweringOff), seen(down(), commandedOff(5, read(fencing.IsOff, 5), read(fencing.IsOff, 0))), waits(fencing.PowerOffOnce, 5)},
+		"only one began before the command was acknowledged":  {recorded(fencing.PoweringOff), seen(down(), commandedOff(1, read(fencing.IsOff, 1))), waits(fencing.PowerNotOff, 1)},
 		"another boot ID": {recorded(fencing.PoweringOff), seen(down(rebooted), commandedOff(9)), writes(fencing.Releasing, "", func(r *fencing.Record) {
 			r.Proof = fencing.Proof{Kind: fencing.NewBoot, At: now, BootID: "boot 2"}
 		})},
