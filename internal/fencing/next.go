@@ -111,13 +111,8 @@ func powerOff(c Config, r Record, f Facts) Step {
 	return readAt(f, p.next(), PowerNotOff, limit)
 }
 
-// next returns when the power is to be read again.
-func (p Power) next() time.Time {
-	if p.Last.Ended.IsZero() {
-		return time.Time{}
-	}
-	return p.Last.Ended.Add(poll)
-}
+// next returns when the power is to be read again. Before the first reading, that time is over.
+func (p Power) next() time.Time { return p.Last.Ended.Add(poll) }
 
 // readAt returns a step that reads the power, or waits until then.
 func readAt(f Facts, at time.Time, why Reason, limit time.Time) Step {
@@ -138,7 +133,7 @@ func attemptFailed(c Config, r Record, f Facts, why Reason) Step {
 	switch {
 	case r.Attempt <= c.Retries:
 		r.Attempt++
-		r.Proof, r.Released, r.PoweredOff = Proof{}, false, true
+		r.Proof, r.Released, r.Drained, r.PoweredOff = Proof{}, false, false, true
 		return write(r.in(PoweringOff, f.Now, why))
 	case c.DeleteMachine:
 		return write(r.in(DeletingMachine, f.Now, why))

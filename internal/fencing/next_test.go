@@ -39,6 +39,7 @@ func recorded(p fencing.Phase, change ...func(*fencing.Record)) fencing.Record {
 }
 
 func released(r *fencing.Record) { r.Released = true }
+func drained(r *fencing.Record)  { r.Released, r.Drained = true, true }
 func provenByBoot(r *fencing.Record) {
 	r.Proof = fencing.Proof{Kind: fencing.NewBoot, BootID: "boot 2"}
 }
@@ -141,6 +142,7 @@ func TestNext(t *testing.T) {
 		"it can't be read again":        {recorded(fencing.Releasing), seen(down(), fencing.Power{RetryAt: in(4)}), waits(fencing.PowerNotRead, 4)},
 		"the power is on again":         {recorded(fencing.Releasing), seen(down(), commandedOff(30, read(fencing.IsOn, 0))), writes(fencing.PoweringOff, fencing.ProofVoid, noProof, void)},
 		"the power is unknown":          {recorded(fencing.Releasing), seen(down(), commandedOff(30, read(fencing.PowerUnknown, 0))), writes(fencing.PoweringOff, fencing.ProofVoid, noProof, void)},
+		"on again after it is drained":  {recorded(fencing.Releasing, drained), seen(down(), commandedOff(30, read(fencing.IsOn, 0))), writes(fencing.PoweringOff, fencing.ProofVoid, noProof, void)},
 		"on again after the release":    {recorded(fencing.Releasing, released), seen(down(outOfService), commandedOff(30, read(fencing.IsOn, 0))), does(fencing.RemoveOutOfService)},
 		"after a restart":               {recorded(fencing.Releasing), seen(down(), fencing.Power{}.Observe(read(fencing.IsOff, 0))), fencing.Step{Kind: fencing.Write, Record: recorded(fencing.Releasing, released)}},
 		"the node was read before":      {recorded(fencing.Releasing), seen(down(func(n *fencing.Node) { n.ReadAt = in(-1) }), fresh), does(fencing.ReadNode)},
@@ -212,7 +214,7 @@ func TestLimits(t *testing.T) {
 		"pods are left":                  {limits, recorded(fencing.Releasing, released), node(), atLimit, fencing.PoweringOn, fencing.ReleaseTimedOut, 1},
 		"the power stays off":            {limits, recorded(fencing.PoweringOn), node(), atLimit, fencing.Failed, fencing.PowerOnTimedOut, 1},
 		"the node does not boot":         {limits, recorded(fencing.Booting), node(), fencing.Power{}, fencing.Failed, fencing.BootTimedOut, 1},
-		"it does not boot, and a retry":  {retries, recorded(fencing.Booting, released), node(), fencing.Power{}, fencing.PoweringOff, fencing.BootTimedOut, 2},
+		"it does not boot, and a retry":  {retries, recorded(fencing.Booting, released, drained), node(), fencing.Power{}, fencing.PoweringOff, fencing.BootTimedOut, 2},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -221,7 +223,7 @@ func TestLimits(t *testing.T) {
 			if got.Kind != fencing.Write || r.Phase != c.phase || r.Reason != c.why || r.Attempt != c.number {
 				t.Errorf("the step is %+v, want phase %s of attempt %d since %s", got, c.phase, c.number, c.why)
 			}
-			if c.number > c.record.Attempt && (r.Proof.Kind != "" || r.Released || !r.PoweredOff) {
+			if c.number > c.record.Attempt && (r.Proof.Kind != "" || r.Released || r.Drained || !r.PoweredOff) {
 				t.Errorf("another attempt begins with %+v", r)
 			}
 		})

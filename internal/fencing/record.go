@@ -43,6 +43,8 @@ type Record struct {
 	Void int
 	// Released is set before the workload of the node is released.
 	Released bool
+	// Drained is set once nothing is left on the node, or once that has taken too long, before the out-of-service taint is removed.
+	Drained bool
 	// PoweredOff is set before the power is commanded off, and cleared once the power was observed on again.
 	PoweredOff bool
 	// Reason is why the phase began, if that needs a reason.

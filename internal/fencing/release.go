@@ -17,6 +17,8 @@ func release(c Config, r Record, f Facts) Step {
 	switch {
 	case n.Ready && r.Proof.Kind == NewBoot:
 		return released(c, r, f) // its kubelet finishes what is left
+	case r.Drained:
+		return released(c, r, f)
 	case n.OutOfService && r.Released:
 		return drain(c, r, f)
 	case overdue:
@@ -60,12 +62,12 @@ func void(r Record, f Facts) Step {
 	if r.holdsOutOfService(f.Node) {
 		return do(RemoveOutOfService)
 	}
-	r.Proof, r.Released = Proof{}, false
+	r.Proof, r.Released, r.Drained = Proof{}, false, false
 	r.Void++
 	return write(r.in(PoweringOff, f.Now, ProofVoid))
 }
 
-// drain waits until nothing is left on the node.
+// drain waits until nothing is left on the node, and records that. Otherwise the node would be tainted again once it isn't any more.
 func drain(c Config, r Record, f Facts) Step {
 	limit := r.Since.Add(c.Limits.Release)
 	switch w := f.Workload; {
@@ -78,10 +80,11 @@ func drain(c Config, r Record, f Facts) Step {
 	case !w.empty():
 		return wait(WorkloadLeft, f.Now.Add(poll), limit)
 	}
-	return released(c, r, f)
+	r.Drained = true
+	return write(r)
 }
 
-// because returns the record with a reason, which is written with the next phase.
+// because returns the record with a reason, which the next phase has too.
 func (r Record) because(why Reason) Record {
 	r.Reason = why
 	return r
