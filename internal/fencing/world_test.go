@@ -431,7 +431,7 @@ const settled = 499
 
 // rests has the manager take its steps, and reports whether it comes to wait without a change by others.
 func (w *world) rests(s *setup) bool {
-	for range 20 {
+	for range 100 {
 		w.looks()
 		kind := w.next(s).Kind
 		*w, _ = managerSteps(s, *w)
