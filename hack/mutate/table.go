@@ -35,7 +35,7 @@ func table() []target {
 		{dir: "internal/workload"},
 		{dir: "internal/slim", tests: []testPackage{{dir: "internal/node"}, {dir: "internal/dialect/nhc"}}, open: 77},
 		{dir: "internal/sanitize"},
-		{dir: "internal/power", unmeasured: true},
+		{dir: "internal/power"},
 		{dir: "internal/fencing", skip: "^TestSmallWorlds$"},
 		{dir: "internal/contain"},
 		{dir: "internal/lenient"},

@@ -232,6 +232,22 @@ func TestTransportIsBounded(t *testing.T) {
 	}
 }
 
+// get reads an answer within a time.
+func get(t *testing.T, c *http.Client, from string) error {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
+	t.Cleanup(cancel) // a context that ends closes the connection too
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, from, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := c.Do(request)
+	if err == nil {
+		_ = response.Body.Close()
+	}
+	return err
+}
+
 // TestAnswersAtTheirBound: after an answer that is too large, the one connection is free again.
 func TestAnswersAtTheirBound(t *testing.T) {
 	const state = `{"PowerState":"Off"}`
@@ -248,6 +264,16 @@ func TestAnswersAtTheirBound(t *testing.T) {
 		wantState(t, h, fencing.IsOn)
 	}
 	b := plainRedfish(t)
+	b.fault = onPath("/large", func(w http.ResponseWriter) {
+		_, _ = io.Copy(w, io.LimitReader(endless{}, 2*maxAnswer))
+	})
+	c := newClient(b.address, Trust{})
+	if err := get(t, c, b.server.URL+"/large"); !errors.Is(err, errOversized) {
+		t.Errorf("a large answer is met with %v", err)
+	}
+	if err := get(t, c, b.server.URL+rootPath); err != nil {
+		t.Errorf("after a large answer another is met with %v", err)
+	}
 	b.fault = onPath("/redfish/v1/Systems/1", func(w http.ResponseWriter) {
 		w.Header().Set("Content-Length", "100")
 		_, _ = io.WriteString(w, state)

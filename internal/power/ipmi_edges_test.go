@@ -172,6 +172,20 @@ func TestIPMIDatagramsAreSentAgain(t *testing.T) {
 	})
 }
 
+// TestIPMIBMCThatNeverAnswers is given up after many datagrams, also where the caller sets no limit.
+func TestIPMIBMCThatNeverAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn := silence(t)
+		l := openIPMI(Config{Address: Address{Protocol: IPMI, Host: "127.0.0.1", Port: 623}}, mustCredentials(t, testUser, testPassword)).(*lanplus)
+		l.dial = func(context.Context, string, string) (net.Conn, error) { return conn, nil }
+		_, f := l.State(t.Context())
+		synctest.Wait()
+		if f.Reason != TimedOut || len(conn.at) != 1+1000 {
+			t.Errorf("failure %q after %d datagrams", f.Reason, len(conn.at))
+		}
+	})
+}
+
 // TestIPMISessionIsGivenBackInTime: a BMC that doesn't answer holds the end of an operation for a second, also where its caller has
 // given up.
 func TestIPMISessionIsGivenBackInTime(t *testing.T) {

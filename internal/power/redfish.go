@@ -227,9 +227,9 @@ func (r *redfish) Close(ctx context.Context) {
 	r.http.CloseIdleConnections()
 }
 
-// logout ends the session, if there is one.
+// logout ends the session, if there is one. Without a session nothing is sent.
 func (r *redfish) logout(ctx context.Context) {
-	if r.service != nil && !r.usesBasic() {
+	if r.service != nil {
 		r.service.WithContext(ctx).Logout()
 	}
 	r.service = nil

@@ -202,36 +202,41 @@ func TestRedfishDriverAfterClose(t *testing.T) {
 	}
 }
 
-// TestRedfishConnectionIsClosed once the session is given back over it.
+// TestRedfishConnectionIsClosed once the session is given back over it, and also where there is none.
 func TestRedfishConnectionIsClosed(t *testing.T) {
-	states := make(chan http.ConnState, 100)
-	b := startRedfish(t, func(h http.Handler) *httptest.Server {
-		server := httptest.NewUnstartedServer(h)
-		server.Config.ConnState = func(_ net.Conn, s http.ConnState) {
-			if s == http.StateNew || s == http.StateClosed {
-				states <- s
+	for name, fault := range map[string]func(http.ResponseWriter, *http.Request) bool{
+		"with a session": nil, "with credentials": refusing(sessionsPath, http.StatusServiceUnavailable), "refused": refusing(sessionsPath, http.StatusUnauthorized),
+	} {
+		states := make(chan http.ConnState, 100)
+		b := startRedfish(t, func(h http.Handler) *httptest.Server {
+			server := httptest.NewUnstartedServer(h)
+			server.Config.ConnState = func(_ net.Conn, s http.ConnState) {
+				if s == http.StateNew || s == http.StateClosed {
+					states <- s
+				}
+			}
+			server.Start()
+			return server
+		})
+		b.fault = fault
+		h := b.host(t, newClock(), testPassword)
+		h.Read(t.Context())
+		h.Close(t.Context())
+		for _, want := range []http.ConnState{http.StateNew, http.StateClosed} {
+			select {
+			case got := <-states:
+				if got != want {
+					t.Errorf("%s: a connection is %s, want %s", name, got, want)
+				}
+			case <-time.After(testTimeout):
+				t.Fatalf("%s: no connection is %s", name, want)
 			}
 		}
-		server.Start()
-		return server
-	})
-	h := b.host(t, newClock(), testPassword)
-	wantState(t, h, fencing.IsOn)
-	h.Close(t.Context())
-	for _, want := range []http.ConnState{http.StateNew, http.StateClosed} {
 		select {
 		case got := <-states:
-			if got != want {
-				t.Errorf("a connection is %s, want %s", got, want)
-			}
-		case <-time.After(testTimeout):
-			t.Fatalf("no connection is %s", want)
+			t.Errorf("%s: another connection is %s", name, got)
+		default:
 		}
-	}
-	select {
-	case got := <-states:
-		t.Errorf("another connection is %s", got)
-	default:
 	}
 }
 
