@@ -83,7 +83,7 @@ func drain(c Config, r Record, f Facts, limit time.Time) Step {
 	return released(c, r, f)
 }
 
-// because returns the record with a reason, which is written with the next phase.
+// because returns the record with a reason, which the next phase has too.
 func (r Record) because(why Reason) Record {
 	r.Reason = why
 	return r
