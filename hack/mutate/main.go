@@ -194,7 +194,7 @@ func (s *session) build(ctx context.Context, folder string, t target, m *mutated
 		return nil, err
 	}
 	var binaries []*binary
-	for _, p := range append([]testPackage{{dir: t.dir}}, t.tests...) {
+	for _, p := range append([]testPackage{{dir: t.dir, skip: t.skip}}, t.tests...) {
 		b, err := build(ctx, folder, changed, p)
 		if err != nil {
 			return nil, err

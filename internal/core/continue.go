@@ -10,7 +10,6 @@ func (d *planner) continueRepairs() {
 	if d.cluster.Observed != Yes {
 		return
 	}
-	d.later, d.laterOut = make([]int, len(d.policies)), map[quorumGroup]int{}
 	for r, t := range d.targetOf {
 		d.queue(r, t, 1)
 	}

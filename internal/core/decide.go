@@ -20,15 +20,7 @@ const none = -1
 // Decide returns the decision that follows from the facts at an instant. It is total and
 // deterministic, and the order of its input changes nothing (I7, I8).
 func Decide(policies []Policy, cluster Cluster, now time.Time) Decision {
-	d := &planner{policies: policies, cluster: &cluster, now: now}
-	d.wakeAt(cluster.ExpectedUntil)
-	d.indexTargets()
-	d.relateRequests()
-	d.readRepairRequests()
-	d.judgeMembers()
-	d.indexRepairs()
-	d.findAwaitingReplacement()
-	d.tally()
+	d := newPlanner(policies, &cluster, now)
 	d.continueRepairs()
 	d.withdrawOrphans()
 	d.findStuck()
@@ -101,6 +93,21 @@ type planner struct {
 	reserved []int
 	// readOf counts the targets among them that share a place, by quorum group.
 	readOf map[quorumGroup]reads
+}
+
+// newPlanner returns a planner that has judged all targets and counted what is under way. It has decided about no repair
+// yet.
+func newPlanner(policies []Policy, cluster *Cluster, now time.Time) *planner {
+	d := &planner{policies: policies, cluster: cluster, now: now, later: make([]int, len(policies)), laterOut: map[quorumGroup]int{}}
+	d.wakeAt(cluster.ExpectedUntil)
+	d.indexTargets()
+	d.relateRequests()
+	d.readRepairRequests()
+	d.judgeMembers()
+	d.indexRepairs()
+	d.findAwaitingReplacement()
+	d.tally()
+	return d
 }
 
 // indexTargets makes one pass over all targets, of which there may be very many. It finds the

@@ -137,7 +137,8 @@ func (d *planner) tallyAwaitingReplacement() {
 }
 
 // replacements counts the members of a policy that may be replacements of targets that are gone. Each such target is
-// paired with a member that was created since its repair started.
+// paired with a member that was created since its repair started. The latest repair chooses first, since the fewest
+// members suit it.
 func (d *planner) replacements(policy int, repairs []int) int {
 	made := make([]time.Time, 0, len(d.policies[policy].Members))
 	for _, m := range d.policies[policy].Members {
@@ -154,10 +155,9 @@ func (d *planner) replacements(policy int, repairs []int) int {
 	slices.SortFunc(started, latest)
 	paired := 0
 	for _, at := range started {
-		if paired == len(made) || made[paired].Before(at) {
-			break
+		if paired < len(made) && !made[paired].Before(at) {
+			paired++
 		}
-		paired++
 	}
 	return paired
 }

@@ -2,6 +2,8 @@ package core
 
 import (
 	"fmt"
+	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -131,8 +133,10 @@ func TestPairsOfReplacements(t *testing.T) {
 		"one has come":                     {[]time.Duration{10 * second}, []time.Duration{11 * second, 0}, 0},
 		"one has come in the same second":  {[]time.Duration{10*second + second/2}, []time.Duration{10 * second}, 0},
 		"one came in the second before":    {[]time.Duration{11*second + second/2}, []time.Duration{10 * second}, 1},
-		"one came before the later repair": {[]time.Duration{10 * second, 20 * second}, []time.Duration{15 * second}, 2},
+		"one came before the later repair": {[]time.Duration{10 * second, 20 * second}, []time.Duration{15 * second}, 1},
 		"one came after both":              {[]time.Duration{10 * second, 20 * second}, []time.Duration{25 * second}, 1},
+		"one came between the first two":   {[]time.Duration{10 * second, 20 * second, 30 * second}, []time.Duration{15 * second}, 2},
+		"two came before the last repair":  {[]time.Duration{10 * second, 20 * second, 30 * second}, []time.Duration{15 * second, 25 * second}, 1},
 		"both have come":                   {[]time.Duration{10 * second, 20 * second}, []time.Duration{15 * second, 25 * second}, 0},
 	} {
 		var targets []Target
@@ -144,6 +148,62 @@ func TestPairsOfReplacements(t *testing.T) {
 		d := plannerOf([]Policy{p}, observed(targets, repairs, requests...))
 		if tally := d.decision.Tallies[0]; tally.AwaitingReplacement != c.want || tally.InFlight != len(repairs) {
 			t.Errorf("%s: %d are yet to come, want %d, and %d are in flight", name, tally.AwaitingReplacement, c.want, tally.InFlight)
+		}
+	}
+}
+
+// TestPairsOfReplacementsAreAsManyAsCanBe: no other way of pairing finds a member for more of the targets that are gone.
+func TestPairsOfReplacementsAreAsManyAsCanBe(t *testing.T) {
+	dice := rand.New(rand.NewPCG(1, 124))
+	some := func() []time.Duration {
+		at := make([]time.Duration, dice.IntN(6))
+		for i := range at {
+			at[i] = time.Duration(dice.IntN(8)) * time.Second
+		}
+		return at
+	}
+	for range 500 {
+		started, created := some(), some()
+		var targets []Target
+		for i, at := range created {
+			targets = append(targets, nodeTarget(fmt.Sprint("n-", i), "True", func(t *Target) { t.Created = atNoon.Add(at) }))
+		}
+		p := askingPolicy("p", all(len(targets)), reboots)
+		repairs, requests := goneRepairs(&p, started...)
+		d := plannerOf([]Policy{p}, observed(targets, repairs, requests...))
+		if got, want := d.decision.Tallies[0].AwaitingReplacement, len(started)-mostPairs(started, created); got != want {
+			t.Fatalf("repairs started at %s, members were created at %s: %d are yet to come, want %d", started, created, got, want)
+		}
+	}
+}
+
+// mostPairs tries each way to pair repairs with members that were created since.
+func mostPairs(started, created []time.Duration) int {
+	if len(started) == 0 {
+		return 0
+	}
+	most := mostPairs(started[1:], created)
+	for i, at := range created {
+		if at >= started[0] {
+			most = max(most, 1+mostPairs(started[1:], slices.Delete(slices.Clone(created), i, i+1)))
+		}
+	}
+	return most
+}
+
+// TestReplacedTargetOpensNoRange: a target whose replacement has come does not count, so it does not help to reach the lower end
+// of a range of unhealthy targets.
+func TestReplacedTargetOpensNoRange(t *testing.T) {
+	targets := []Target{
+		nodeTarget("replacement", "True", func(t *Target) { t.Created = atNoon.Add(15 * time.Second) }), nodeTarget("broken", "False"),
+	}
+	for from, permitted := range map[int]bool{2: true, 3: false} {
+		p := askingPolicy("p", all(len(targets)), reboots)
+		p.ShortCircuit = ShortCircuit{Range: &Range{From: from, To: 5}}
+		repairs, requests := goneRepairs(&p, 10*time.Second, 20*time.Second)
+		d := plannerOf([]Policy{p}, observed(targets, repairs, requests...))
+		if tally := d.decision.Tallies[0]; tally.Permitted != permitted || tally.Unhealthy() != 2 {
+			t.Errorf("from %d on, repairs are permitted: %t, while %d count as unhealthy", from, tally.Permitted, tally.Unhealthy())
 		}
 	}
 }

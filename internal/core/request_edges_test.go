@@ -9,19 +9,8 @@ import (
 // atNoon is when the worlds of the tests in this package are looked at.
 var atNoon = time.Date(2026, time.August, 3, 12, 0, 0, 0, time.UTC)
 
-// plannerOf returns a planner that knows all of a world, and has decided nothing yet.
-func plannerOf(policies []Policy, f *Cluster) *planner {
-	d := &planner{policies: policies, cluster: f, now: atNoon}
-	d.indexTargets()
-	d.relateRequests()
-	d.readRepairRequests()
-	d.judgeMembers()
-	d.indexRepairs()
-	d.findAwaitingReplacement()
-	d.tally()
-	d.later, d.laterOut = make([]int, len(policies)), map[quorumGroup]int{}
-	return d
-}
+// plannerOf returns a planner that knows all of a world, and has decided about no repair yet.
+func plannerOf(policies []Policy, f *Cluster) *planner { return newPlanner(policies, f, atNoon) }
 
 // observed returns a cluster of which all is known.
 func observed(targets []Target, repairs []Repair, requests ...Request) *Cluster {

@@ -21,7 +21,7 @@ func abort(c Config, r Record, f Facts) Step {
 		}
 		return write(r.in(Aborting, f.Now, why))
 	}
-	if n := f.Node; n.Ready && (n.Changed || n.Tainted) {
+	if n := f.Node; n.Exists && n.Ready && (n.Changed || n.Tainted) {
 		return restore(r, f, Aborted) // a node that serves doesn't wait for its BMC
 	}
 	if s, ok := powerBack(c, r, f); !ok {

@@ -110,10 +110,10 @@ const (
 	IsOff
 )
 
-// Observe returns the power after a reading.
+// Observe returns the power after a reading. A reading that began before the command was acknowledged is not the first of a proof.
 func (p Power) Observe(r Reading) Power {
 	switch {
-	case r.State != IsOff:
+	case r.State != IsOff || !r.Begun.After(p.Off):
 		p.FirstOff = Reading{}
 	case p.FirstOff.State != IsOff:
 		p.FirstOff = r

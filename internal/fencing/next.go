@@ -122,7 +122,7 @@ func powerOff(c Config, r Record, f Facts) Step {
 		return wait(PowerNotRead, p.RetryAt, limit)
 	case p.Off.IsZero():
 		return do(CommandOff)
-	case p.Last.State == IsOff:
+	case p.FirstOff.State == IsOff:
 		return readAt(f, p.FirstOff.Begun.Add(readingsApart), PowerOffOnce, limit)
 	case p.Last.State == IsOn && !f.Now.Before(p.Off.Add(repeatCommand)):
 		return do(CommandOff)
@@ -130,13 +130,8 @@ func powerOff(c Config, r Record, f Facts) Step {
 	return readAt(f, p.next(), PowerNotOff, limit)
 }
 
-// next returns when the power is to be read again.
-func (p Power) next() time.Time {
-	if p.Last.Ended.IsZero() {
-		return time.Time{}
-	}
-	return p.Last.Ended.Add(poll)
-}
+// next returns when the power is to be read again. Before the first reading, that time is over.
+func (p Power) next() time.Time { return p.Last.Ended.Add(poll) }
 
 // readAt returns a step that reads the power, or waits until then.
 func readAt(f Facts, at time.Time, why Reason, limit time.Time) Step {
@@ -149,7 +144,7 @@ func readAt(f Facts, at time.Time, why Reason, limit time.Time) Step {
 // proven returns the step after a proof.
 func proven(r Record, f Facts, p Proof) Step {
 	r.Proof, r.Released = p, false
-	if p.Kind == PowerOff {
+	if p.Kind == PowerOff && f.Node.Exists {
 		r.OffBootID = f.Node.BootID
 	}
 	return write(r.in(Releasing, f.Now, ""))

@@ -45,11 +45,8 @@ func provenByBoot(r *fencing.Record) {
 func foreign(r *fencing.Record)       { r.ForeignOutOfService = true }
 func secondAttempt(r *fencing.Record) { r.Attempt = 2 }
 
-// voids is a number of void proofs, and because a reason of the phase.
+// voids is a number of void proofs.
 func voids(n int) func(*fencing.Record) { return func(r *fencing.Record) { r.Void = n } }
-func because(why fencing.Reason) func(*fencing.Record) {
-	return func(r *fencing.Record) { r.Reason = why }
-}
 
 // offIn is a host that was proven off in a boot.
 func offIn(boot string) func(*fencing.Record) { return func(r *fencing.Record) { r.OffBootID = boot } }
@@ -73,8 +70,8 @@ func drained(f fencing.Facts) fencing.Facts {
 	return f
 }
 
-// stopped are facts of a fencing that the health checker no longer wants.
-func stopped(f fencing.Facts) fencing.Facts {
+// unwanted are facts of a fencing that the health checker no longer wants.
+func unwanted(f fencing.Facts) fencing.Facts {
 	f.Stopped = true
 	return f
 }
@@ -170,7 +167,8 @@ func TestNext(t *testing.T) {
 		"off twice":                                           {recorded(fencing.PoweringOff), seen(down(), commandedOff(9, read(fencing.IsOff, 5), read(fencing.IsOff, 0))), writes(fencing.Releasing, "", proofAt(now), offIn("boot"))},
 		"off, on and off":                                     {recorded(fencing.PoweringOff), seen(down(), commandedOff(9, read(fencing.IsOff, 8), read(fencing.IsOn, 4), read(fencing.IsOff, 0))), waits(fencing.PowerOffOnce, 5)},
 		"off, unknown and off":                                {recorded(fencing.PoweringOff), seen(down(), commandedOff(9, read(fencing.IsOff, 8), read(fencing.PowerUnknown, 4), read(fencing.IsOff, 0))), waits(fencing.PowerOffOnce, 5)},
-		"the first began before the command was acknowledged": {recorded(fencing.PoweringOff), seen(down(), commandedOff(5, read(fencing.IsOff, 5), read(fencing.IsOff, 0))), does(fencing.ReadPower)},
+		"the first began before the command was acknowledged": {recorded(fencing.PoweringOff), seen(down(), commandedOff(5, read(fencing.IsOff, 5), read(fencing.IsOff, 0))), waits(fencing.PowerOffOnce, 5)},
+		"only one began before the command was acknowledged":  {recorded(fencing.PoweringOff), seen(down(), commandedOff(1, read(fencing.IsOff, 1))), waits(fencing.PowerNotOff, 1)},
 		"another boot ID": {recorded(fencing.PoweringOff), seen(down(rebooted), commandedOff(9)), writes(fencing.Releasing, "", func(r *fencing.Record) {
 			r.Proof = fencing.Proof{Kind: fencing.NewBoot, At: now, BootID: "boot 2"}
 		})},
@@ -196,6 +194,9 @@ func TestNext(t *testing.T) {
 		"nothing is left":               {recorded(fencing.Releasing, released), drained(seen(down(outOfService), fresh)), writes(fencing.PoweringOn, "", released)},
 		"back in service first":         {recorded(fencing.PoweringOn, released), seen(down(outOfService), fresh), does(fencing.RemoveOutOfService)},
 		"in service after the end":      {recorded(fencing.Succeeded, released), seen(down(outOfService), fresh), does(fencing.RemoveOutOfService)},
+		"the node was deleted":          {recorded(fencing.Releasing, released, deletedNode), seen(down(gone), fresh), does(fencing.CountWorkload)},
+		"and nothing is left of it":     {recorded(fencing.Releasing, released, deletedNode), drained(seen(down(gone), fresh)), writes(fencing.PoweringOn, "", released, deletedNode)},
+		"and it has registered again":   {recorded(fencing.Releasing, released, deletedNode), seen(down(recreated), fresh), writes(fencing.PoweringOn, "", released, deletedNode)},
 		"no node to release":            {recorded(fencing.Releasing), seen(down(gone), fresh), writes(fencing.PoweringOn, "")},
 		"the node was replaced":         {recorded(fencing.Releasing), seen(down(recreated, outOfService), fresh), writes(fencing.PoweringOn, "")},
 		"others hold it out of service": {recorded(fencing.Releasing, foreign), seen(down(outOfService), fresh), writes(fencing.PoweringOn, "", foreign)},
@@ -218,9 +219,9 @@ func TestNext(t *testing.T) {
 		"the end":                         {recorded(fencing.Restoring), seen(down(rebooted, ready, restored, untainted), fencing.Power{}), writes(fencing.Succeeded, "")},
 		"after the end":                   {recorded(fencing.Succeeded), seen(down(rebooted, ready), fencing.Power{}), does(fencing.Finish)},
 
-		"stopped while it boots":       {recorded(fencing.Booting, on), stopped(seen(down(), fencing.Power{})), writes(fencing.Aborting, fencing.Stopped, on, proofAt(start))},
-		"stopped once it is back":      {recorded(fencing.Booting, on), stopped(seen(down(rebooted, ready), fencing.Power{})), writes(fencing.Restoring, "", on, proofAt(start))},
-		"stopped while it is restored": {recorded(fencing.Restoring), stopped(seen(down(rebooted, ready), fencing.Power{})), does(fencing.RestoreNode)},
+		"stopped while it boots":       {recorded(fencing.Booting, on), unwanted(seen(down(), fencing.Power{})), writes(fencing.Aborting, fencing.Stopped, on, proofAt(start))},
+		"stopped once it is back":      {recorded(fencing.Booting, on), unwanted(seen(down(rebooted, ready), fencing.Power{})), writes(fencing.Restoring, "", on, proofAt(start))},
+		"stopped while it is restored": {recorded(fencing.Restoring), unwanted(seen(down(rebooted, ready), fencing.Power{})), does(fencing.RestoreNode)},
 
 		"the machine is read":       {recorded(fencing.DeletingMachine), seen(down(), fencing.Power{}), does(fencing.ReadMachine)},
 		"the machine can't be read": {recorded(fencing.DeletingMachine), about(fencing.Machine{Failed: true, RetryAt: in(3)}), waits(fencing.MachineNotRead, 3)},
@@ -310,6 +311,7 @@ func TestLimits(t *testing.T) {
 		"no proof, and the machine goes": {deletes, recorded(fencing.PoweringOff), node(), fencing.Power{}, fencing.DeletingMachine, fencing.PowerOffTimedOut, 1},
 		"still Ready":                    {limits, recorded(fencing.Releasing), node(ready), atLimit, fencing.PoweringOn, fencing.ReleaseTimedOut, 1},
 		"pods are left":                  {limits, recorded(fencing.Releasing, released), node(), atLimit, fencing.PoweringOn, fencing.ReleaseTimedOut, 1},
+		"pods of a deleted node":         {limits, recorded(fencing.Releasing, released, deletedNode), node(gone), atLimit, fencing.PoweringOn, fencing.ReleaseTimedOut, 1},
 		"the power stays off":            {limits, recorded(fencing.PoweringOn), node(), stillOff, fencing.Failed, fencing.PowerOnTimedOut, 1},
 		"the power can't be read":        {limits, recorded(fencing.PoweringOn), node(), fencing.Power{RetryAt: start.Add(6 * time.Minute)}, fencing.Failed, fencing.PowerOnTimedOut, 1},
 		"others have powered it on":      {limits, recorded(fencing.PoweringOn), node(rebooted, ready), fencing.Power{RetryAt: start.Add(6 * time.Minute)}, fencing.Booting, fencing.PowerOnTimedOut, 1},

@@ -8,10 +8,13 @@ const maxVoid = 3
 // release lets the workload of a node that has stopped start elsewhere.
 func release(c Config, r Record, f Facts) Step {
 	n := f.Node
-	if !r.sameNode(n) || r.ForeignOutOfService {
+	limit := r.Since.Add(c.Limits.Release)
+	switch gone := r.Released && r.DeletedNode && !n.Exists; {
+	case gone && f.Now.Before(limit):
+		return drain(c, r, f, limit)
+	case !r.sameNode(n) && !gone, r.ForeignOutOfService:
 		return released(c, r, f) // there is nothing to release, or others have released it
 	}
-	limit := r.Since.Add(c.Limits.Release)
 	if !f.Now.Before(limit) {
 		return released(c, r.because(ReleaseTimedOut), f)
 	}
@@ -83,7 +86,7 @@ func drain(c Config, r Record, f Facts, limit time.Time) Step {
 	return released(c, r, f)
 }
 
-// because returns the record with a reason, which is written with the next phase.
+// because returns the record with a reason, which the next phase has too.
 func (r Record) because(why Reason) Record {
 	r.Reason = why
 	return r

@@ -217,6 +217,13 @@ func kubeletReports(_ *setup, w world) (world, bool) {
 	return w, true
 }
 
+// looks begins a look, unless one has begun.
+func (w *world) looks() {
+	if m := &w.manager; !m.looking {
+		m.looking, m.begun = true, w.now
+	}
+}
+
 // look ends a look: what was read is forgotten.
 func (m *manager) look() {
 	m.facts, m.looking = fencing.Facts{}, false
@@ -244,9 +251,7 @@ func managerSteps(s *setup, w world) (world, bool) {
 	if m.finished {
 		return w, false
 	}
-	if !m.looking {
-		m.looking, m.begun = true, w.now
-	}
+	w.looks()
 	step := w.next(s)
 	switch step.Kind { //nolint:exhaustive // the others change something
 	case fencing.Wait:
@@ -462,14 +467,28 @@ func (k key) String() string {
 // settled is how many states apart those are from which a walk shows that a fencing ends.
 const settled = 499
 
+// rests has the manager take its steps, and reports whether it comes to wait without a change by others.
+func (w *world) rests(s *setup) bool {
+	for range 100 {
+		w.looks()
+		kind := w.next(s).Kind
+		*w, _ = managerSteps(s, *w)
+		if w.manager.finished || kind == fencing.Wait || kind == fencing.Finish {
+			return true
+		}
+	}
+	return false
+}
+
 // settle shows that a fencing ends from here, once nothing but what must happen happens any more.
 func settle(t *testing.T, s *setup, w world) {
 	t.Helper()
 	from := w.key()
 	w.budget = budget{}
 	for range 100 {
-		for range 20 {
-			w, _ = managerSteps(s, w)
+		if !w.rests(s) {
+			t.Errorf("the manager never waits\nfrom %s\nit stands at %s", from, w.key())
+			return
 		}
 		if m := &w.manager; m.finished || (!w.deleting && m.record.Phase.Final()) {
 			return

@@ -107,7 +107,7 @@ func (a Address) with(parts *url.URL) (Address, error) {
 	if parts.User != nil {
 		return Address{}, ConfigError("the address has a user name; give it in the Secret with the credentials")
 	}
-	if parts.RawQuery != "" || parts.ForceQuery || strings.Contains(parts.String(), "#") || parts.Fragment != "" {
+	if parts.RawQuery != "" || parts.ForceQuery || parts.Fragment != "" {
 		return Address{}, ConfigError("the address has a query or a fragment; give SCHEME://HOST:PORT/PATH")
 	}
 	var err error
@@ -166,11 +166,8 @@ func parsePort(parts *url.URL, usual uint16) (uint16, error) {
 // parsePath returns the path of the system that an address means, or nothing if it leaves the choice to the BMC.
 func (a Address) parsePath(path string) (string, error) {
 	path = strings.TrimRight(path, "/")
-	if a.Protocol == IPMI {
-		if path != "" {
-			return "", ConfigError("an address of IPMI has no path; give ipmi://HOST:PORT")
-		}
-		return "", nil
+	if a.Protocol == IPMI && path != "" {
+		return "", ConfigError("an address of IPMI has no path; give ipmi://HOST:PORT")
 	}
 	if path == "" || path == "/redfish/v1" {
 		return "", nil

@@ -62,9 +62,6 @@ func isSessionLimit(id string) bool {
 
 // networkReason returns what an error of a connection means.
 func networkReason(err error) Reason {
-	if errors.Is(err, errElsewhere) || errors.Is(err, errOversized) {
-		return UnexpectedAnswer
-	}
 	if errors.Is(err, context.Canceled) {
 		return Interrupted
 	}

@@ -2,6 +2,7 @@ package power
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -142,7 +143,7 @@ func (h *Host) operate(ctx context.Context, call func(context.Context, Driver) F
 	select {
 	case h.turn <- struct{}{}:
 	case <-ctx.Done():
-		return time.Time{}, time.Time{}, Failure{Reason: Busy}
+		return time.Time{}, time.Time{}, Failure{Reason: waited(ctx)}
 	}
 	defer func() { <-h.turn }()
 	begun = h.config.Now()
@@ -153,6 +154,14 @@ func (h *Host) operate(ctx context.Context, call func(context.Context, Driver) F
 	failure = h.bounded(ctx, driver, call)
 	ended = h.config.Now()
 	return begun, ended, h.note(failure, ended)
+}
+
+// waited returns why an operation did not get its turn.
+func waited(ctx context.Context) Reason {
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return Interrupted
+	}
+	return Busy
 }
 
 // bounded makes a call within the time of an operation. A panic becomes a failure: drivers parse what a BMC has sent.

@@ -143,7 +143,12 @@ func TestWaitingForTheTurnEnds(t *testing.T) {
 	h.turn <- struct{}{}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, f := h.Read(ctx); f.Reason != Busy {
+	if _, f := h.Read(ctx); f.Reason != Interrupted {
+		t.Errorf("failure %v, want Interrupted", f)
+	}
+	late, over := context.WithTimeout(t.Context(), 0)
+	defer over()
+	if _, f := h.Read(late); f.Reason != Busy {
 		t.Errorf("failure %v, want Busy", f)
 	}
 	h.Close(ctx)

@@ -33,11 +33,12 @@ var errDowngraded = errors.New("the BMC answered with another cipher suite")
 type lanplus struct {
 	address     Address
 	credentials Credentials
+	dial        func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
 // openIPMI returns the driver of a host. It makes no connection yet.
 func openIPMI(config Config, credentials Credentials) connection {
-	return &lanplus{address: config.Address, credentials: credentials}
+	return &lanplus{address: config.Address, credentials: credentials, dial: (&net.Dialer{}).DialContext}
 }
 
 // State reads the power.
@@ -99,15 +100,15 @@ func (l *lanplus) use(ctx context.Context, call func(*ipmi.Client) error) Failur
 
 // session makes an operation within a session of one suite.
 func (l *lanplus) session(ctx context.Context, suite types.CipherSuiteID, call func(*ipmi.Client) error) error {
-	conn, err := (&net.Dialer{}).DialContext(ctx, "udp", l.address.HostPort())
+	conn, err := l.dial(ctx, "udp", l.address.HostPort())
 	if err != nil {
-		return err //nolint:wrapcheck // it is classified, and never shown
+		return err
 	}
 	defer func() { _ = conn.Close() }() // the session is over, whatever it says
 	username, password := l.credentials.values()
 	client, err := ipmi.NewClient(l.address.Host, int(l.address.Port), username, password)
 	if err != nil {
-		return err //nolint:wrapcheck // the same
+		return err //nolint:wrapcheck // it is classified, and never shown
 	}
 	verified := newVerified(conn, suite, username, password)
 	client.WithUDPProxy(dialed{verified}).WithTimeout(ipmiRetryAfter).WithRetry(ipmiRetries).

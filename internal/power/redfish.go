@@ -78,7 +78,8 @@ func (r *redfish) reset(ctx context.Context, kind schemas.ResetType, wanted fenc
 		if failure.Failed() {
 			return failure
 		}
-		if allowed, err := system.GetSupportedResetTypes(); err == nil && len(allowed) > 0 && !slices.Contains(allowed, kind) {
+		allowed, _ := system.GetSupportedResetTypes() // a list that can't be read is empty
+		if len(allowed) > 0 && !slices.Contains(allowed, kind) {
 			return Failure{Reason: UnsupportedSystem}
 		}
 		if _, err := system.Reset(kind); err != nil {
@@ -93,7 +94,7 @@ func (r *redfish) refused(service *gofish.APIClient, failure Failure, wanted fen
 	if failure.Reason != CommandRefused {
 		return failure
 	}
-	if state, reading := r.state(service); reading.Failed() || state != wanted {
+	if state, _ := r.state(service); state != wanted { // a state that can't be read is unknown
 		return failure
 	}
 	return Failure{}
@@ -226,9 +227,9 @@ func (r *redfish) Close(ctx context.Context) {
 	r.http.CloseIdleConnections()
 }
 
-// logout ends the session, if there is one.
+// logout ends the session, if there is one. Without a session nothing is sent.
 func (r *redfish) logout(ctx context.Context) {
-	if r.service != nil && !r.usesBasic() {
+	if r.service != nil {
 		r.service.WithContext(ctx).Logout()
 	}
 	r.service = nil

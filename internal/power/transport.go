@@ -13,6 +13,9 @@ const (
 	// maxAnswer bounds the body of an answer, and maxHeader its header.
 	maxAnswer = 4 << 20
 	maxHeader = 64 << 10
+	// connectTimeout bounds the connection and the handshake each. They go on without the request that has begun them, and a second
+	// connection has to wait for them.
+	connectTimeout = 10 * time.Second
 )
 
 var (
@@ -29,7 +32,8 @@ type confined struct {
 // newClient returns a client of HTTP for one BMC. It follows no redirect: those would be sent the credentials too.
 func newClient(address Address, trust Trust) *http.Client {
 	transport := &http.Transport{
-		DialContext:            (&net.Dialer{}).DialContext,
+		DialContext:            (&net.Dialer{Timeout: connectTimeout}).DialContext,
+		TLSHandshakeTimeout:    connectTimeout,
 		TLSClientConfig:        trust.config(address.Host),
 		MaxResponseHeaderBytes: maxHeader,
 		MaxConnsPerHost:        1,

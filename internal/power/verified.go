@@ -50,10 +50,10 @@ func (v *verified) Write(datagram []byte) (int, error) {
 	const randomAt, roleAt = payloadAt + 8, payloadAt + 24
 	if len(datagram) > roleAt {
 		v.awaited = answerTo(datagram[typeAt])
-	}
-	if v.awaited == byte(types.PayloadTypeRAKPMessage2) {
-		v.console, v.role = append([]byte(nil), datagram[randomAt:roleAt]...), datagram[roleAt]
-		v.signing, v.encryption = nil, nil
+		if v.awaited == byte(types.PayloadTypeRAKPMessage2) {
+			v.console, v.role = append([]byte(nil), datagram[randomAt:roleAt]...), datagram[roleAt]
+			v.signing, v.encryption = nil, nil
+		}
 	}
 	return v.Conn.Write(datagram) //nolint:wrapcheck // it stands in for the connection
 }
@@ -104,12 +104,9 @@ func (v *verified) derive(payload []byte) bool {
 	}
 	auth, _, _, _ := types.GetCipherSuiteAlgorithms(v.suite)
 	key := crypto.PadPassword20([]byte(v.password))
-	_, signing, encryption, err := crypto.DeriveSessionKeys(auth, v.console, payload[randomAt:guidAt], v.role, v.username, key)
-	if err != nil {
-		return false
-	}
-	v.signing, v.encryption = signing, encryption
-	return true
+	var err error
+	_, v.signing, v.encryption, err = crypto.DeriveSessionKeys(auth, v.console, payload[randomAt:guidAt], v.role, v.username, key)
+	return err == nil
 }
 
 // signed reports whether a datagram has the signature of the session. Its payload ends at an offset.
@@ -126,9 +123,9 @@ func (v *verified) signed(datagram []byte, end int) bool {
 // readable reports whether a payload can be decrypted. The client would panic at another.
 func (v *verified) readable(payload []byte) bool {
 	const block = 16
-	if len(payload)%block != 0 || len(payload) < 2*block {
+	if len(payload)%block != 0 {
 		return false
 	}
-	message, err := crypto.DecryptAESPayload(payload, v.encryption)
-	return err == nil && len(message) >= minMessage
+	message, _ := crypto.DecryptAESPayload(payload, v.encryption) // a message that can't be decrypted is empty
+	return len(message) >= minMessage
 }

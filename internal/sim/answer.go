@@ -36,7 +36,7 @@ func (u *Universe) answer(p *passRun, c *pass.Call, refused bool) (r pass.Result
 	case pass.ReadQuorum:
 		r.Survives = u.truth.quorum
 	case pass.ReadPolicy:
-		r.Fingerprint = u.truth.fingerprint()
+		r.Fingerprint = u.readPolicy(p, c.Policy)
 	case pass.CreateRepair:
 		r.Repair, r.OK = u.create(p, c.NewRepair)
 	case pass.ListRunning:
@@ -103,7 +103,7 @@ func (u *Universe) running(p *passRun) []core.Repair {
 	if u.setup.Faults.NoFence {
 		all = slices.Concat(p.created, p.engine.ledger)
 	}
-	return slices.DeleteFunc(slices.Clone(all), func(r core.Repair) bool { return !r.Running() })
+	return slices.DeleteFunc(p.engine.cluster.own(all), func(r core.Repair) bool { return !r.Running() })
 }
 
 // amend writes the state of a repair, unless another writer has changed it since.

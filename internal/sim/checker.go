@@ -37,14 +37,17 @@ func (u *Universe) checkDeletion(p *passRun, before *apiServer, slot int) {
 
 // checkStart checks a remedy before it begins. A pause is an emergency stop, also where no watch shows it.
 func (u *Universe) checkStart(p *passRun, b remedyStart) {
-	if u.truth.paused && u.truth.edited == p.began {
+	current := u.editionFor(p.engine)
+	if current.paused && u.truth.edited == p.began {
 		u.complain("I1: a step of %s is taken, and the policies were paused before the pass began", b.repair.Name)
 	}
-	if (u.truth.removed || p.policies[b.policy].DryRun) && u.truth.edited == p.began {
+	if (current.removed || p.policies[b.policy].DryRun) && u.truth.edited == p.began {
 		u.complain("I1: a step of %s is taken for a policy that is deleted, or only rehearses", b.repair.Name)
 	}
+	u.checkYield(p, b)
 	t := &p.cluster.Targets[b.target]
-	if holder := u.truth.leases[t.Node.Name].holder; u.setup.Leases && p.policies[b.policy].Holder != holder && u.atOnce(p) {
+	leases := u.setup.Leases && u.sees(p.engine, "Node")
+	if holder := u.truth.leases[t.Node.Name].holder; leases && p.policies[b.policy].Holder != holder && u.atOnce(p) {
 		u.complain("I3: a step of %s is taken, and %q holds the lease of its node", b.repair.Name, holder)
 	}
 	if p.skew.Abs() > core.MaxSkew {
@@ -86,7 +89,8 @@ func (u *Universe) checkLimits(p *passRun, before *apiServer, policy *core.Polic
 	out := 0
 	for _, i := range policy.Members {
 		other := slotOf(&p.cluster.Targets[i])
-		if other != slot && (u.countsAsOut(p.engine, before, other) || before.heldOut(p.engine, &policy.ID, other) || u.markedOut(p, before, other)) {
+		held := u.sees(p.engine, "Node") && before.heldOut(p.engine, &policy.ID, other)
+		if other != slot && (held || u.countsAsOut(p.engine, before, other) || u.markedOut(p, before, other)) {
 			out++
 		}
 	}
@@ -104,7 +108,7 @@ func (u *Universe) looksHealthy(t *core.Target) bool {
 // deleted from the ledger, the engine knows it by its state alone, which must be in sync.
 func (u *Universe) countsAsOut(e *engine, c *apiServer, slot int) bool {
 	m := c.machines[slot]
-	if !m.deleting || !m.byFettle {
+	if !m.deleting || !m.byFettle || !u.sees(e, "Machine") {
 		return false
 	}
 	for _, r := range c.ledger {
@@ -173,6 +177,9 @@ func (u *Universe) checkReasons(p *passRun) {
 	for _, s := range p.decision.Starts {
 		answered[slot(s.Target)] = true
 	}
+	for _, s := range p.decision.DryRunStarts {
+		answered[slot(s.Target)] = answered[slot(s.Target)] || !u.acts(p, s.Target)
+	}
 	for _, r := range p.decision.Refusals {
 		answered[slot(r.Target)] = answered[slot(r.Target)] || r.Text() != ""
 	}
@@ -195,6 +202,7 @@ func (u *Universe) runs(name string) bool {
 
 // check checks the truth after each step.
 func (u *Universe) check() {
+	u.checkOneRepairPerNode()
 	running := map[string]string{}
 	for _, r := range u.truth.ledger {
 		if !r.Running() {

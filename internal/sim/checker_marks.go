@@ -44,7 +44,7 @@ func (c *apiServer) relapsed(m machine, repair string) bool {
 // deleted from the ledger, the engine knows it by its state alone.
 func (u *Universe) markedOut(p *passRun, c *apiServer, slot int) bool {
 	m := c.machines[slot]
-	if !m.mark.requested || !m.mark.ours {
+	if !m.mark.requested || !m.mark.ours || !u.sees(p.engine, "Machine") {
 		return false
 	}
 	i := p.target(m.id())
@@ -85,6 +85,16 @@ func (u *Universe) selected(p *passRun, target int) bool {
 	return false
 }
 
+// acts reports whether any policy selects a target and is no dry run, as far as the engine could know.
+func (u *Universe) acts(p *passRun, target int) bool {
+	for i := range p.policies {
+		if !p.policies[i].DryRun && p.selects(&p.policies[i], slotOf(&p.cluster.Targets[target])) {
+			return true
+		}
+	}
+	return false
+}
+
 // repairs reports whether a repair of a target runs, as far as the engine could know.
 func repairs(p *passRun, target core.ID) bool {
 	for _, r := range p.cluster.Repairs {
@@ -99,7 +109,7 @@ func repairs(p *passRun, target core.ID) bool {
 // or has a reason why not. The reason is never that another member of the control plane is out, since their owner takes
 // care of that.
 func (u *Universe) marksAtRest(p *passRun) {
-	if u.truth.removed {
+	if u.editionFor(p.engine).removed {
 		return
 	}
 	for _, m := range u.truth.machines {
@@ -108,7 +118,7 @@ func (u *Universe) marksAtRest(p *passRun) {
 			u.checkOwnerOrder(p, i)
 		}
 	}
-	for _, r := range u.truth.ledger {
+	for _, r := range p.engine.cluster.own(u.truth.ledger) {
 		i := p.target(r.Target)
 		if r.Running() && (i < 0 || u.looksHealthy(&p.cluster.Targets[i]) || !u.selected(p, i)) {
 			u.complain("convergence: repair %s runs for ever", r.Name)

@@ -88,7 +88,7 @@ func (u *Universe) checkRequest(p *passRun, before *apiServer, b remedyStart) {
 	case !m.nodeUnhealthy(before.now):
 		u.complain("I5: a remediator of %s was asked, and in truth no criterion had held for its time when it was read live", t.ID.UID)
 	}
-	if m.deleting && m.byFettle && before.inRepair(m.id().UID) {
+	if m.deleting && m.byFettle && before.inRepair(m.id().UID) && u.sees(p.engine, "Machine") {
 		u.complain("I2: a remediator of %s was asked while its machine is being deleted", t.ID.UID)
 	}
 	u.checkSteps(p, before, b, slot)
@@ -120,7 +120,7 @@ func (u *Universe) checkRelease(node, holder string) {
 		}
 	}
 	for _, m := range u.truth.machines {
-		if m.nodeID().Name == node && m.deleting && m.byFettle {
+		if m.nodeID().Name == node && m.deleting && m.byFettle && len(u.setup.Workload) == 0 {
 			u.complain("I3: the lease of %s was released while %s is being deleted", node, m.id().UID)
 		}
 	}
@@ -254,19 +254,23 @@ func (u *Universe) nodesAtRest(p *passRun) {
 	if u.setup.Nodes == 0 || u.truth.removed {
 		return
 	}
-	for _, r := range u.truth.ledger {
+	for _, r := range p.engine.cluster.own(u.truth.ledger) {
 		if i := p.target(r.Target); r.Running() && (i < 0 || u.looksHealthy(&p.cluster.Targets[i])) && !u.waits(&r, i >= 0) {
 			u.complain("convergence: repair %s runs for ever", r.Name)
 		}
 	}
 	for i := range p.cluster.Targets {
-		t := &p.cluster.Targets[i]
-		slot := slotOf(t)
-		if !u.truth.machines[slot].nodeUnhealthy(u.truth.now) || u.truth.hasRequest(slot) || refused(p, slot) {
-			continue
+		if u.overlooked(p, i) {
+			u.complain("convergence: %s is at rest, not repaired, and no refusal says why", p.cluster.Targets[i].ID.UID)
 		}
-		u.complain("convergence: %s is at rest, not repaired, and no refusal says why", t.ID.UID)
 	}
+}
+
+// overlooked reports whether a target's node is unhealthy and not under repair, without a reason.
+func (u *Universe) overlooked(p *passRun, target int) bool {
+	slot := slotOf(&p.cluster.Targets[target])
+	answered := u.truth.hasRequest(slot) || refused(p, slot) || !u.acts(p, target)
+	return u.truth.machines[slot].nodeUnhealthy(u.truth.now) && !answered
 }
 
 // lasts reports whether a request may stand at rest though its node does not need it. Its remediator never lets go, or

@@ -5,8 +5,9 @@
 // hang and don't let go at once of what was asked of them, owners that replace the machines that are
 // marked for them, one at a time or not, refuse for a while or never answer, nodes that flap, vanish and
 // register anew, engines that crash between two calls or forget everything, people who delete requests,
-// marks and entries of the ledger, and two leaders at once. Its passes are those of internal/pass: the simulator takes the
-// calls that the machine offers, makes them against the pretended cluster, and hands it the results.
+// marks and entries of the ledger, two leaders at once, and two clusters of the same nodes. Its passes
+// are those of internal/pass: the simulator takes the calls that the machine offers, makes them against
+// the pretended cluster, and hands it the results.
 //
 //	u := sim.New(sim.Setup{Machines: 3, Ticks: 3, Flaps: 2})
 //	result := sim.Explore(u, sim.Bounds{Depth: 10})

@@ -46,6 +46,9 @@ type Faults struct {
 	BlindMark bool
 	// NoWriteThrough doesn't see what it has written on machines before a watch shows it.
 	NoWriteThrough bool
+	// NoYield has a workload cluster act while policies of the home cluster act on the same nodes. RashYield has it act
+	// while that is not known. NoSecondYield doesn't look again whether it is to yield before it takes a step.
+	NoYield, RashYield, NoSecondYield bool
 }
 
 func (f *Faults) decide(policies []core.Policy, cluster core.Cluster, now time.Time) core.Decision {
@@ -60,7 +63,10 @@ func (f *Faults) decide(policies []core.Policy, cluster core.Cluster, now time.T
 
 // engine is one leader with its caches, each of which may lag on its own.
 type engine struct {
-	name     string
+	name string
+	// place is its place among the engines, and cluster is what it passes over.
+	place    int
+	cluster  clusterKey
 	inStep   bool
 	machines []machine
 	nodes    []node
@@ -86,8 +92,8 @@ type engine struct {
 	nextAt time.Time
 }
 
-func newEngine(name string, c *apiServer) *engine {
-	e := &engine{name: name, state: &pass.State{}}
+func newEngine(place int, cluster clusterKey, c *apiServer) *engine {
+	e := &engine{name: leaderName(place), place: place, cluster: cluster, state: &pass.State{}}
 	e.resync(c)
 	return e
 }
@@ -109,9 +115,16 @@ func (e *engine) resync(c *apiServer) {
 		e.nodes[i] = c.machines[i].node
 		e.machines[i].node = node{}
 	}
-	e.ledger, e.edition = slices.Clone(c.ledger), c.edition
+	e.ledger, e.edition = e.cluster.own(c.ledger), c.edition
 	for i := range e.requests {
 		e.requests[i] = c.requestsFrom(i)
+	}
+	switch e.cluster { // the rest is not watched
+	case onlyCluster:
+	case homeCluster:
+		e.machines = make([]machine, len(c.machines))
+	case workloadCluster:
+		e.requests, e.edition = [templates][]request{}, edition{}
 	}
 }
 
@@ -139,7 +152,29 @@ func (e *engine) digest() []byte {
 // snapshot returns the cluster as the caches show it: the machines, whose indices are their slots, and the nodes.
 func (e *engine) snapshot(u *Universe) core.Cluster {
 	f := core.Cluster{Observed: core.Yes, ClockAgrees: core.Yes, Upgrading: core.No, Repairs: slices.Clone(e.ledger)}
-	for i, m := range e.machines[:u.setup.Machines] {
+	if e.cluster.has("Machine") {
+		e.addMachines(&f, u.setup.Machines)
+	}
+	if e.cluster.has("Node") {
+		e.addNodes(&f, u.setup.Nodes)
+	}
+	for i := range f.Targets {
+		f.Targets[i].ControlPlane = slotOf(&f.Targets[i]) < u.setup.ControlPlane
+	}
+	if e.cluster != workloadCluster { // it has no leases, and no templates
+		e.addLeases(u, &f)
+		for _, requests := range e.requests {
+			for _, r := range requests {
+				f.Requests = append(f.Requests, r.Request)
+			}
+		}
+	}
+	return f
+}
+
+// addMachines adds the first n machines, and their marks.
+func (e *engine) addMachines(f *core.Cluster, n int) {
+	for i, m := range e.machines[:n] {
 		m.node = e.nodes[i]
 		t := core.Target{
 			ID: m.id(), Created: at(m.created), Owner: owner(), Deleting: m.deleting, Failed: m.failed,
@@ -154,27 +189,27 @@ func (e *engine) snapshot(u *Universe) core.Cluster {
 			f.Requests = append(f.Requests, r)
 		}
 	}
-	for i, n := range e.nodes[:u.setup.Nodes] {
+}
+
+// addNodes adds the nodes that are selected, of the first so many.
+func (e *engine) addNodes(f *core.Cluster, most int) {
+	for i, n := range e.nodes[:most] {
 		if m := (machine{slot: i, node: n}); n.exists && !n.deselected {
 			f.Targets = append(f.Targets, core.Target{ID: m.nodeID(), Created: at(-1000), Node: facts(m), Parts: core.NoParts()})
 		}
 	}
+}
+
+// addLeases adds the leases of nodes.
+func (e *engine) addLeases(u *Universe, f *core.Cluster) {
 	for i := range f.Targets {
-		t := &f.Targets[i]
-		t.ControlPlane = slotOf(t) < u.setup.ControlPlane
-		held := u.truth.leases[t.Node.Name]
-		t.Lease = core.Lease{Holder: held.holder, Until: held.until}
+		held := u.truth.leases[f.Targets[i].Node.Name]
+		f.Targets[i].Lease = core.Lease{Holder: held.holder, Until: held.until}
 	}
 	for node, held := range u.truth.leases {
 		f.Leases = append(f.Leases, core.NodeLease{Node: node, Holder: held.holder, Renewed: held.renewed})
 	}
 	slices.SortFunc(f.Leases, func(a, b core.NodeLease) int { return strings.Compare(a.Node, b.Node) })
-	for _, requests := range e.requests {
-		for _, r := range requests {
-			f.Requests = append(f.Requests, r.Request)
-		}
-	}
-	return f
 }
 
 // slotOf returns the slot of a target's machine or node.
@@ -192,6 +227,9 @@ func slotOf(t *core.Target) int {
 
 // policies returns the policies of the setup, with members among the targets of a snapshot.
 func (e *engine) policies(u *Universe, f *core.Cluster) []core.Policy {
+	if e.cluster == workloadCluster {
+		return e.workloadPolicies(u)
+	}
 	if e.edition.removed {
 		return nil
 	}

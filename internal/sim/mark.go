@@ -30,7 +30,7 @@ type markRemoval struct {
 
 // delegates reports whether any policy leaves machines to their owners.
 func (s *Setup) delegates() bool {
-	return slices.ContainsFunc(s.Policies, func(p core.Policy) bool {
+	return slices.ContainsFunc(slices.Concat(s.Policies, s.Workload), func(p core.Policy) bool {
 		return slices.ContainsFunc(p.Steps, func(step core.Step) bool { return step.Nature.Effect().OwnerDecides })
 	})
 }

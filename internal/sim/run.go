@@ -36,6 +36,9 @@ type progress struct {
 	created []core.Repair
 	// began is the edit of the policies at which it began.
 	began int
+	// others reports whether it could know, when it last read its policies, that policies of the home cluster act on the
+	// same nodes.
+	others core.Tri
 	// made counts the calls, and writes the calls that change something.
 	made, writes int
 	// skew is by how much the clock was fast when it was read last.
@@ -74,7 +77,7 @@ func (u *Universe) begin(e *engine, flies bool) *passRun {
 	if u.setup.Faults.NoExpectations {
 		e.state, e.digestCache = &pass.State{}, nil
 	}
-	p := &passRun{engine: e, progress: progress{began: u.truth.edited}, config: u.config(), state: e.state.Clone()}
+	p := &passRun{engine: e, progress: progress{began: u.truth.edited, others: u.othersAct(e)}, config: u.config(e), state: e.state.Clone()}
 	for _, m := range u.truth.machines {
 		p.unhealthy = append(p.unhealthy, m.unhealthy(u.truth.now))
 	}
@@ -89,12 +92,12 @@ func (u *Universe) begin(e *engine, flies bool) *passRun {
 	return p
 }
 
-// config returns the configuration of the passes of a universe.
-func (u *Universe) config() pass.Config {
+// config returns the configuration of the passes of an engine.
+func (u *Universe) config(e *engine) pass.Config {
 	return pass.Config{
 		Dialects: []pass.Dialect{{}, {}},
 		Remedies: map[string]bool{"Delete": false, "Ask": true, MarkStep().Remedy: true, HandOverStep().Remedy: false},
-		Leases:   u.setup.Leases, Quorum: true, Retention: u.retention(), Decide: u.setup.Faults.decide,
+		Leases:   u.setup.Leases && e.cluster != workloadCluster, Quorum: true, Retention: u.retention(), Decide: u.setup.Faults.decide,
 	}
 }
 
@@ -111,11 +114,11 @@ func (u *Universe) retention() core.Retention {
 // shows returns what the caches of an engine show.
 func (e *engine) shows(u *Universe) pass.Snapshot {
 	s := pass.Snapshot{
-		Clock: u.clock(e), Cluster: e.snapshot(u), PolicyDialect: map[core.ID]int{}, Kinds: map[string]bool{"Machine": true, "Node": true},
+		Clock: u.clock(e), Cluster: e.snapshot(u), PolicyDialect: map[core.ID]int{}, Kinds: map[string]bool{"Machine": e.cluster.has("Machine"), "Node": e.cluster.has("Node")},
 	}
 	s.Policies = e.policies(u, &s.Cluster)
 	s.Cluster.ClockAgrees = s.Clock.Agrees
-	if !e.inStep && !u.setup.Faults.Hasty {
+	if (!e.inStep && !u.setup.Faults.Hasty) || u.yieldsTo(e) == core.Unknown {
 		s.Cluster.Observed = core.Unknown
 	}
 	for i := range s.Policies {
@@ -208,8 +211,11 @@ func (u *Universe) make(p *passRun, c *pass.Call, m passFault) {
 	p.look()
 }
 
+// crash ends the process of an engine.
 func (u *Universe) crash(e *engine) {
-	e.forget()
+	for _, other := range u.processOf(e) {
+		other.forget()
+	}
 	u.forgetMarkRemovals()
 }
 

@@ -78,12 +78,12 @@ func (u *Universe) catchUp() bool {
 			woken = woken || e.staleMachine(u.truth, i) || e.nodes[i] != u.truth.machines[i].node
 		}
 		for template := range e.requests {
-			woken = woken || !maps.Equal(e.leases, u.truth.leases) || e.edition != u.truth.edition || e.staleRequests(u.truth, template)
+			woken = woken || !maps.Equal(e.leases, u.truth.leases) || e.edition != u.editionFor(e) || e.staleRequests(u.truth, template)
 		}
 		for _, r := range e.ledger {
 			woken = woken || u.truth.entry(r.Name) < 0
 		}
-		for _, r := range u.truth.ledger {
+		for _, r := range e.cluster.own(u.truth.ledger) {
 			woken = woken || r.Attempts > e.attempts(r.Name)
 		}
 		e.resync(u.truth)
@@ -135,8 +135,10 @@ func (u *Universe) atRest() {
 		if next := u.next(p); !next.IsZero() {
 			u.complain("convergence: nothing wakes the engine, and it is to look again at %s", next)
 		}
-		u.nodesAtRest(p)
-		if u.delegates {
+		if e.cluster != workloadCluster {
+			u.nodesAtRest(p)
+		}
+		if u.delegates && e.cluster != homeCluster {
 			u.marksAtRest(p)
 		}
 	}

@@ -63,7 +63,7 @@ func randomWorld(dice *rand.Rand) sim.Setup {
 		QuorumSurvives: core.Yes, Mends: some(8), Defeats: some(4), Unchecked: notStopped,
 	}
 	limits := []func(*core.Policy){inFlight(core.Count(1 + some(2))), maxUnhealthy(core.Percent(50 + 10*some(5)))}
-	switch dice.IntN(4) {
+	switch dice.IntN(5) {
 	case 0: // machines that are deleted
 		s.Machines, s.Policies = n, []core.Policy{onePolicy(n, limits...)}
 		s.Failures, s.NeverGone, s.Starting = some(3), some(5) == 0, 0
@@ -72,6 +72,11 @@ func randomWorld(dice *rand.Rand) sim.Setup {
 	case 2: // machines that their owners replace
 		s.Machines, s.Policies = n, []core.Policy{markPolicy(n, limits[1:]...)}
 		s.Replacements, s.Deferrals, s.OneByOne = some(6), some(3), some(1) == 1
+	case 3: // a cluster that is its own workload cluster
+		s.Machines, s.Nodes = n, n
+		s.Policies = []core.Policy{nodePolicy(n, append(limits, twoSteps, named("nodes", dice.Perm(n)[:1+some(n-1)]...))...)}
+		s.Workload = []core.Policy{markPolicy(n, limits[1:]...)}
+		s.Replacements, s.Deferrals, s.Removals, s.Deselections, s.LaggingPolicies = some(6), some(3), some(2), some(2), some(1) == 1
 	default: // machines and nodes of one cluster, by two APIs
 		s.Machines, s.Nodes = n, n
 		s.Policies = []core.Policy{nodePolicy(n, limits...), onePolicy(n, append(limits, younger)...)}

@@ -51,7 +51,7 @@ func (u *Universe) engineSteps(steps []Step, i int) []Step {
 			steps = append(steps, Step{Kind: SeeNode, Engine: i, Which: m})
 		}
 	}
-	if e.edition != u.truth.edition {
+	if e.edition != u.editionFor(e) {
 		steps = append(steps, Step{Kind: SeePolicies, Engine: i})
 	}
 	steps = u.maybe(steps, Step{Kind: Jump, Engine: i})
@@ -120,16 +120,23 @@ func (u *Universe) machineSteps(steps []Step, m int) []Step {
 }
 
 func (e *engine) staleMachine(c *apiServer, m int) bool {
+	if e.cluster == homeCluster {
+		return false
+	}
 	a, b := e.machines[m], c.machines[m]
 	return a.generation != b.generation || a.revision != b.revision
 }
 
 func (e *engine) staleLedger(c *apiServer) bool {
-	if len(e.ledger) != len(c.ledger) {
+	all := c.ledger
+	if e.cluster != onlyCluster {
+		all = e.cluster.own(all)
+	}
+	if len(e.ledger) != len(all) {
 		return true
 	}
-	for i := range c.ledger {
-		if a, b := &e.ledger[i], &c.ledger[i]; a.Name != b.Name || a.Revision != b.Revision {
+	for i := range all {
+		if a, b := &e.ledger[i], &all[i]; a.Name != b.Name || a.Revision != b.Revision {
 			return true
 		}
 	}
@@ -137,7 +144,7 @@ func (e *engine) staleLedger(c *apiServer) bool {
 }
 
 func (e *engine) staleRequests(c *apiServer, template int) bool {
-	return !slices.Equal(e.requests[template], c.requestsFrom(template))
+	return e.cluster != workloadCluster && !slices.Equal(e.requests[template], c.requestsFrom(template))
 }
 
 // After returns the universe in which the step has happened.
@@ -160,8 +167,7 @@ func (u *Universe) After(s Step) *Universe {
 		e.inStep = true
 	case Restart:
 		next.left[CrashingPass]--
-		e.forget()
-		next.forgetMarkRemovals()
+		next.crash(e)
 	case Resync:
 		e.resync(next.truth)
 	case SeeMachine, SeeNode, SeeLedger, SeeRequests, SeePolicies:
@@ -206,7 +212,7 @@ func (e *engine) see(c *apiServer, s Step) {
 	case SeeNode:
 		e.nodes[s.Which] = c.machines[s.Which].node
 	case SeeLedger:
-		e.ledger = slices.Clone(c.ledger)
+		e.ledger = e.cluster.own(c.ledger)
 	case SeePolicies:
 		e.edition = c.edition
 	case SeeRequests:
@@ -253,7 +259,7 @@ func (u *Universe) happen(s Step) {
 func (u *Universe) publish() {
 	for _, e := range u.engines {
 		if !u.setup.LaggingPolicies {
-			e.edition = u.truth.edition
+			e.edition = u.editionFor(e)
 		}
 	}
 }

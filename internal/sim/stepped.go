@@ -61,7 +61,7 @@ func (u *Universe) makeCall(e *engine, which int, fails, loses bool) {
 // resume returns the current pass of an engine.
 func (u *Universe) resume(e *engine) *passRun {
 	f := e.stepped
-	p := &passRun{engine: e, state: f.state.Clone(), progress: f.progress.clone(), config: u.config()}
+	p := &passRun{engine: e, state: f.state.Clone(), progress: f.progress.clone(), config: u.config(e)}
 	p.stepped = &steppedPass{state: f.state, snapshot: f.snapshot, results: slices.Clip(f.results), sum: f.sum}
 	p.pass = pass.New(p.config, p.state, own(f.snapshot))
 	p.look()

@@ -15,6 +15,10 @@ type Setup struct {
 	// their members are these numbers. A node that has its number in common with a machine is that machine's.
 	Policies        []core.Policy
 	Machines, Nodes int
+	// Workload has the policies of a workload cluster, over the machines. The nodes of the workload cluster are those of the
+	// home cluster, whose policies are over the nodes alone. Users pause, remove and resume policies of the home cluster
+	// only.
+	Workload []core.Policy
 	// NotReady nodes are so from the beginning, at tick 0; the first of them.
 	NotReady int
 	// Now is the tick at which it begins.
@@ -104,11 +108,13 @@ func New(s Setup) *Universe {
 	}
 	u := &Universe{setup: &s, delegates: s.delegates(), truth: c}
 	for i := range max(1, s.Leaders) {
-		e := newEngine(leaderName(i), c)
-		if s.Apart {
-			e.nodes[i].ready, e.nodes[i].since = true, -1000
+		for _, cluster := range s.clusters() {
+			e := newEngine(len(u.engines), cluster, c)
+			if s.Apart {
+				e.nodes[i].ready, e.nodes[i].since = true, -1000
+			}
+			u.engines = append(u.engines, e)
 		}
-		u.engines = append(u.engines, e)
 	}
 	u.left = [kinds]int{
 		Tick: s.Ticks, Flap: s.Flaps, Vanish: s.Vanishings, Fail: s.Failures, Restart: s.Crashes, CrashingPass: s.Crashes,

@@ -163,6 +163,9 @@ func TestNodesAfterTheKubeconfigChanged(t *testing.T) {
 				if answers, why := c.Answers(); answers != tc.want || !strings.Contains(why, tc.says) || (tc.says == "") != (why == "") {
 					t.Errorf("before the new list it answers %s (%s), want %s (%s)", answers, why, tc.want, tc.says)
 				}
+				if n := len(s.times("panic")); n != 0 {
+					t.Errorf("%d sessions panicked", n)
+				}
 				if sentence != "nonsense" {
 					after(4 * time.Second)
 					s.wantKnown(c, "a")

@@ -95,6 +95,10 @@ func outdated(err error) error {
 	return err
 }
 
+// watchSeconds returns the time limit of a watch, which the API server keeps. Chance, from 0 to 1, spreads the ends of watches
+// that began together.
+func watchSeconds(chance float64) int { return 300 + int(300*chance) }
+
 // watchOnce handles the events of a watch until it ends, and returns the last revision that they had.
 func (s *session) watchOnce(ctx context.Context, revision string) (string, error) {
 	ctx, end := context.WithCancelCause(ctx)
@@ -102,7 +106,7 @@ func (s *session) watchOnce(ctx context.Context, revision string) (string, error
 	// A proxy on the way may drop the events of the watch.
 	silent := time.AfterFunc(s.Timing.WatchSilence, func() { end(errOutdated) })
 	defer silent.Stop()
-	seconds := 300 + rand.IntN(300) //nolint:gosec // it spreads load, and keeps no secret
+	seconds := watchSeconds(rand.Float64()) //nolint:gosec // it spreads load, and keeps no secret
 	body, err := s.Get().Resource("nodes").Param("watch", "true").Param("allowWatchBookmarks", "true").
 		Param("resourceVersion", revision).Param("timeoutSeconds", strconv.Itoa(seconds)).MaxRetries(0).Stream(ctx)
 	if err != nil {

@@ -54,7 +54,7 @@ func refuseAnswer(resp *http.Response, watches bool) error {
 		return errRedirect
 	case resp.Header.Get("Content-Encoding") != "": // the transport removes the encoding that it has undone
 		return errEncoding
-	case watches && resp.StatusCode < 300 && !isProtobuf(resp.Header.Get("Content-Type")):
+	case watches && resp.StatusCode < 400 && !isProtobuf(resp.Header.Get("Content-Type")):
 		return errEncoding // frames of JSON have no length that could be bounded before they are read
 	}
 	return nil

@@ -127,11 +127,11 @@ func (api *apiClient) read(ctx context.Context, request *rest.Request) ([]byte, 
 	if err := result.Error(); err != nil {
 		return nil, err //nolint:wrapcheck // the callers say what was being done
 	}
-	body, err := result.ContentType(&contentType).Raw()
-	if err == nil && !isProtobuf(contentType) {
-		err = errEncoding
+	body, _ := result.ContentType(&contentType).Raw() // its error is the one above
+	if !isProtobuf(contentType) {
+		return nil, errEncoding
 	}
-	return body, err
+	return body, nil
 }
 
 // Bounds are the limits of workload clusters that an administrator sets. A zero field has a default.

@@ -44,6 +44,9 @@ const (
 	CannotStartNoBMCReason = "RemediationCannotStartNoBMC"
 	// CannotStartAmbiguousBMCReason: two BMCs name the node, or have the same address.
 	CannotStartAmbiguousBMCReason = "RemediationCannotStartAmbiguousBMC"
+	// CannotStartFencedMeanwhileReason: another remediation has fenced the node while this one waited,
+	// and the node is Ready.
+	CannotStartFencedMeanwhileReason = "RemediationCannotStartFencedMeanwhile"
 	// CannotStartNodeIsNewerReason: the node was created after the remediation.
 	CannotStartNodeIsNewerReason = "RemediationCannotStartNodeIsNewer"
 )
@@ -147,7 +150,7 @@ type PowerRemediationStatus struct {
 	// +kubebuilder:validation:Maximum=100
 	// +optional
 	Attempt int32 `json:"attempt,omitempty"`
-	// node is the node as it was before the first command.
+	// node is the node as it was before the first command of the attempt.
 	// +optional
 	Node *FencedNode `json:"node,omitempty"`
 	// bmc is the BMC of the node's host.
@@ -164,6 +167,12 @@ type PowerRemediationStatus struct {
 	// workloadReleased is set before the workload of the node is released.
 	// +optional
 	WorkloadReleased bool `json:"workloadReleased,omitempty"`
+	// nodeDeletion is set before the node is deleted.
+	// +optional
+	NodeDeletion bool `json:"nodeDeletion,omitempty"`
+	// machineDeletion is set before the machine is deleted.
+	// +optional
+	MachineDeletion bool `json:"machineDeletion,omitempty"`
 	// poweredOff is set before the power is commanded off, and unset once the host is on again.
 	// +optional
 	PoweredOff bool `json:"poweredOff,omitempty"`
@@ -177,7 +186,7 @@ type PowerRemediationStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// FencedNode is a node as it was before it was fenced.
+// FencedNode is a node as it was before the first command of an attempt.
 type FencedNode struct {
 	// name of the node.
 	// +kubebuilder:validation:MinLength=1
@@ -189,6 +198,9 @@ type FencedNode struct {
 	// bootID is the boot ID under which the node ran before the first command.
 	// +optional
 	BootID string `json:"bootID,omitempty"`
+	// offBootID is the boot ID that the node had when the host was proven to be off.
+	// +optional
+	OffBootID string `json:"offBootID,omitempty"`
 	// outOfService is set if the node had the taint node.kubernetes.io/out-of-service before. Then
 	// Fettle leaves that taint alone.
 	// +optional
@@ -200,6 +212,9 @@ type FencedNode struct {
 
 // SavedNode is what is restored on a node that was deleted and has registered again.
 type SavedNode struct {
+	// uid of the node that was deleted.
+	// +optional
+	UID string `json:"uid,omitempty"`
 	// labels of the node.
 	// +optional
 	Labels map[string]string `json:"labels,omitempty"`

@@ -78,7 +78,8 @@ func (d *Dialect) ReadNode(ctx context.Context, t core.Target) (core.Node, error
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machinehealthchecks,verbs=get
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=clusters,verbs=get
 
-// ReadPolicy reads the fingerprint of a health check from the API server.
+// ReadPolicy reads the fingerprint of a health check from the API server. The fingerprint is empty if other health checks
+// may act on the nodes since the last observation.
 func (d *Dialect) ReadPolicy(ctx context.Context, id core.ID) (string, error) {
 	u, err := healthcheck.ReadLive(ctx, d.client.Live, checkKind, id)
 	if u == nil {
@@ -86,6 +87,9 @@ func (d *Dialect) ReadPolicy(ctx context.Context, id core.ID) (string, error) {
 	}
 	if stopped, err := d.pausedOrGone(ctx); stopped || err != nil {
 		return "", err
+	}
+	if d.othersBeganToAct(d.client.storeOf(d.cluster)) {
+		return "", nil
 	}
 	return readHealthCheck(u).policy.Fingerprint, nil
 }

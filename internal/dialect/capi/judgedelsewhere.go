@@ -65,6 +65,11 @@ func (d *Dialect) judgedElsewhere(s *store) *blockage {
 			"grant Fettle's ClusterRole the verbs get, list and watch on their resources, or leave their kinds out of --dialects", d.cluster.Name)}
 }
 
+// othersBeganToAct reports whether other health checks act on the nodes, or may do so, and did not by the last observation.
+func (d *Dialect) othersBeganToAct(s *store) bool {
+	return d.client.Home != nil && s.startsBlockedNow() == nil && d.client.Home.ActsOn(d.nodesOf(s)) != core.No
+}
+
 // wakeLater wakes the cluster after a pause, unless a wake-up is due already.
 func (d *Dialect) wakeLater(s *store, after time.Duration) {
 	s.mu.Lock()

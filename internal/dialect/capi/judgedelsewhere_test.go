@@ -72,6 +72,37 @@ func TestNodesJudgedElsewhereAreNotRepaired(t *testing.T) {
 	}
 }
 
+// TestI3OthersThatBeginToActDuringAPass: no health check is confirmed once other health checks act on the nodes, or may do so,
+// unless the decision was made in that knowledge.
+func TestI3OthersThatBeginToActDuringAPass(t *testing.T) {
+	shared, other := map[string]string{"a-node": "a-node-uid"}, map[string]string{"a-node": "another-uid"}
+	for name, c := range map[string]struct {
+		nodes     map[string]string
+		then, now core.Tri
+		stands    bool
+	}{
+		"none acts":                       {shared, core.No, core.No, true},
+		"one begins to act":               {shared, core.No, core.Yes, false},
+		"one may begin to act":            {shared, core.No, core.Unknown, false},
+		"one begins to act on other ones": {other, core.No, core.Yes, true},
+		"one has acted before":            {shared, core.Yes, core.Yes, true},
+		"one does not act any more":       {shared, core.Yes, core.No, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			home := &aHome{c.then, c.nodes}
+			s := begin(t, func(config *Config) { config.Home = home })
+			s.nodes.has("False", ago(time.Hour), "a-node")
+			s.show(theCluster(t), aCheck(t, "check"), aMachine(t, "a"))
+			p := s.observe().Policies[0]
+			home.acts = c.now
+			found, err := s.dialect.ReadPolicy(t.Context(), p.ID)
+			if (found == p.Fingerprint) != c.stands || (found != "") != c.stands || err != nil {
+				t.Errorf("it reads %q, %v; it was %q", found, err, p.Fingerprint)
+			}
+		})
+	}
+}
+
 // TestI12WhatRecoversIsTakenBackWhileOthersJudgeTheNodes: blocked health checks start nothing, and still end what they
 // started.
 func TestI12WhatRecoversIsTakenBackWhileOthersJudgeTheNodes(t *testing.T) {

@@ -77,10 +77,12 @@ type hosts struct {
 
 	mu    sync.Mutex
 	byKey map[types.NamespacedName]*host
+	// unusable has what was seen of BMCs that can't be used at all.
+	unusable map[types.NamespacedName]observation
 }
 
 func newHosts(now func() time.Time) *hosts {
-	return &hosts{now: now, slots: make(chan struct{}, maxOperations), byKey: map[types.NamespacedName]*host{}}
+	return &hosts{now: now, slots: make(chan struct{}, maxOperations), byKey: map[types.NamespacedName]*host{}, unusable: map[types.NamespacedName]observation{}}
 }
 
 // of returns the host of a BMC, or nil if this process has none for its spec.
@@ -131,6 +133,14 @@ func (h *hosts) replace(ctx context.Context, key types.NamespacedName, opened *h
 	if old != nil {
 		go old.close(ctx)
 	}
+}
+
+// drop forgets the host of a BMC that is gone.
+func (h *hosts) drop(ctx context.Context, key types.NamespacedName) {
+	h.replace(ctx, key, nil)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.unusable, key)
 }
 
 // close ends the sessions of all hosts.
@@ -291,8 +301,11 @@ func (c *Client) loadCredentials(ctx context.Context, bmc *v1alpha1.BMC, h *host
 // resume continues the count of refused logins that an earlier process has recorded.
 func (h *host) resume(bmc *v1alpha1.BMC, now time.Time) {
 	var until time.Time
-	if held := bmc.Status.AuthenticationHeldUntil; held != nil && !held.After(now.Add(maxHold)) {
+	if held := bmc.Status.AuthenticationHeldUntil; held != nil {
 		until = held.Time
+	}
+	if most := now.Add(maxHold); until.After(most) { // the clock of the earlier process was ahead
+		until = most
 	}
 	h.power.Resume(int(bmc.Status.RefusedLogins), until)
 }

@@ -3,12 +3,14 @@ package powercycle
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
 	"github.com/fettle-io/fettle/internal/remediator/contract"
@@ -37,6 +39,9 @@ func (c *Client) identify(ctx context.Context, r *v1alpha1.PowerRemediation) (su
 	if found.found() || err != nil {
 		return subject{}, found, err
 	}
+	if wrong := validation.IsDNS1123Subdomain(name); len(wrong) > 0 {
+		return subject{}, problem{reason: v1alpha1.CannotStartNodeNotFoundReason, message: "no node can be called " + name + ": " + strings.Join(wrong, "; ")}, nil
+	}
 	s := subject{name: name}
 	if s.node, err = c.getNode(ctx, name); err != nil {
 		return s, problem{}, err
@@ -44,14 +49,42 @@ func (c *Client) identify(ctx context.Context, r *v1alpha1.PowerRemediation) (su
 	if s.node != nil && !s.node.CreationTimestamp.Time.Before(r.CreationTimestamp.Time) {
 		return s, problem{reason: v1alpha1.CannotStartNodeIsNewerReason, message: "node " + name + " is not older than this remediation, so it was not meant"}, nil
 	}
-	if contract.IsForMachine(r, openshiftMachine.GroupKind()) && s.node != nil && s.node.Annotations[machineAnnotation] != r.Namespace+"/"+r.Name {
-		return s, problem{reason: v1alpha1.CannotStartMachineNotFoundReason, message: "node " + name + " does not name machine " + r.Namespace + "/" + r.Name + " by the annotation " + machineAnnotation + ", so it is not known to be its node"}, nil
+	if found := machineMismatch(r, name, s.node); found.found() {
+		return s, found, nil
 	}
 	if s.bmc, found = c.bmcs.find(name); found.found() {
 		return s, found, nil
 	}
 	s.machine, err = c.machineOf(ctx, s.node)
 	return s, problem{}, err
+}
+
+// machineMismatch returns why a remediation that a machine owns is not for its node. A health check may belong to a tenant, and so may
+// the machine and its name: the node must name that very machine, by annotations that only administrators and controllers may write.
+func machineMismatch(r *v1alpha1.PowerRemediation, name string, node *corev1.Node) problem {
+	for _, o := range r.OwnerReferences {
+		if o.Kind != openshiftMachine.Kind {
+			continue
+		}
+		if node == nil {
+			return problem{reason: v1alpha1.CannotStartNodeNotFoundReason, message: "there is no node " + name + " in this cluster that names machine " + r.Namespace + "/" + o.Name + " as its own"}
+		}
+		if !names(node, schema.FromAPIVersionAndKind(o.APIVersion, o.Kind).Group, r.Namespace, o.Name) {
+			return problem{reason: v1alpha1.CannotStartMachineNotFoundReason, message: "node " + name + " does not name machine " + r.Namespace + "/" + o.Name + " by its annotations, so it is not known to be its node"}
+		}
+	}
+	return problem{}
+}
+
+// names reports whether a node names a machine.
+func names(node *corev1.Node, group, namespace, machine string) bool {
+	switch group {
+	case openshiftMachine.Group:
+		return node.Annotations[machineAnnotation] == namespace+"/"+machine
+	case "cluster.x-k8s.io":
+		return node.Annotations["cluster.x-k8s.io/machine"] == machine && node.Annotations["cluster.x-k8s.io/cluster-namespace"] == namespace
+	}
+	return false
 }
 
 // nodeNameOf returns the name of the node that a remediation is for. A machine names it in its status.

@@ -17,7 +17,7 @@ const systemsPath = "/redfish/v1/Systems/"
 // inventory has the BMCs of the namespace as the watch has shown them.
 type inventory struct {
 	mu sync.Mutex
-	// all are by their key, and byNode and byAddress have the keys of the BMCs that name a node or an address.
+	// all are by their key, and byNode and byAddress have the keys of the BMCs with a node or at a host and port.
 	all               map[types.NamespacedName]*v1alpha1.BMC
 	byNode, byAddress map[string]map[types.NamespacedName]bool
 }
@@ -40,6 +40,13 @@ func (i *inventory) put(bmc *v1alpha1.BMC) bool {
 	add(i.byNode, bmc.Spec.NodeName, key)
 	add(i.byAddress, addressKey(bmc), key)
 	return old == nil || old.UID != bmc.UID || old.Generation != bmc.Generation
+}
+
+// update stores a BMC as it was written, unless it is gone.
+func (i *inventory) update(bmc *v1alpha1.BMC) {
+	if old := i.get(types.NamespacedName{Namespace: bmc.Namespace, Name: bmc.Name}); old != nil && old.UID == bmc.UID {
+		i.put(bmc)
+	}
 }
 
 // drop removes a BMC and returns the name of its node.
@@ -95,20 +102,35 @@ func (i *inventory) find(node string) (*v1alpha1.BMC, problem) {
 		return nil, problem{reason: v1alpha1.CannotStartNoBMCReason, message: "no BMC names node " + node + "; create one in the namespace of the BMCs, or choose another remedy"}
 	}
 	if len(keys) > 1 {
-		return nil, problem{reason: v1alpha1.CannotStartAmbiguousBMCReason, message: "the BMCs " + names(keys) + " name the same node, so it is not known which host is meant; delete one of them"}
+		return nil, problem{reason: v1alpha1.CannotStartAmbiguousBMCReason, message: "the BMCs " + listed(keys) + " name the same node, so it is not known which host is meant; delete one of them"}
 	}
 	for key := range keys {
 		bmc := i.all[key]
-		if same := i.byAddress[addressKey(bmc)]; len(same) > 1 {
-			return nil, problem{reason: v1alpha1.CannotStartAmbiguousBMCReason, message: "the BMCs " + names(same) + " have the same address, so it is not known whose host it is; correct one of them"}
+		if same := i.sameAddress(key); len(same) > 1 {
+			return nil, problem{reason: v1alpha1.CannotStartAmbiguousBMCReason, message: "the BMCs " + listed(same) + " have the same address, so it is not known whose host it is; correct one of them"}
 		}
 		return bmc, problem{}
 	}
 	return nil, problem{}
 }
 
-// names returns the first names of some keys, in their order.
-func names(keys map[types.NamespacedName]bool) string {
+// sameAddress returns the BMCs that may power the host of a BMC, including itself. Without a system, an address may mean any of its BMC.
+func (i *inventory) sameAddress(key types.NamespacedName) map[types.NamespacedName]bool {
+	own, err := addressOf(i.all[key])
+	same := map[types.NamespacedName]bool{key: true}
+	if err != nil {
+		return same
+	}
+	for other := range i.byAddress[addressKey(i.all[key])] {
+		if a, err := addressOf(i.all[other]); err == nil && (a.System == "" || own.System == "" || a.System == own.System) {
+			same[other] = true
+		}
+	}
+	return same
+}
+
+// listed returns the first names of some keys, in their order.
+func listed(keys map[types.NamespacedName]bool) string {
 	const most = 3
 	var list []string
 	for key := range keys {
@@ -130,11 +152,11 @@ func addressOf(bmc *v1alpha1.BMC) (power.Address, error) {
 	return power.ParseAddress(text)
 }
 
-// addressKey is the same for two BMCs that have the same address. A BMC with an invalid address has one of its own.
+// addressKey is the same for two BMCs at the same host and port. A BMC with an invalid address has one of its own.
 func addressKey(bmc *v1alpha1.BMC) string {
 	address, err := addressOf(bmc)
 	if err != nil {
 		return "invalid " + string(bmc.UID)
 	}
-	return address.String()
+	return address.HostPort()
 }

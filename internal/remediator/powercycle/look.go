@@ -2,12 +2,14 @@ package powercycle
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -20,6 +22,8 @@ import (
 )
 
 const (
+	// mostConflicts is how many changes in succession may meet a node that has changed.
+	mostConflicts = 5
 	// mostSteps is above the number of steps that a look takes.
 	mostSteps = 100
 	// lookEvery is how often a remediation is looked at while nothing wakes it.
@@ -41,8 +45,11 @@ type look struct {
 	config     fencing.Config
 	record     fencing.Record
 	facts      fencing.Facts
-	// raw is the node as facts.Node has it, or nil.
-	raw *corev1.Node
+	// raw is the node as facts.Node has it, or nil, and wakes how often it had changed before that.
+	raw   *corev1.Node
+	wakes int
+	// refused counts the changes in succession that did not come about.
+	refused int
 	// machine is recorded with the first record.
 	machine *v1alpha1.ObjectReference
 }
@@ -71,9 +78,13 @@ func (c *Client) open(ctx context.Context, key types.NamespacedName) (*look, err
 	}
 	l := &look{key: key, r: r, config: configOf(&r.Spec)}
 	deleting := !r.DeletionTimestamp.IsZero()
-	switch phase := fencing.Phase(r.Status.Phase); {
-	case !known(r.Status.Phase):
-		return nil, c.refuse(ctx, r, problem{reason: "StatusInvalid", message: "status.phase is " + r.Status.Phase + ", which Fettle doesn't write; delete the remediation"})
+	phase := r.Status.Phase
+	switch legible := known(phase) && (phase == "" || r.Status.Node != nil); {
+	case !legible && deleting:
+		c.emit(r, corev1.EventTypeWarning, "StatusInvalid", "status.phase is "+phase+", or status.node is missing, so nothing is taken back; look at the node and its host")
+		return nil, c.dropFinalizer(ctx, l)
+	case !legible:
+		return nil, c.refuse(ctx, r, problem{reason: "StatusInvalid", message: "status.phase is " + phase + ", or status.node is missing, which Fettle doesn't write; delete the remediation"})
 	case phase == "" && deleting:
 		return nil, c.dropFinalizer(ctx, l)
 	case phase == "":
@@ -92,7 +103,7 @@ func (c *Client) begin(ctx context.Context, l *look) (*look, error) {
 	}
 	s, found, err := c.identify(ctx, l.r)
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, c.publish(ctx, l, "NotRead", "the node or the machine of this remediation could not be read ("+string(apierrors.ReasonForError(err))+"); it is read again"))
 	}
 	if found.found() {
 		return nil, c.refuse(ctx, l.r, found)
@@ -100,7 +111,12 @@ func (c *Client) begin(ctx context.Context, l *look) (*look, error) {
 	l.node, l.bmc, l.machine = s.name, s.bmc, s.machine
 	l.s = c.sessions.of(l.key, l.r.UID, l.node)
 	if other := c.fencedBy(ctx, l); other != l.key {
+		c.wake(c.sessions.end(l.key)) // it must not hold the node while it waits
+		c.remediations.AddAfter(l.key, lookEvery)
 		return nil, c.publish(ctx, l, anotherRemediation, "PowerRemediation "+other.String()+" fences node "+l.node+", and this one waits until it has ended")
+	}
+	if hasWaited(l.r) && s.node != nil && isReady(s.node) {
+		return nil, c.refuse(ctx, l.r, problem{reason: v1alpha1.CannotStartFencedMeanwhileReason, message: "another remediation has fenced node " + l.node + " meanwhile, and the node is Ready"})
 	}
 	if !slices.Contains(l.r.Finalizers, annotation.PowerFinalizer) {
 		if err := c.setFinalizers(ctx, l, append(slices.Clone(l.r.Finalizers), annotation.PowerFinalizer)); err != nil {
@@ -113,7 +129,13 @@ func (c *Client) begin(ctx context.Context, l *look) (*look, error) {
 	return l, nil
 }
 
-// fencedBy returns which remediation fences the node. A remediation that has begun comes before others.
+// hasWaited reports whether a remediation has waited for another one of its node.
+func hasWaited(r *v1alpha1.PowerRemediation) bool {
+	said := meta.FindStatusCondition(r.Status.Conditions, v1alpha1.ProcessingCondition)
+	return said != nil && said.Reason == anotherRemediation
+}
+
+// fencedBy returns which remediation fences the node: one that has begun and not ended, or the first to claim the node.
 func (c *Client) fencedBy(ctx context.Context, l *look) types.NamespacedName {
 	var all v1alpha1.PowerRemediationList
 	if err := c.Cache.List(ctx, &all); err != nil {
@@ -129,35 +151,26 @@ func (c *Client) fencedBy(ctx context.Context, l *look) types.NamespacedName {
 	return c.sessions.claim(l.node, l.key)
 }
 
-// resume goes on from the record of a remediation that has begun.
+// resume goes on from the record of a remediation that has begun. One that has ended, and has something left to take back, waits for one
+// that has not.
 func (c *Client) resume(ctx context.Context, l *look) (*look, error) {
-	if l.r.Status.Node == nil {
-		return nil, c.refuse(ctx, l.r, problem{reason: "StatusInvalid", message: "status.node is missing, which Fettle always writes; delete the remediation"})
-	}
 	l.node = l.r.Status.Node.Name
 	l.s = c.sessions.of(l.key, l.r.UID, l.node)
-	if !c.claims(l) {
-		return nil, nil //nolint:nilnil // another remediation fences the node now
+	var holder types.NamespacedName
+	if fencing.Phase(l.r.Status.Phase).Final() {
+		holder = c.fencedBy(ctx, l)
+	} else {
+		holder = c.sessions.claim(l.node, l.key)
+	}
+	if holder != l.key {
+		c.remediations.AddAfter(l.key, lookEvery)
+		return nil, c.publish(ctx, l, anotherRemediation, "PowerRemediation "+holder.String()+" fences node "+l.node+", and this one waits until it has ended")
 	}
 	c.sessions.keep(l.s, l.r)
 	l.bmc, l.bmcProblem = c.bmcs.find(l.node)
 	l.record = recordOf(&l.r.Status)
 	l.again(c.Now())
 	return l, nil
-}
-
-// claims reports whether the remediation of a look may go on. After its end it leaves the node to others, unless it is being deleted
-// or has something left to take back.
-func (c *Client) claims(l *look) bool {
-	if fencing.Phase(l.r.Status.Phase).Final() && l.r.DeletionTimestamp.IsZero() {
-		c.wake(c.sessions.end(l.key))
-		return c.sessions.free(l.node)
-	}
-	if c.sessions.claim(l.node, l.key) == l.key {
-		return true
-	}
-	c.remediations.AddAfter(l.key, lookEvery)
-	return false
 }
 
 // again begins a new look after something was written: what was read before is too old to release a node.
@@ -225,11 +238,19 @@ func (c *Client) take(ctx context.Context, l *look, step fencing.Step) (bool, er
 // change changes the node or the machine. The look begins anew.
 func (c *Client) change(ctx context.Context, l *look, kind fencing.StepKind) error {
 	err := c.changeNode(ctx, l, kind)
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		err = nil // it is read again
-	}
 	l.again(c.Now())
-	return err
+	switch {
+	case err == nil:
+		l.refused = 0
+		return nil
+	case (apierrors.IsNotFound(err) || apierrors.IsConflict(err)) && l.refused < mostConflicts:
+		l.refused++
+		return nil // it is read again
+	case ctx.Err() != nil:
+		return err
+	}
+	return errors.Join(err, c.publish(ctx, l, "NotChanged", "a change of node "+l.node+" or of its machine was refused ("+string(apierrors.ReasonForError(err))+"); it is tried again, "+
+		"and kubectl apply -k config/power grants the right"))
 }
 
 func (c *Client) changeNode(ctx context.Context, l *look, kind fencing.StepKind) error {
@@ -252,10 +273,15 @@ func (c *Client) changeNode(ctx context.Context, l *look, kind fencing.StepKind)
 	return fmt.Errorf("a step of kind %d changes nothing", kind)
 }
 
+// releases reports whether the node has the taint that releases its workload.
+func (l *look) releases() bool {
+	return l.record.Released && l.facts.Node != nil && l.facts.Node.OutOfService && !l.record.ForeignOutOfService
+}
+
 // operateHost reads or commands the power. A change of the node ends that once its workload is released: the node may have to serve
 // again at once, and is read anew.
 func (c *Client) operateHost(ctx context.Context, l *look, kind fencing.StepKind) {
-	ctx, done := c.sessions.interruptible(ctx, l.s, l.record.Released)
+	ctx, done := c.sessions.interruptible(ctx, l.s, l.wakes, l.releases())
 	defer done()
 	found := c.tryHost(ctx, l, kind)
 	switch {
@@ -322,7 +348,7 @@ func (c *Client) dropFinalizer(ctx context.Context, l *look) error {
 	return nil
 }
 
-// forget drops what this process knows of a remediation, and wakes the remediations that waited for it.
+// forget drops what this process knows of a remediation, and wakes those that waited for it.
 func (c *Client) forget(key types.NamespacedName, uid types.UID) {
 	c.turns.drop(uid)
 	c.wake(c.sessions.forget(key))

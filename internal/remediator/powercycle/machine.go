@@ -23,7 +23,7 @@ var bareMetalHost = schema.GroupVersionKind{Group: "metal3.io", Version: "v1alph
 // isNotServed reports whether the cluster doesn't serve a kind.
 func isNotServed(err error) bool { return meta.IsNoMatchError(err) }
 
-// machineOf returns the machine of a node, if both name each other.
+// machineOf returns the machine of a node, if both name each other, and it is not of the control plane.
 func (c *Client) machineOf(ctx context.Context, node *corev1.Node) (*v1alpha1.ObjectReference, error) {
 	if node == nil {
 		return nil, nil //nolint:nilnil // there is none
@@ -33,7 +33,7 @@ func (c *Client) machineOf(ctx context.Context, node *corev1.Node) (*v1alpha1.Ob
 		return nil, nil //nolint:nilnil // there is none
 	}
 	m, err := c.getMachine(ctx, types.NamespacedName{Namespace: namespace, Name: name})
-	if err != nil || m == nil || nodeRefOf(m) != node.Name {
+	if err != nil || m == nil || nodeRefOf(m) != node.Name || ofControlPlane(m, node) {
 		return nil, err
 	}
 	return &v1alpha1.ObjectReference{Kind: openshiftMachine.Kind, Namespace: namespace, Name: name, UID: string(m.GetUID())}, nil

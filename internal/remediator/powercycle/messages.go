@@ -79,9 +79,17 @@ func phaseMessage(s *v1alpha1.PowerRemediationStatus) string {
 	case fencing.Failed:
 		return "node " + node + " was not brought back" + why + advise(fencing.Reason(s.Reason))
 	case fencing.Aborted:
-		return "what was done to node " + node + " was taken back, as far as that was possible" + why
+		return "what was done to node " + node + " was taken back" + why + hostLeft(s)
 	}
 	return "node " + node
+}
+
+// hostLeft says that a host may be off, to append to a message.
+func hostLeft(s *v1alpha1.PowerRemediationStatus) string {
+	if !s.PoweredOff {
+		return ""
+	}
+	return "; its host was not observed on again and may be off: power it on by hand"
 }
 
 func successMessage(s *v1alpha1.PowerRemediationStatus) string {
@@ -99,6 +107,8 @@ func reasonMessage(why fencing.Reason) string {
 	switch why {
 	case fencing.ProofVoid:
 		return ", since it was not off any more just before the release"
+	case fencing.PoweredOnByOthers:
+		return ", since it was on again several times just before the release, so another controller or a user powers it on"
 	case fencing.PowerOffTimedOut:
 		return ", since it was not proven to be off within spec.powerOffTimeout"
 	case fencing.PowerOnTimedOut:
@@ -125,7 +135,7 @@ func reasonMessage(why fencing.Reason) string {
 // advise returns what a user can do after a failure, to append to a message.
 func advise(why fencing.Reason) string {
 	switch why { //nolint:exhaustive // the others don't end a fencing
-	case fencing.PowerOffTimedOut:
+	case fencing.PowerOffTimedOut, fencing.PoweredOnByOthers:
 		return "; its workload is held, since it may still run: see to it that the host is off, and delete the node or set the taint node.kubernetes.io/out-of-service by hand"
 	case fencing.PowerOnTimedOut, fencing.BootTimedOut, fencing.MachineKept:
 		return "; look at the console of the host"

@@ -29,6 +29,11 @@ const (
 	retryRead = 2 * time.Second
 )
 
+// passingTaints are the keys of taints that their owners remove, and would not remove from a node that has registered again.
+var passingTaints = []string{ //nolint:gochecknoglobals // a constant list
+	"ToBeDeletedByClusterAutoscaler", "DeletionCandidateOfClusterAutoscaler", "karpenter.sh/disrupted", "medik8s.io/remediation",
+}
+
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get
 
 // getNode reads a node, and returns nil if there is none.
@@ -47,6 +52,7 @@ func (c *Client) getNode(ctx context.Context, name string) (*corev1.Node, error)
 // readNode reads the node of a look.
 func (c *Client) readNode(ctx context.Context, l *look) {
 	at := c.Now()
+	l.wakes = c.sessions.wakesOf(l.s)
 	n, err := c.getNode(ctx, l.node)
 	if err != nil {
 		l.facts.Node = &fencing.Node{ReadAt: at, Failed: true, RetryAt: c.Now().Add(retryRead)}
@@ -102,7 +108,7 @@ func (m restored) empty() bool {
 // keeps its value.
 func restores(r *v1alpha1.PowerRemediation, n *corev1.Node) restored {
 	recorded := r.Status.Node
-	if recorded == nil || recorded.Saved == nil || recorded.UID == string(n.UID) {
+	if recorded == nil || recorded.Saved == nil || recorded.Saved.UID == string(n.UID) {
 		return restored{}
 	}
 	saved := recorded.Saved
@@ -128,13 +134,13 @@ func missing(saved, present map[string]string) map[string]string {
 
 // saved returns what is restored after a node was deleted. What Fettle itself has set for the time of the fencing is left out.
 func saved(r *v1alpha1.PowerRemediation, n *corev1.Node) *v1alpha1.SavedNode {
-	s := &v1alpha1.SavedNode{Labels: maps.Clone(n.Labels), Annotations: maps.Clone(n.Annotations), Unschedulable: n.Spec.Unschedulable}
+	s := &v1alpha1.SavedNode{UID: string(n.UID), Labels: maps.Clone(n.Labels), Annotations: maps.Clone(n.Annotations), Unschedulable: n.Spec.Unschedulable}
 	if s.Annotations[annotation.FencedBy] == string(r.UID) {
 		delete(s.Annotations, annotation.FencedBy)
 		delete(s.Annotations, scaleDownDisabled)
 	}
 	for _, t := range n.Spec.Taints {
-		if !isOwn(t) && !strings.HasPrefix(t.Key, kubernetesTaints) {
+		if !isOwn(t) && !strings.HasPrefix(t.Key, kubernetesTaints) && !slices.Contains(passingTaints, t.Key) {
 			s.Taints = append(s.Taints, v1alpha1.SavedTaint{Key: t.Key, Value: t.Value, Effect: string(t.Effect)})
 		}
 	}

@@ -14,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
-	"github.com/fettle-io/fettle/internal/power"
 	"github.com/fettle-io/fettle/internal/sanitize"
 )
 
@@ -34,7 +33,7 @@ func firstProbe(bmc *v1alpha1.BMC) time.Duration {
 func (c *Client) probe(ctx context.Context, key types.NamespacedName) error {
 	bmc := c.bmcs.get(key)
 	if bmc == nil {
-		c.hosts.replace(ctx, key, nil)
+		c.hosts.drop(ctx, key)
 		c.Metrics.forget(key)
 		return nil
 	}
@@ -47,31 +46,40 @@ func (c *Client) probe(ctx context.Context, key types.NamespacedName) error {
 	return c.writeBMC(ctx, bmc, seen)
 }
 
-// readForStatus reads the power of a host. A BMC that can't be used at all has no host to note that.
+// readForStatus reads the power of a host, unless its BMC can't be used.
 func (c *Client) readForStatus(ctx context.Context, bmc *v1alpha1.BMC) {
 	_, found := c.bmcs.find(bmc.Spec.NodeName)
 	if !found.found() {
-		_, found = c.readPower(ctx, bmc)
+		_, found = c.hosts.open(ctx, bmc)
 	}
-	if c.hosts.of(bmc) == nil || found.reason == v1alpha1.CannotStartAmbiguousBMCReason {
-		c.hosts.note(ctx, bmc, observation{at: c.Now(), problem: found})
+	c.hosts.note(bmc, observation{at: c.Now(), problem: found})
+	if !found.found() {
+		c.readPower(ctx, bmc)
 	}
 }
 
-// note stores what was seen of a BMC that can't be used.
-func (h *hosts) note(ctx context.Context, bmc *v1alpha1.BMC, seen observation) {
-	known := h.of(bmc)
-	if known == nil {
-		known = &host{uid: bmc.UID, generation: bmc.Generation, power: power.NewHost(power.Config{Now: h.now}, power.Credentials{})}
-		h.replace(ctx, client.ObjectKeyFromObject(bmc), known)
+// note stores what was seen of a BMC that can't be used, or that it can be used.
+func (h *hosts) note(bmc *v1alpha1.BMC, seen observation) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	key := client.ObjectKeyFromObject(bmc)
+	if delete(h.unusable, key); seen.problem.found() {
+		h.unusable[key] = seen
 	}
-	known.mu.Lock()
-	defer known.mu.Unlock()
-	known.seen = seen
+}
+
+func (h *hosts) noted(bmc *v1alpha1.BMC) (observation, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	seen, unusable := h.unusable[client.ObjectKeyFromObject(bmc)]
+	return seen, unusable
 }
 
 // seenOf returns what was seen of a host last.
 func (c *Client) seenOf(bmc *v1alpha1.BMC) observation {
+	if seen, unusable := c.hosts.noted(bmc); unusable {
+		return seen
+	}
 	h := c.hosts.of(bmc)
 	if h == nil {
 		return observation{}
@@ -101,7 +109,7 @@ func (c *Client) writeBMC(ctx context.Context, bmc *v1alpha1.BMC, seen observati
 	if err := c.Writer.Status().Patch(ctx, updated, change); err != nil {
 		return fmt.Errorf("writing the status of BMC %s: %w", bmc.Name, err)
 	}
-	c.bmcs.put(updated)
+	c.bmcs.update(updated)
 	return nil
 }
 

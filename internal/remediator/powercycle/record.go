@@ -44,18 +44,17 @@ func limit(given *metav1.Duration, usual time.Duration) time.Duration {
 	return given.Duration
 }
 
-// recordOf returns the record of a status. A status that Fettle can't have written proves nothing: a proof of an unknown kind, or one
-// without a command before it, is none.
+// recordOf returns the record of a status.
 func recordOf(s *v1alpha1.PowerRemediationStatus) fencing.Record {
 	r := fencing.Record{
 		Phase: fencing.Phase(s.Phase), Attempt: int(s.Attempt), Void: int(s.VoidProofs),
-		Released: s.WorkloadReleased, PoweredOff: s.PoweredOff, Reason: fencing.Reason(s.Reason),
+		Released: s.WorkloadReleased, DeletedNode: s.NodeDeletion, MachineDeletion: s.MachineDeletion, PoweredOff: s.PoweredOff, Reason: fencing.Reason(s.Reason),
 	}
 	if s.PhaseSince != nil {
 		r.Since = s.PhaseSince.Time
 	}
 	if n := s.Node; n != nil {
-		r.NodeUID, r.BootID, r.ForeignOutOfService = n.UID, n.BootID, n.OutOfService
+		r.NodeUID, r.BootID, r.OffBootID, r.ForeignOutOfService = n.UID, n.BootID, n.OffBootID, n.OutOfService
 	}
 	if p := s.Proof; p != nil {
 		r.Proof = fencing.Proof{Kind: fencing.ProofKind(p.Kind), At: p.At.Time, BootID: p.BootID}
@@ -68,11 +67,11 @@ func writeRecord(s *v1alpha1.PowerRemediationStatus, node string, r fencing.Reco
 	since := metav1.NewMicroTime(r.Since.UTC().Truncate(time.Microsecond))
 	s.Phase, s.PhaseSince, s.Reason = string(r.Phase), &since, string(r.Reason)
 	s.Attempt, s.VoidProofs = int32(min(r.Attempt, 100)), int32(min(r.Void, 1<<30)) //nolint:gosec // bounded on the same line
-	s.WorkloadReleased, s.PoweredOff = r.Released, r.PoweredOff
+	s.WorkloadReleased, s.NodeDeletion, s.MachineDeletion, s.PoweredOff = r.Released, r.DeletedNode, r.MachineDeletion, r.PoweredOff
 	if s.Node == nil {
 		s.Node = &v1alpha1.FencedNode{}
 	}
-	s.Node.Name, s.Node.UID, s.Node.BootID, s.Node.OutOfService = node, r.NodeUID, r.BootID, r.ForeignOutOfService
+	s.Node.Name, s.Node.UID, s.Node.BootID, s.Node.OffBootID, s.Node.OutOfService = node, r.NodeUID, r.BootID, r.OffBootID, r.ForeignOutOfService
 	s.Proof = nil
 	if r.Proof.Kind != "" {
 		s.Proof = &v1alpha1.FencingProof{Kind: string(r.Proof.Kind), At: metav1.NewMicroTime(r.Proof.At.UTC()), BootID: r.Proof.BootID}

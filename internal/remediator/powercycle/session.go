@@ -25,8 +25,8 @@ type session struct {
 
 	// What follows is guarded by sessions: written is the remediation as this process has read or written it last.
 	written *v1alpha1.PowerRemediation
-	// released is set while the workload of the node may be released, and interrupt ends an operation of the BMC then.
-	released  bool
+	// wakes counts the changes of the node, and interrupt ends what delays a look at it.
+	wakes     int
 	interrupt context.CancelFunc
 }
 
@@ -48,8 +48,13 @@ func (s *sessions) of(key types.NamespacedName, uid types.UID, node string) *ses
 	defer s.mu.Unlock()
 	known := s.byKey[key]
 	if known == nil || known.uid != uid {
-		known = &session{uid: uid, node: node}
+		known = &session{uid: uid}
 		s.byKey[key] = known
+	}
+	for claimed, holder := range s.claims {
+		if holder == key && claimed != node {
+			delete(s.claims, claimed) // it was for another node
+		}
 	}
 	known.node = node
 	return known
@@ -93,21 +98,15 @@ func (s *sessions) claim(node string, key types.NamespacedName) types.Namespaced
 	return holder
 }
 
-// free reports whether no remediation fences a node.
-func (s *sessions) free(node string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	_, held := s.claims[node]
-	return !held
-}
-
 // wake returns the remediations of a node, and interrupts their operations if the node may have to serve again.
 func (s *sessions) wake(node string) []types.NamespacedName {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	keys := s.keysOf(node)
 	for _, key := range keys {
-		if known := s.byKey[key]; known.released && known.interrupt != nil {
+		known := s.byKey[key]
+		known.wakes++
+		if known.interrupt != nil {
 			known.interrupt()
 		}
 	}
@@ -144,12 +143,26 @@ func (s *sessions) keysOf(node string) []types.NamespacedName {
 	return keys
 }
 
-// interruptible returns a context for an operation of the BMC, which a change of the node ends while the workload is released.
-func (s *sessions) interruptible(ctx context.Context, known *session, released bool) (context.Context, context.CancelFunc) {
+// wakesOf returns how often the node of a session has changed.
+func (s *sessions) wakesOf(known *session) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return known.wakes
+}
+
+// interruptible returns a context that ends when the node changes, or if it has changed since it had a number of wakes. Where the
+// workload isn't released, nothing needs to be done at once, and the context doesn't end so.
+func (s *sessions) interruptible(ctx context.Context, known *session, wakes int, released bool) (context.Context, context.CancelFunc) {
+	if !released {
+		return ctx, func() {}
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	known.released, known.interrupt = released, cancel
+	if known.wakes != wakes {
+		cancel()
+	}
+	known.interrupt = cancel
 	return ctx, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()

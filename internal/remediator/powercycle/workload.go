@@ -2,6 +2,7 @@ package powercycle
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -22,10 +23,16 @@ const (
 
 // countWorkload counts what is left on the node of a look.
 func (c *Client) countWorkload(ctx context.Context, l *look) {
+	ctx, done := c.sessions.interruptible(ctx, l.s, l.wakes, l.releases())
+	defer done()
 	pods, err := c.countPods(ctx, l.node)
 	volumes := 0
 	if err == nil {
 		volumes, err = c.volumes.count(ctx, c, l.node)
+	}
+	if errors.Is(ctx.Err(), context.Canceled) {
+		l.facts.Node = nil // it has changed, and is read first
+		return
 	}
 	if err != nil {
 		l.facts.Workload = &fencing.Workload{Failed: true, RetryAt: c.Now().Add(retryRead)}

@@ -59,7 +59,7 @@ func (c *Client) write(ctx context.Context, l *look, record fencing.Record) erro
 	if before.Phase == "" {
 		status.Machine = l.machine
 	}
-	if record.Released && l.config.DeleteNode && l.raw != nil && status.Node.Saved == nil {
+	if record.Released && record.DeletedNode && l.raw != nil && status.Node.Saved == nil {
 		status.Node.Saved = saved(l.r, l.raw)
 	}
 	setConditions(status, c.Now(), conditionsOf(status)...)
@@ -79,7 +79,7 @@ func (c *Client) announce(l *look, s *v1alpha1.PowerRemediationStatus) {
 	kind := corev1.EventTypeNormal
 	note := phaseMessage(s)
 	phase := fencing.Phase(s.Phase)
-	if phase == fencing.Failed || phase == fencing.DeletingMachine || s.Reason == string(fencing.ProofVoid) {
+	if phase == fencing.Failed || phase == fencing.Aborted && s.PoweredOff || phase == fencing.DeletingMachine || s.Reason == string(fencing.ProofVoid) {
 		kind = corev1.EventTypeWarning
 	}
 	if phase.Final() || phase == fencing.Releasing {
@@ -133,7 +133,9 @@ func (c *Client) replaceStatus(ctx context.Context, l *look, status *v1alpha1.Po
 	if err := c.patchStatus(ctx, l.r, status); err != nil {
 		return err
 	}
-	c.sessions.keep(l.s, l.r)
+	if l.s != nil {
+		c.sessions.keep(l.s, l.r)
+	}
 	return nil
 }
 

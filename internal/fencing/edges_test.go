@@ -1,0 +1,257 @@
+package fencing_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fettle-io/fettle/internal/fencing"
+)
+
+func stopped(f *fencing.Facts)     { f.Stopped = true }
+func deleted(f *fencing.Facts)     { f.Deleting = true }
+func atTheLimit(f *fencing.Facts)  { f.Now = start.Add(5 * time.Minute) }
+func beforeLimit(f *fencing.Facts) { f.Now = start.Add(5*time.Minute - 1) }
+func left(w fencing.Workload) func(*fencing.Facts) {
+	return func(f *fencing.Facts) { f.Workload = &w }
+}
+
+func poweredOn(r *fencing.Record)   { r.PoweredOff = false }
+func deletedNode(r *fencing.Record) { r.DeletedNode = true }
+func noNode(r *fencing.Record)      { r.NodeUID, r.BootID = "", "" }
+func noBootID(r *fencing.Record)    { r.BootID = "" }
+func because(why fencing.Reason) func(*fencing.Record) {
+	return func(r *fencing.Record) { r.Reason = why }
+}
+
+func withoutBootID(n *fencing.Node) { n.BootID = "" }
+func withoutUID(n *fencing.Node)    { n.UID = "" }
+
+// edge is one step, by what is recorded and what is known.
+type edge struct {
+	config fencing.Config
+	record fencing.Record
+	facts  fencing.Facts
+	want   fencing.Step
+}
+
+// known are the facts of seen(), with changes.
+func known(n *fencing.Node, p fencing.Power, change ...func(*fencing.Facts)) fencing.Facts {
+	f := seen(n, p)
+	for _, c := range change {
+		c(&f)
+	}
+	return f
+}
+
+// writes is the step that records a record.
+func writes(r fencing.Record) fencing.Step { return fencing.Step{Kind: fencing.Write, Record: r} }
+
+// since is a record with another phase, which begins with the facts.
+func since(r fencing.Record, p fencing.Phase, f fencing.Facts, change ...func(*fencing.Record)) fencing.Record {
+	r.Phase, r.Since = p, f.Now
+	for _, c := range change {
+		c(&r)
+	}
+	return r
+}
+
+func with(change ...func(*fencing.Config)) fencing.Config {
+	c := limits
+	for _, f := range change {
+		f(&c)
+	}
+	return c
+}
+
+func check(t *testing.T, edges map[string]edge) {
+	t.Helper()
+	for name, e := range edges {
+		if d := cmp.Diff(e.want, fencing.Next(e.config, e.record, e.facts)); d != "" {
+			t.Errorf("%s: the next step differs from the wanted one (-wanted +got):\n%s", name, d)
+		}
+	}
+}
+
+// back is a node that runs again, and has nothing left of the fencing.
+func back() *fencing.Node { return down(rebooted, ready, restored, untainted) }
+
+// TestAbort: a fencing that is stopped or deleted takes back what it did, in order.
+func TestAbort(t *testing.T) {
+	none := fencing.Power{}
+	booting := recorded(fencing.Booting, poweredOn)
+	aborting := recorded(fencing.Aborting)
+	on := recorded(fencing.Aborting, poweredOn)
+	removed := recorded(fencing.Aborting, poweredOn, deletedNode)
+	serving := recorded(fencing.Aborting, poweredOn, released)
+	isOn := commandedOn(5, read(fencing.IsOn, 1))
+	ends := func(r fencing.Record, f fencing.Facts) fencing.Step {
+		return writes(since(r, fencing.Aborted, f))
+	}
+	check(t, map[string]edge{
+		"nothing was done":                  {limits, fencing.Record{}, known(down(), none, stopped), does(fencing.Finish)},
+		"it is stopped":                     {limits, booting, known(down(), none, stopped), writes(since(booting, fencing.Aborting, known(nil, none), because(fencing.Stopped)))},
+		"it is deleted":                     {limits, booting, known(down(), none, deleted), writes(since(booting, fencing.Aborting, known(nil, none), because(fencing.Deleted)))},
+		"its taint goes first":              {limits, recorded(fencing.Releasing, released), known(down(outOfService), none, stopped), does(fencing.RemoveOutOfService)},
+		"the taint of others stays":         {limits, recorded(fencing.Aborting, poweredOn, foreign, released), known(down(outOfService), none), does(fencing.RestoreNode)},
+		"the power is commanded on":         {limits, aborting, known(down(), none), does(fencing.CommandOn)},
+		"it is deleted meanwhile":           {limits, aborting, known(down(), none, deleted), does(fencing.CommandOn)},
+		"the power was on before":           {limits, aborting, known(down(), none.Observe(read(fencing.IsOn, 1))), does(fencing.CommandOn)},
+		"the power is off still":            {limits, aborting, known(down(), commandedOn(5, read(fencing.IsOff, 1))), waits(fencing.PowerNotOn, 1)},
+		"the power is on":                   {limits, aborting, known(down(), isOn), writes(on)},
+		"the power is awaited to its limit": {limits, aborting, known(down(), fencing.Power{RetryAt: in(900)}, beforeLimit), fencing.Step{Kind: fencing.Wait, Reason: fencing.PowerNotRead, Until: in(240)}},
+		"the power is awaited no longer":    {limits, aborting, known(down(), fencing.Power{RetryAt: in(900)}, atTheLimit), does(fencing.RestoreNode)},
+		"the host is to stay off":           {with(off), aborting, known(down(), none), does(fencing.RestoreNode)},
+		"the node is changed back":          {limits, on, known(down(), none), does(fencing.RestoreNode)},
+		"it is untainted":                   {limits, on, known(down(restored), none), does(fencing.UntaintNode)},
+		"the end":                           {limits, on, known(back(), none), ends(on, known(nil, none))},
+		"the node is gone":                  {limits, serving, known(down(gone), none), ends(serving, known(nil, none))},
+
+		"the node was deleted":           {with(deleteNode), removed, known(down(gone), none), waits(fencing.NodeNotBack, 540)},
+		"the node is back":               {with(deleteNode), removed, known(down(), none), does(fencing.RestoreNode)},
+		"it was not deleted":             {with(deleteNode), on, known(down(gone), none), ends(on, known(nil, none))},
+		"it was deleted, to stay off":    {with(deleteNode, off), removed, known(down(gone), none), ends(removed, known(nil, none))},
+		"the node is awaited to a limit": {with(deleteNode), removed, known(down(gone), none, func(f *fencing.Facts) { f.Now = start.Add(10*time.Minute - 1) }), waits(fencing.NodeNotBack, 540)},
+		"the node is awaited no longer": {
+			with(deleteNode), removed, known(down(gone), none, func(f *fencing.Facts) { f.Now = start.Add(10 * time.Minute) }),
+			writes(since(removed, fencing.Aborted, fencing.Facts{Now: start.Add(10 * time.Minute)})),
+		},
+	})
+}
+
+// TestAfterTheEnd: a fencing that has ended does nothing more when it is stopped, and takes back what it left when it is deleted.
+func TestAfterTheEnd(t *testing.T) {
+	none := fencing.Power{}
+	undone := recorded(fencing.Aborted, poweredOn)
+	edges := map[string]edge{
+		"undone, and the node is back with its changes": {limits, undone, known(down(), none, deleted), does(fencing.RestoreNode)},
+		"undone, and the node is back changed":          {limits, undone, known(down(untainted), none, stopped), does(fencing.RestoreNode)},
+		"undone, and the node is back tainted":          {limits, undone, known(down(restored), none, stopped), does(fencing.UntaintNode)},
+		"undone, and the node is as before":             {limits, undone, known(back(), none, deleted), does(fencing.Finish)},
+		"undone, and there is no node":                  {limits, undone, known(down(gone), none, deleted), does(fencing.Finish)},
+	}
+	for _, p := range []fencing.Phase{fencing.Succeeded, fencing.Failed} {
+		r := recorded(p, poweredOn)
+		edges[string(p)+", and stopped"] = edge{limits, r, known(down(), none, stopped), does(fencing.Finish)}
+		edges[string(p)+", and deleted"] = edge{limits, r, known(down(), none, deleted), writes(since(r, fencing.Aborting, known(nil, none), because(fencing.Deleted)))}
+		edges[string(p)] = edge{limits, r, known(down(), none), does(fencing.Finish)}
+	}
+	check(t, edges)
+	for p, want := range map[fencing.Phase]bool{
+		"": false, fencing.Preparing: false, fencing.Restoring: false, fencing.Aborting: false, fencing.DeletingMachine: false,
+		fencing.Succeeded: true, fencing.Failed: true, fencing.Aborted: true,
+	} {
+		if p.Final() != want {
+			t.Errorf("phase %q is final: %t", p, p.Final())
+		}
+	}
+}
+
+// TestRelease: the workload of a node is awaited to a limit, and what released it is taken back then.
+func TestRelease(t *testing.T) {
+	fresh := commandedOff(30, read(fencing.IsOff, 20), read(fencing.IsOff, 0))
+	none := fencing.Power{}
+	pending, done := recorded(fencing.Releasing), recorded(fencing.Releasing, released)
+	now := known(nil, none)
+	check(t, map[string]edge{
+		"others have the taint now":   {limits, pending, known(down(outOfService), fresh), writes(done)},
+		"the node is to be deleted":   {with(deleteNode), done, known(down(), fresh), does(fencing.RemoveNode)},
+		"it can't be counted":         {limits, done, known(down(outOfService), fresh, left(fencing.Workload{Failed: true, RetryAt: in(7)})), waits(fencing.WorkloadNotCounted, 7)},
+		"it can't be counted at all":  {limits, done, known(down(outOfService), fresh, left(fencing.Workload{Failed: true})), waits(fencing.WorkloadNotCounted, 240)},
+		"a pod is left":               {limits, done, known(down(outOfService), fresh, left(fencing.Workload{Pods: 1})), waits(fencing.WorkloadLeft, 5)},
+		"a volume is left":            {limits, done, known(down(outOfService), fresh, left(fencing.Workload{Volumes: 1})), waits(fencing.WorkloadLeft, 5)},
+		"the host is to stay off":     {with(off), pending, known(down(gone), fresh), writes(since(pending, fencing.Succeeded, now))},
+		"without a boot ID before":    {limits, recorded(fencing.PoweringOff, noBootID), known(down(rebooted), commandedOff(9)), does(fencing.ReadPower)},
+		"nothing tells that it is on": {limits, recorded(fencing.PoweringOn), known(down(), none.Observe(read(fencing.IsOn, 1))), does(fencing.CommandOn)},
+	})
+}
+
+// TestReleaseEndsOnce: a node without workload is not tainted again once its taint is removed.
+func TestReleaseEndsOnce(t *testing.T) {
+	fresh := commandedOff(30, read(fencing.IsOff, 20), read(fencing.IsOff, 0))
+	for name, tc := range map[string]struct {
+		change func(*fencing.Facts)
+		why    fencing.Reason
+	}{
+		"nothing is left":            {left(fencing.Workload{}), ""},
+		"a pod is left at the limit": {func(f *fencing.Facts) { left(fencing.Workload{Pods: 1})(f); atTheLimit(f) }, fencing.ReleaseTimedOut},
+	} {
+		f := known(down(outOfService), fresh, tc.change)
+		done := recorded(fencing.Releasing, released)
+		ended := writes(since(done, fencing.PoweringOn, f, because(tc.why)))
+		if d := cmp.Diff(ended, fencing.Next(limits, done, f)); d != "" {
+			t.Errorf("%s: the end of the release is to be recorded (-wanted +got):\n%s", name, d)
+		}
+		f.Workload = nil
+		if d := cmp.Diff(does(fencing.RemoveOutOfService), fencing.Next(limits, ended.Record, f)); d != "" {
+			t.Errorf("%s: the taint is to be removed (-wanted +got):\n%s", name, d)
+		}
+		f.Node.OutOfService = false
+		if d := cmp.Diff(does(fencing.CommandOn), fencing.Next(limits, ended.Record, f)); d != "" {
+			t.Errorf("%s: the power is to be turned on (-wanted +got):\n%s", name, d)
+		}
+	}
+}
+
+// TestEdges of what counts as the recorded node, as a node that runs again, and as a power that is on.
+func TestEdges(t *testing.T) {
+	none := fencing.Power{}
+	booting := recorded(fencing.Booting, poweredOn)
+	unnamed := recorded(fencing.Preparing, noNode)
+	anew := recorded(fencing.PoweringOn, released)
+	now := known(nil, none)
+	check(t, map[string]edge{
+		"two nodes without a UID":    {limits, unnamed, known(down(withoutUID), none), writes(since(unnamed, fencing.Failed, now, because(fencing.NodeReplaced)))},
+		"Ready without a boot ID":    {limits, booting, known(down(ready, withoutBootID), none), waits(fencing.NodeNotBack, 240)},
+		"not Ready after a boot":     {limits, booting, known(down(rebooted), none), waits(fencing.NodeNotBack, 240)},
+		"the taint is of others":     {limits, recorded(fencing.Booting, poweredOn, released, foreign), known(down(ready, outOfService), none), waits(fencing.NodeNotBack, 240)},
+		"the taint is of another":    {limits, recorded(fencing.Booting, poweredOn, released), known(down(ready, outOfService, recreated), none), waits(fencing.NodeNotBack, 240)},
+		"the BMC can't be reached":   {limits, anew, known(down(), fencing.Power{RetryAt: in(9)}), waits(fencing.PowerNotRead, 9)},
+		"on is neither read nor off": {limits, anew, known(down(), commandedOn(60, read(fencing.PowerUnknown, 1))), waits(fencing.PowerNotOn, 1)},
+		"the fencing is undone":      {limits, recorded(fencing.Aborting), known(down(), none), does(fencing.CommandOn)},
+		"no time to try again":       {limits, anew, known(&fencing.Node{Failed: true}, none), fencing.Step{Kind: fencing.Wait, Reason: fencing.NodeNotRead}},
+	})
+}
+
+// TestProofNeedsBothReadings (I13): no single reading is a proof, whatever the rest says.
+func TestProofNeedsBothReadings(t *testing.T) {
+	r := recorded(fencing.PoweringOff)
+	for name, change := range map[string]func(*fencing.Power){
+		"the last reading is not Off":  func(p *fencing.Power) { p.Last.State = fencing.IsOn },
+		"the first reading is not Off": func(p *fencing.Power) { p.FirstOff.State = fencing.PowerUnknown },
+		"the first reading is too old": func(p *fencing.Power) { p.FirstOff.Begun = p.Off },
+		"nothing was commanded":        func(p *fencing.Power) { p.Off = time.Time{} },
+	} {
+		p := commandedOff(30, read(fencing.IsOff, 20), read(fencing.IsOff, 0))
+		change(&p)
+		if got := fencing.Next(limits, r, seen(down(), p)); got.Kind == fencing.Write {
+			t.Errorf("%s, and the next phase is %s by %+v", name, got.Record.Phase, got.Record.Proof)
+		}
+	}
+}
+
+// TestMissingNodesHaveNothing: of a node that doesn't exist no other field counts.
+func TestMissingNodesHaveNothing(t *testing.T) {
+	powers := []fencing.Power{{}, commandedOff(30, read(fencing.IsOff, 20), read(fencing.IsOff, 0)), commandedOn(5, read(fencing.IsOn, 1))}
+	phases := []fencing.Phase{
+		"", fencing.Preparing, fencing.PoweringOff, fencing.Releasing, fencing.PoweringOn, fencing.Booting, fencing.Restoring,
+		fencing.Aborting, fencing.DeletingMachine, fencing.Succeeded, fencing.Failed, fencing.Aborted,
+	}
+	for _, phase := range phases {
+		for _, p := range powers {
+			for _, change := range []func(*fencing.Facts){func(*fencing.Facts) {}, stopped, deleted} {
+				for _, r := range []fencing.Record{recorded(phase, poweredOn), recorded(phase, released)} {
+					want := fencing.Next(limits, r, known(down(gone), p, change))
+					for _, boot := range []func(*fencing.Node){rebooted, func(*fencing.Node) {}} {
+						n := down(boot, ready, outOfService)
+						n.Exists = false
+						if d := cmp.Diff(want, fencing.Next(limits, r, known(n, p, change))); d != "" {
+							t.Errorf("in phase %q the step differs from that without a node (-wanted +got):\n%s", phase, d)
+						}
+					}
+				}
+			}
+		}
+	}
+}
