@@ -348,7 +348,7 @@ func (c *Client) dropFinalizer(ctx context.Context, l *look) error {
 	return nil
 }
 
-// forget drops what this process knows of a remediation, and wakes those that waited for it.
+// forget drops what this process knows of a remediation, and wakes the remediations that waited for it.
 func (c *Client) forget(key types.NamespacedName, uid types.UID) {
 	c.turns.drop(uid)
 	c.wake(c.sessions.forget(key))
