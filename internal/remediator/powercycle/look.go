@@ -135,7 +135,7 @@ func hasWaited(r *v1alpha1.PowerRemediation) bool {
 	return said != nil && said.Reason == anotherRemediation
 }
 
-// fencedBy returns which remediation fences the node: one that has begun and not ended, or the first to claim the node.
+// fencedBy returns which remediation fences the node: the remediation that has begun and not ended, or the first to claim the node.
 func (c *Client) fencedBy(ctx context.Context, l *look) types.NamespacedName {
 	var all v1alpha1.PowerRemediationList
 	if err := c.Cache.List(ctx, &all); err != nil {
@@ -151,7 +151,7 @@ func (c *Client) fencedBy(ctx context.Context, l *look) types.NamespacedName {
 	return c.sessions.claim(l.node, l.key)
 }
 
-// resume goes on from the record of a remediation that has begun. One that has ended, and has something left to take back, waits for one
+// resume goes on from the record of a remediation that has begun. After its end, with something left to take back, it waits for a remediation
 // that has not.
 func (c *Client) resume(ctx context.Context, l *look) (*look, error) {
 	l.node = l.r.Status.Node.Name
