@@ -9,22 +9,26 @@ const maxVoid = 3
 func release(c Config, r Record, f Facts) Step {
 	n := f.Node
 	limit := r.Since.Add(c.Limits.Release)
-	switch gone := r.Released && r.DeletedNode && !n.Exists; {
-	case gone && f.Now.Before(limit):
+	overdue := !f.Now.Before(limit)
+	switch deleted := r.Released && r.DeletedNode && !n.Exists; {
+	case deleted && !overdue:
 		return drain(c, r, f, limit)
-	case !r.sameNode(n) && !gone, r.ForeignOutOfService:
+	case !deleted && !r.sameNode(n), r.ForeignOutOfService:
 		return released(c, r, f) // there is nothing to release, or others have released it
-	}
-	if !f.Now.Before(limit) {
+	case overdue:
 		return released(c, r.because(ReleaseTimedOut), f)
-	}
-	if !n.Tainted {
+	case !n.Tainted:
 		return do(TaintNode) // others have removed it
 	}
 	if s, ok := confirm(r, f, limit); !ok {
 		return s
 	}
-	switch {
+	return releaseStopped(c, r, f, limit)
+}
+
+// releaseStopped releases the workload of a node that has stopped, by a proof that holds now.
+func releaseStopped(c Config, r Record, f Facts, limit time.Time) Step {
+	switch n := f.Node; {
 	case n.Ready && r.Proof.Kind == NewBoot:
 		return released(c, r, f) // its kubelet finishes what is left
 	case n.OutOfService && r.Released:

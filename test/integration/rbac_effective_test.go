@@ -25,6 +25,12 @@ var unusedRights = []struct {
 		"fettle.io", []string{"machinedeletionremediations"}, []string{"get", "list", "watch", "create", "update", "patch", "delete"},
 	},
 	{"the same for its template", "fettle.io", []string{"machinedeletionremediationtemplates"}, []string{"get", "list", "watch"}},
+	{
+		"the same for the remediator of bare metal, which test/metal has do all that it can", "fettle.io",
+		[]string{"powerremediations"}, []string{"get", "list", "watch", "create", "update", "patch", "delete"},
+	},
+	{"the same for its template", "fettle.io", []string{"powerremediationtemplates"}, []string{"get", "list", "watch"}},
+	{"test/metal has BMCs and remediations with a status", "fettle.io", []string{"powerremediations/status", "bmcs/status"}, []string{"patch"}},
 }
 
 func mayBeUnused(r cluster.Right) bool {

@@ -376,5 +376,3 @@ func inService(n *corev1.Node) error {
 func seconds(n int) *metav1.Duration {
 	return &metav1.Duration{Duration: time.Duration(n) * time.Second}
 }
-
-func times(n int32) *int32 { return &n }

@@ -103,7 +103,7 @@ func hostStaysOff(p *pool) {
 func bmcIsDead(p *pool) {
 	p.hangs(p.first())
 	p.faults(p.first(), `{"hangs":true}`)
-	p.remediates(p.first(), v1alpha1.PowerRemediationSpec{PowerOffTimeout: seconds(15), Retries: times(0)})
+	p.remediates(p.first(), v1alpha1.PowerRemediationSpec{PowerOffTimeout: seconds(15), Retries: new(int32)})
 	r := p.inPhase(p.first(), "Failed")
 	if said := conditionsOf(r); !strings.Contains(said, "Succeeded=False PowerOffTimedOut") || !strings.Contains(said, "no proof") {
 		p.Errorf("its conditions are %s", said)

@@ -71,9 +71,9 @@ type PowerRemediation struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is how the node is fenced. It can't be changed.
+	// spec is how the node is fenced. Only its limits can be changed.
 	// +kubebuilder:default={}
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="spec can't be changed, since the remediation may have begun; delete the remediation and create another"
+	// +kubebuilder:validation:XValidation:rule="has(self.strategy) == has(oldSelf.strategy) && (!has(self.strategy) || self.strategy == oldSelf.strategy) && has(self.release) == has(oldSelf.release) && (!has(self.release) || self.release == oldSelf.release) && has(self.onFailure) == has(oldSelf.onFailure) && (!has(self.onFailure) || self.onFailure == oldSelf.onFailure) && has(self.retries) == has(oldSelf.retries) && (!has(self.retries) || self.retries == oldSelf.retries)",message="strategy, release, onFailure and retries can't be changed, since the remediation may have begun; delete the remediation and create another"
 	// +optional
 	Spec PowerRemediationSpec `json:"spec,omitempty"`
 	// status is the progress of the remediation. Only Fettle writes it.
@@ -90,6 +90,7 @@ type PowerRemediation struct {
 type PowerRemediationSpec struct {
 	// strategy is Reboot, which turns the power off and on again, or PowerOff, which leaves it off.
 	// +kubebuilder:validation:Enum=Reboot;PowerOff
+	// +kubebuilder:validation:MaxLength=16
 	// +kubebuilder:default=Reboot
 	// +optional
 	Strategy PowerStrategy `json:"strategy,omitempty"`
@@ -98,6 +99,7 @@ type PowerRemediationSpec struct {
 	// is left. DeleteNode deletes the node; its labels, annotations and taints are restored when the
 	// kubelet has registered it again.
 	// +kubebuilder:validation:Enum=Taint;DeleteNode
+	// +kubebuilder:validation:MaxLength=16
 	// +kubebuilder:default=Taint
 	// +optional
 	Release WorkloadRelease `json:"release,omitempty"`
@@ -105,6 +107,7 @@ type PowerRemediationSpec struct {
 	// as it is. DeleteMachine deletes its machine, so that its owner creates another. The machine
 	// of a control-plane node is kept, and so is a machine without a controller.
 	// +kubebuilder:validation:Enum=Hold;DeleteMachine
+	// +kubebuilder:validation:MaxLength=16
 	// +kubebuilder:default=Hold
 	// +optional
 	OnFailure PowerFailureAction `json:"onFailure,omitempty"`

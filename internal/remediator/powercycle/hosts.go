@@ -47,7 +47,6 @@ const (
 	secretNotRead      = "SecretNotRead"
 	credentialsInvalid = "CredentialsInvalid"
 	reachable          = "Reachable"
-	notProbed          = "NotProbed"
 )
 
 // observation is what was seen of a host last.
