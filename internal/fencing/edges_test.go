@@ -255,3 +255,75 @@ func TestMissingNodesHaveNothing(t *testing.T) {
 		}
 	}
 }
+
+// TestRetry: each attempt fences the node as it is at its beginning, also one that has registered again.
+func TestRetry(t *testing.T) {
+	none := fencing.Power{}
+	now := known(nil, none)
+	second := recorded(fencing.Preparing, secondAttempt, because(fencing.BootTimedOut))
+	anew := second
+	anew.NodeUID, anew.BootID = "uid 2", "boot"
+	failed := recorded(fencing.Booting, poweredOn, offIn("boot 2"), foreign)
+	late := func(f *fencing.Facts) { f.Now = start.Add(5 * time.Minute) }
+	again := fencing.Record{Phase: fencing.Preparing, Since: start.Add(5 * time.Minute), Attempt: 2, Reason: fencing.BootTimedOut}
+	retries := limits
+	retries.Retries = 1
+	check(t, map[string]edge{
+		"the node was replaced before the first command": {limits, recorded(fencing.Preparing), known(down(recreated), none), writes(since(recorded(fencing.Preparing), fencing.Failed, now, because(fencing.NodeReplaced)))},
+		"it has registered again":                        {limits, second, known(down(recreated), none), writes(anew)},
+		"it has not":                                     {limits, second, known(down(untainted), none), does(fencing.TaintNode)},
+		"it is gone":                                     {limits, second, known(down(gone), none), writes(since(second, fencing.PoweringOff, now, func(r *fencing.Record) { r.PoweredOff = true }))},
+		"there is no node to fence again":                {retries, failed, known(down(gone), none, late), writes(again)},
+		"a host that is to stay off needs no new boot":   {with(off), recorded(fencing.PoweringOff), known(down(rebooted), commandedOff(9)), does(fencing.ReadPower)},
+	})
+}
+
+// TestAbortOfDeletions: what was deleted, or is to be deleted, decides about the host and the node.
+func TestAbortOfDeletions(t *testing.T) {
+	none := fencing.Power{}
+	deleting, kept := recorded(fencing.DeletingMachine, machineDeletion), recorded(fencing.DeletingMachine)
+	now := known(nil, none)
+	aborting := recorded(fencing.Aborting)
+	ended := recorded(fencing.Succeeded, poweredOn)
+	check(t, map[string]edge{
+		"its machine is going":                     {limits, deleting, known(down(), none, deleted), writes(since(deleting, fencing.Aborting, now, because(fencing.Deleted), poweredOn))},
+		"its machine is not":                       {limits, kept, known(down(), none, deleted), writes(since(kept, fencing.Aborting, now, because(fencing.Deleted)))},
+		"a node that serves is changed back first": {limits, aborting, known(down(ready, untainted), none), does(fencing.RestoreNode)},
+		"and untainted first":                      {limits, aborting, known(down(ready, restored), none), does(fencing.UntaintNode)},
+		"and then its host is powered on":          {limits, aborting, known(back(), none), does(fencing.CommandOn)},
+		"a success has nothing to take back":       {limits, ended, known(back(), none, deleted), does(fencing.Finish)},
+		"a host that was left off does":            {limits, recorded(fencing.Succeeded), known(back(), none, deleted), writes(since(recorded(fencing.Succeeded), fencing.Aborting, now, because(fencing.Deleted)))},
+		"nothing of a failure is taken back yet":   {limits, recorded(fencing.Failed), known(back(), none, stopped), does(fencing.Finish)},
+		"and then it is":                           {limits, recorded(fencing.Failed), known(back(), none, deleted), writes(since(recorded(fencing.Failed), fencing.Aborting, now, because(fencing.Deleted)))},
+	})
+}
+
+// TestReleaseOfANodeThatWasDeleted, and of one that others have deleted.
+func TestReleaseOfANodeThatWasDeleted(t *testing.T) {
+	fresh := commandedOff(30, read(fencing.IsOff, 20), read(fencing.IsOff, 0))
+	now := known(nil, fresh)
+	pending := recorded(fencing.Releasing)
+	both := recorded(fencing.Releasing, released, deletedNode)
+	again := recorded(fencing.Releasing, deletedNode)
+	byTaint := recorded(fencing.Releasing, released)
+	booted := recorded(fencing.Releasing, provenByBoot)
+	check(t, map[string]edge{
+		"its deletion is recorded":               {with(deleteNode), pending, known(down(), fresh), writes(both)},
+		"a taint is no deletion":                 {limits, pending, known(down(), fresh), writes(byTaint)},
+		"an earlier deletion stands":             {limits, again, known(down(), fresh), writes(both)},
+		"others have deleted a released node":    {limits, byTaint, known(down(gone), fresh), writes(since(byTaint, fencing.PoweringOn, now))},
+		"deleted in an attempt before":           {limits, again, known(down(gone), fresh), writes(since(again, fencing.PoweringOn, now))},
+		"the boot that was the proof is gone":    {limits, booted, known(down(), fencing.Power{}), writes(since(booted, fencing.PoweringOff, now, because(fencing.ProofVoid), func(r *fencing.Record) { r.Proof, r.Void = fencing.Proof{}, 1 }))},
+		"stopped in a boot that is not back yet": {limits, recorded(fencing.Booting, poweredOn), known(down(ready), fencing.Power{}, stopped), writes(since(recorded(fencing.Booting, poweredOn), fencing.Aborting, now, because(fencing.Stopped)))},
+		"stopped while it is released":           {limits, pending, known(down(rebooted, ready), fresh, stopped), writes(since(pending, fencing.Aborting, now, because(fencing.Stopped)))},
+		"a node without a boot ID is not back":   {limits, recorded(fencing.Booting, poweredOn), known(down(ready, withoutBootID), fencing.Power{}), waits(fencing.NodeNotBack, 240)},
+	})
+}
+
+// TestTried: a reading from before the command is no outcome of a power-on.
+func TestTried(t *testing.T) {
+	f := known(down(), fencing.Power{}.Observe(read(fencing.IsOff, 1)), func(f *fencing.Facts) { f.Now = start.Add(time.Hour) })
+	if got := fencing.Next(limits, recorded(fencing.PoweringOn), f); got.Kind != fencing.CommandOn {
+		t.Errorf("after the limit, with a reading alone: %+v", got)
+	}
+}

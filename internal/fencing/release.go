@@ -47,11 +47,8 @@ func releaseStopped(c Config, r Record, f Facts, limit time.Time) Step {
 // confirm reports whether the proof holds in this look. The read of the power must have begun in it, and the read of
 // the node after that. If not, it returns what to do.
 func confirm(r Record, f Facts, limit time.Time) (Step, bool) {
-	if r.Proof.Kind == NewBoot {
-		if _, ok := newBoot(r, f.Node); ok {
-			return Step{}, true
-		}
-		return void(r, f), false
+	if _, ok := newBoot(r, f.Node); ok && r.Proof.Kind == NewBoot {
+		return Step{}, true
 	}
 	p := f.Power
 	switch {
