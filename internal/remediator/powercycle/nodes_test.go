@@ -24,7 +24,9 @@ func savedOf(s v1alpha1.SavedNode) func(*v1alpha1.PowerRemediation) {
 
 func TestFactsOfANode(t *testing.T) {
 	condition := func(kind corev1.NodeConditionType, status corev1.ConditionStatus) func(*corev1.Node) {
-		return func(n *corev1.Node) { n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{Type: kind, Status: status}) }
+		return func(n *corev1.Node) {
+			n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{Type: kind, Status: status})
+		}
 	}
 	for sentence, tc := range map[string]struct {
 		node *corev1.Node
@@ -63,7 +65,9 @@ func TestRestores(t *testing.T) {
 	taint := v1alpha1.SavedTaint{Key: "gpu", Value: "yes", Effect: "NoSchedule"}
 	live := corev1.Taint{Key: "gpu", Value: "no", Effect: corev1.TaintEffectNoSchedule}
 	otherEffect := corev1.Taint{Key: "gpu", Value: "yes", Effect: corev1.TaintEffectNoExecute}
-	missesTaint := func(m *restored) { m.taints = []corev1.Taint{{Key: "gpu", Value: "yes", Effect: corev1.TaintEffectNoSchedule}} }
+	missesTaint := func(m *restored) {
+		m.taints = []corev1.Taint{{Key: "gpu", Value: "yes", Effect: corev1.TaintEffectNoSchedule}}
+	}
 	cordoned := func(n *corev1.Node) { n.Spec.Unschedulable = true }
 	labelled := func(n *corev1.Node) { n.Labels = map[string]string{"pool": "b"} }
 	for sentence, tc := range map[string]struct {
