@@ -2,6 +2,8 @@ package powercycle
 
 import (
 	"context"
+	"encoding/pem"
+	"net/http/httptest"
 	"sync"
 	"testing"
 	"time"
@@ -282,4 +284,9 @@ func secret(password string) *corev1.Secret {
 		ObjectMeta: metav1.ObjectMeta{Namespace: bmcNamespace, Name: "secret"},
 		Data:       map[string][]byte{v1alpha1.UsernameKey: []byte(testUser), v1alpha1.PasswordKey: []byte(password)},
 	}
+}
+
+// certificateOf returns the certificate of a server as PEM.
+func certificateOf(s *httptest.Server) string {
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}))
 }
