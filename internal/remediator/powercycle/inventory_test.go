@@ -117,7 +117,7 @@ func TestUpdateStoresNoBMCThatIsGone(t *testing.T) {
 
 // TestIndexesAgree: after any changes, the indexes have each BMC once, and nothing else.
 func TestIndexesAgree(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // a test
+	r := rand.New(rand.NewPCG(1, 2))
 	i := newInventory()
 	pick := func(from ...string) string { return from[r.IntN(len(from))] }
 	for range 2000 {

@@ -86,11 +86,11 @@ func TestRefusedChange(t *testing.T) {
 func TestPausesAfterFailures(t *testing.T) {
 	w := newWorld(t, bmcFor("a", "node-a", "telnet://x"))
 	l := &look{node: "node-a", r: remediation(), s: w.sessions.of(keyA, "r-uid", "node-a"), bmc: w.bmc(t, "a")}
-	for _, want := range []time.Duration{2, 4, 8, 16, 30, 30, 30, 30, 30, 30, 30, 30, 30} {
+	for _, seconds := range []float64{2, 4, 8, 16, 30, 30, 30, 30, 30, 30, 30, 30, 30} {
 		before := w.now()
 		w.operateHost(t.Context(), l, fencing.ReadPower)
-		if got := l.s.power.RetryAt.Sub(before).Round(time.Second); got != want*time.Second {
-			t.Errorf("after %d failures the pause is %v, want %v", l.s.failures, got, want*time.Second)
+		if got := l.s.power.RetryAt.Sub(before).Round(time.Second).Seconds(); got != seconds {
+			t.Errorf("after %d failures the pause is %v s, want %v s", l.s.failures, got, seconds)
 		}
 	}
 	if l.s.failure.reason != addressInvalid {

@@ -196,12 +196,12 @@ func TestKnownPhases(t *testing.T) {
 // TestSetConditions: it reports a change, keeps the time of a status that stays, and makes texts safe.
 func TestSetConditions(t *testing.T) {
 	var s v1alpha1.PowerRemediationStatus
-	c := condition{"Kind", metav1.ConditionTrue, "Because", "line\nline"}
+	c := condition{"Kind", metav1.ConditionTrue, "Because", "one\ntwo"}
 	at := noon.Add(1500 * time.Millisecond).In(time.FixedZone("", 3600))
 	if !setConditions(&s, at, c) {
 		t.Error("a new condition is no change")
 	}
-	want := []metav1.Condition{{Type: "Kind", Status: metav1.ConditionTrue, Reason: "Because", Message: "line line", LastTransitionTime: metav1.NewTime(noon.Add(time.Second))}}
+	want := []metav1.Condition{{Type: "Kind", Status: metav1.ConditionTrue, Reason: "Because", Message: "one two", LastTransitionTime: metav1.NewTime(noon.Add(time.Second))}}
 	if diff := cmp.Diff(want, s.Conditions); diff != "" {
 		t.Errorf("conditions (-want +got):\n%s", diff)
 	}

@@ -80,7 +80,7 @@ func TestForgetOfAnotherLeavesTheClaim(t *testing.T) {
 
 // TestI11OneHolderAtATime: whatever happens, a node has one holder, and a holder has one node.
 func TestI11OneHolderAtATime(t *testing.T) {
-	r := rand.New(rand.NewPCG(3, 4)) //nolint:gosec // a test
+	r := rand.New(rand.NewPCG(3, 4))
 	s := newSessions()
 	node := map[types.NamespacedName]string{}
 	for range 5000 {
@@ -143,7 +143,7 @@ func TestInterruptible(t *testing.T) {
 		t.Error("it was interrupted by a change of another node")
 	}
 	s.wake("node-a")
-	if running.Err() != context.Canceled { //nolint:errorlint // a context returns this very error
+	if running.Err() != context.Canceled {
 		t.Errorf("it was not interrupted: %v", running.Err())
 	}
 	done()

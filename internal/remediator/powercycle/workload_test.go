@@ -138,7 +138,8 @@ type slowVolumes struct {
 }
 
 func (s *slowVolumes) List(_ context.Context, into client.ObjectList, _ ...client.ListOption) error {
-	if s.lists++; s.lists == 1 {
+	s.lists++
+	if s.lists == 1 {
 		close(s.begun)
 		<-s.answer
 	}

@@ -69,10 +69,7 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 			t.Fatal(err)
 		}
 	}
-	for _, kind := range []string{"Machine"} {
-		gvk := openshiftMachine.GroupVersion().WithKind(kind)
-		scheme.AddKnownTypeWithName(gvk, &unstructured.Unstructured{})
-	}
+	scheme.AddKnownTypeWithName(openshiftMachine, &unstructured.Unstructured{})
 	scheme.AddKnownTypeWithName(bareMetalHost, &unstructured.Unstructured{})
 	w := &world{time: noon, events: events.NewFakeRecorder(100)}
 	w.api = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
