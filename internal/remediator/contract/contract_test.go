@@ -92,6 +92,11 @@ func TestIsForMachine(t *testing.T) {
 			t.Errorf("%s: it is for a machine: %t", sentence, got)
 		}
 	}
+	nameless := remediation(nil, owner("v1", "ConfigMap", "c"))
+	nameless.Name = ""
+	if IsForMachine(nameless, openshift) {
+		t.Error("without a name and a machine, it is for a machine")
+	}
 }
 
 func TestStopped(t *testing.T) {
