@@ -63,7 +63,8 @@ func (h *hosts) note(bmc *v1alpha1.BMC, seen observation) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	key := client.ObjectKeyFromObject(bmc)
-	if delete(h.unusable, key); seen.problem.found() {
+	delete(h.unusable, key)
+	if seen.problem.found() {
 		h.unusable[key] = seen
 	}
 }
