@@ -140,8 +140,8 @@ func TestSaved(t *testing.T) {
 	}
 }
 
-// TestI18ANodeThatWasRestoredLacksNothing: a node that lacks all that was saved lacks nothing after the patch, and keeps what it has.
-func TestI18ANodeThatWasRestoredLacksNothing(t *testing.T) {
+// TestANodeThatWasRestoredLacksNothing: a node that lacks all that was saved lacks nothing after the patch, and keeps what it has.
+func TestANodeThatWasRestoredLacksNothing(t *testing.T) {
 	old := node(tainted(corev1.Taint{Key: "gpu", Value: "yes", Effect: corev1.TaintEffectNoSchedule}), annotated("note", "x"), annotated("name", "old"))
 	old.UID, old.Labels, old.Spec.Unschedulable = "old-uid", map[string]string{"pool": "a"}, true
 	r := remediation(in(fencing.Booting))

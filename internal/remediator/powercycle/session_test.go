@@ -78,8 +78,8 @@ func TestForgetOfAnotherLeavesTheClaim(t *testing.T) {
 	}
 }
 
-// TestI11OneHolderAtATime: whatever happens, a node has one holder, and a holder has one node.
-func TestI11OneHolderAtATime(t *testing.T) {
+// TestOneHolderAtATime: whatever happens, a node has one holder, and a holder has one node.
+func TestOneHolderAtATime(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	s := newSessions()
 	node := map[types.NamespacedName]string{}
