@@ -1,0 +1,121 @@
+package powercycle
+
+import (
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
+	"github.com/fettle-io/fettle/internal/fencing"
+	"github.com/fettle-io/fettle/internal/power"
+)
+
+// TestEachPhaseHasAMessage of its own, which names the node.
+func TestEachPhaseHasAMessage(t *testing.T) {
+	seen := map[string]fencing.Phase{}
+	for _, p := range phases {
+		text := phaseMessage(&remediation(in(p)).Status)
+		if other, twice := seen[text]; twice || !strings.Contains(text, "node-a") || text == "node node-a" {
+			t.Errorf("phase %s says %q, as %q does", p, text, other)
+		}
+		seen[text] = p
+	}
+}
+
+// TestEachReasonHasAMessage: the reasons to wait and the reasons of a phase each have one of their own.
+func TestEachReasonHasAMessage(t *testing.T) {
+	waits := []fencing.Reason{
+		fencing.NodeNotRead, fencing.PowerNotRead, fencing.PowerNotOff, fencing.PowerOffOnce, fencing.NodeReady, fencing.WorkloadLeft,
+		fencing.WorkloadNotCounted, fencing.PowerNotOn, fencing.PowerOnNotDue, fencing.MachineNotRead, fencing.MachineNotGone, fencing.NodeNotBack,
+	}
+	begins := []fencing.Reason{
+		fencing.ProofVoid, fencing.PoweredOnByOthers, fencing.PowerOffTimedOut, fencing.PowerOnTimedOut, fencing.BootTimedOut,
+		fencing.ReleaseTimedOut, fencing.MachineKept, fencing.NodeReplaced, fencing.Stopped, fencing.Deleted,
+	}
+	seen := map[string]bool{"": true, "node node-a waits": true}
+	for _, why := range waits {
+		text := waitsFor("node-a", why)
+		if seen[text] || !strings.Contains(text, "node-a") || reasonMessage(why) != "" {
+			t.Errorf("waiting for %s says %q, and its phase %q", why, text, reasonMessage(why))
+		}
+		seen[text] = true
+	}
+	for _, why := range begins {
+		text := reasonMessage(why)
+		if seen[text] || waitsFor("node-a", why) != "node node-a waits" {
+			t.Errorf("a phase because of %s says %q", why, text)
+		}
+		seen[text] = true
+	}
+}
+
+func TestWaitMessageSaysWhyThePowerIsNotRead(t *testing.T) {
+	found := problem{reason: "Unreachable", message: "the BMC can't be reached"}
+	for why, want := range map[fencing.Reason]bool{fencing.PowerNotRead: true, fencing.PowerNotOff: false} {
+		if got := strings.HasSuffix(waitMessage("node-a", fencing.Step{Reason: why}, found), ": "+found.message); got != want {
+			t.Errorf("%s says why: %t", why, got)
+		}
+	}
+	if got := waitMessage("node-a", fencing.Step{Reason: fencing.PowerNotRead}, problem{}); strings.HasSuffix(got, ": ") {
+		t.Errorf("without a problem it says %q", got)
+	}
+}
+
+// TestConditionsAtTheEnd: what the health checker reads at each end, and before.
+func TestConditionsAtTheEnd(t *testing.T) {
+	off := func(s *v1alpha1.PowerRemediationStatus) { s.PoweredOff = true }
+	because := func(why fencing.Reason) func(*v1alpha1.PowerRemediationStatus) {
+		return func(s *v1alpha1.PowerRemediationStatus) { s.Reason = string(why) }
+	}
+	type want struct {
+		processing, succeeded metav1.ConditionStatus
+		reason                string
+	}
+	for sentence, tc := range map[string]struct {
+		r    *v1alpha1.PowerRemediation
+		want want
+	}{
+		"on the way":      {remediation(in(fencing.Booting)), want{"True", "Unknown", "Booting"}},
+		"back":            {remediation(in(fencing.Succeeded)), want{"False", "True", nodeIsBack}},
+		"off":             {remediation(in(fencing.Succeeded, off)), want{"False", "True", hostIsOff}},
+		"machine deleted": {remediation(in(fencing.Succeeded, because(fencing.MachineGone))), want{"False", "True", v1alpha1.MachineDeletedReason}},
+		"failed":          {remediation(in(fencing.Failed, because(fencing.BootTimedOut))), want{"False", "False", "BootTimedOut"}},
+		"aborted":         {remediation(in(fencing.Aborted, because(fencing.Stopped))), want{"False", "False", v1alpha1.RemediationStoppedReason}},
+	} {
+		got := conditionsOf(&tc.r.Status)
+		if got[0].status != tc.want.processing || got[1].status != tc.want.succeeded || got[0].reason != tc.want.reason || got[1].reason != tc.want.reason {
+			t.Errorf("%s: the conditions are %+v", sentence, got)
+		}
+		if got[2].kind != v1alpha1.PermanentNodeDeletionExpectedCondition || got[2].status != metav1.ConditionFalse {
+			t.Errorf("%s: the node is gone for good: %+v", sentence, got[2])
+		}
+	}
+}
+
+// TestNoSecretInAProblem: no failure of a BMC shows the credentials, and each says what to do next.
+func TestNoSecretInAProblem(t *testing.T) {
+	b := bmcFor("a", "node-a", "redfish://10.0.0.1")
+	for _, reason := range []power.Reason{
+		power.AuthenticationRefused, power.AuthenticationHeld, power.CredentialsUnusable, power.PermissionDenied, power.CertificateNotTrusted,
+		power.CipherSuitesRefused, power.Unreachable, power.TimedOut, power.Interrupted, power.Busy, power.NoSessionLeft, power.UnsupportedSystem,
+		power.CommandRefused, power.UnexpectedAnswer,
+	} {
+		found := ofFailure(b, power.Failure{Reason: reason})
+		if found.reason != string(reason) || found.interrupted != (reason == power.Interrupted) || !strings.HasPrefix(found.message, "BMC a: ") {
+			t.Errorf("%s is %+v", reason, found)
+		}
+		if strings.Contains(found.message, b.Spec.Address) || strings.HasSuffix(found.message, "; ") {
+			t.Errorf("%s says %q", reason, found.message)
+		}
+	}
+	if found := ofFailure(b, power.Failure{}); found.found() {
+		t.Errorf("no failure is %+v", found)
+	}
+	for _, given := range []string{"redfish://" + testUser + ":" + testPassword + "@10.0.0.1", "telnet://" + testPassword, testPassword + "://x:y:z"} {
+		w := newWorld(t)
+		if _, found := w.hosts.open(t.Context(), bmcFor("a", "node-a", given)); found.reason != addressInvalid || strings.Contains(found.message, testPassword) {
+			t.Errorf("an invalid address is %+v", found)
+		}
+	}
+}

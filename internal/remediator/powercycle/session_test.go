@@ -1,0 +1,198 @@
+package powercycle
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
+)
+
+// TestSessionsOfARemediation: a look finds the session of the look before, and a remediation of the same name gets another.
+func TestSessionsOfARemediation(t *testing.T) {
+	s := newSessions()
+	first := s.of(keyA, "1", "node-a")
+	if s.of(keyA, "1", "node-a") != first || s.of(keyB, "1", "node-a") == first {
+		t.Error("a session is not that of its remediation")
+	}
+	s.keep(first, remediation())
+	if s.of(keyA, "2", "node-a") == first || s.written(keyA) != nil {
+		t.Error("a remediation has the session of an earlier one of its name")
+	}
+}
+
+// TestOneRemediationClaimsANode until it is forgotten, has ended, or turns out to be for another node.
+func TestOneRemediationClaimsANode(t *testing.T) {
+	for sentence, tc := range map[string]struct {
+		release func(*sessions) []types.NamespacedName
+		woken   []types.NamespacedName
+	}{
+		"forgotten": {func(s *sessions) []types.NamespacedName { return s.forget(keyA) }, []types.NamespacedName{keyB}},
+		"ended":     {func(s *sessions) []types.NamespacedName { return s.end(keyA) }, []types.NamespacedName{keyB}},
+		"for another node": {func(s *sessions) []types.NamespacedName {
+			s.of(keyA, "1", "node-b")
+			return nil
+		}, nil},
+	} {
+		s := newSessions()
+		s.of(keyA, "1", "node-a")
+		s.of(keyB, "2", "node-a")
+		for range 2 {
+			if s.claim("node-a", keyA) != keyA || s.claim("node-a", keyB) != keyA {
+				t.Errorf("%s: the first to claim a node does not hold it", sentence)
+			}
+		}
+		if s.end(keyB) != nil || s.claim("node-a", keyB) != keyA {
+			t.Errorf("%s: a remediation that holds nothing has released the node", sentence)
+		}
+		s.of(keyA, "1", "node-a")
+		if s.claim("node-a", keyB) != keyA {
+			t.Errorf("%s: another look of the holder has released the node", sentence)
+		}
+		if woken := tc.release(s); !slices.Equal(woken, tc.woken) {
+			t.Errorf("%s: the release wakes %v, want %v", sentence, woken, tc.woken)
+		}
+		if s.claim("node-a", keyB) != keyB {
+			t.Errorf("%s: the node was not released", sentence)
+		}
+	}
+}
+
+// TestForgetOfAnotherLeavesTheClaim, also where that remediation was never known.
+func TestForgetOfAnotherLeavesTheClaim(t *testing.T) {
+	s := newSessions()
+	s.of(keyA, "1", "node-a")
+	s.of(keyB, "2", "node-a")
+	s.claim("node-a", keyA)
+	if woken := s.forget(keyB); !slices.Equal(woken, []types.NamespacedName{keyA}) || s.claim("node-a", keyB) != keyA {
+		t.Errorf("the claim went with another remediation, which woke %v", woken)
+	}
+	unknown := types.NamespacedName{Name: "unknown"}
+	if s.forget(unknown) != nil || s.end(unknown) != nil || s.written(unknown) != nil {
+		t.Error("a remediation that is not known has a session")
+	}
+}
+
+// TestOneHolderAtATime: whatever happens, a node has one holder, and a holder has one node.
+func TestOneHolderAtATime(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	s := newSessions()
+	node := map[types.NamespacedName]string{}
+	for range 5000 {
+		key := types.NamespacedName{Name: strconv.Itoa(r.IntN(4))}
+		switch r.IntN(4) {
+		case 0:
+			node[key] = "node-" + strconv.Itoa(r.IntN(2))
+			s.of(key, "uid", node[key])
+		case 1:
+			s.forget(key)
+			delete(node, key)
+		case 2:
+			s.end(key)
+		default:
+			if node[key] != "" {
+				s.claim(node[key], key)
+			}
+		}
+		for claimed, holder := range s.claims {
+			if node[holder] != claimed {
+				t.Fatalf("%v holds %s, and is for %q", holder, claimed, node[holder])
+			}
+		}
+	}
+}
+
+func TestWake(t *testing.T) {
+	s := newSessions()
+	a := s.of(keyA, "1", "node-a")
+	b := s.of(keyB, "2", "node-b")
+	if woken := s.wake("node-a"); !slices.Equal(woken, []types.NamespacedName{keyA}) {
+		t.Errorf("it wakes %v", woken)
+	}
+	if s.wakesOf(a) != 1 || s.wakesOf(b) != 0 {
+		t.Errorf("the sessions were woken %d and %d times", s.wakesOf(a), s.wakesOf(b))
+	}
+}
+
+// TestInterruptible: only what runs while the workload is released ends when the node changes, also where the change came before.
+func TestInterruptible(t *testing.T) {
+	s := newSessions()
+	known := s.of(keyA, "1", "node-a")
+	held, done := s.interruptible(t.Context(), known, 0, false)
+	s.wake("node-a")
+	if held.Err() != nil {
+		t.Error("what runs while nothing is released was interrupted")
+	}
+	done()
+	missed, done := s.interruptible(t.Context(), known, 0, true)
+	if missed.Err() == nil {
+		t.Error("a change since the node was read was missed")
+	}
+	done()
+	running, done := s.interruptible(t.Context(), known, 1, true)
+	if running.Err() != nil {
+		t.Error("it was interrupted by a change that is known")
+	}
+	s.wake("node-b")
+	if running.Err() != nil {
+		t.Error("it was interrupted by a change of another node")
+	}
+	s.wake("node-a")
+	if running.Err() != context.Canceled {
+		t.Errorf("it was not interrupted: %v", running.Err())
+	}
+	done()
+	ended, done := s.interruptible(t.Context(), known, 2, true)
+	done()
+	if ended.Err() == nil || known.interrupt != nil {
+		t.Error("what has ended can still be interrupted")
+	}
+}
+
+// TestKeep stores a copy of another revision only.
+func TestKeep(t *testing.T) {
+	s := newSessions()
+	known := s.of(keyA, "r-uid", "node-a")
+	r := remediation(func(r *v1alpha1.PowerRemediation) { r.ResourceVersion = "1" })
+	s.keep(known, r)
+	first := s.written(keyA)
+	if first == r || first.ResourceVersion != "1" {
+		t.Errorf("it has kept %v", first)
+	}
+	s.keep(known, r)
+	if s.written(keyA) != first {
+		t.Error("the same revision was copied again")
+	}
+	r.ResourceVersion = "2"
+	s.keep(known, r)
+	if got := s.written(keyA); got.ResourceVersion != "2" || first.ResourceVersion != "1" {
+		t.Errorf("it has kept %v", got)
+	}
+}
+
+func TestTurns(t *testing.T) {
+	turns := newTurns()
+	at := func(domain, uid string, now, want time.Duration) {
+		t.Helper()
+		if got := turns.of(domain, types.UID(uid), noon.Add(now)); !got.Equal(noon.Add(want)) {
+			t.Errorf("the turn of %s in %s is %v after noon, want %v", uid, domain, got.Sub(noon), want)
+		}
+	}
+	at("rack-1", "a", 0, 0)
+	at("rack-2", "b", 0, 0) // another domain doesn't wait
+	at("rack-1", "c", 0, powerOnPause)
+	at("rack-1", "d", time.Second, 2*powerOnPause)
+	at("rack-1", "a", time.Minute, 0) // a turn is kept
+	at("rack-1", "c", time.Minute, powerOnPause)
+	turns.drop("c")
+	at("rack-1", "c", time.Second, 3*powerOnPause)    // a turn that was dropped is taken anew
+	at("rack-1", "e", 4*powerOnPause, 4*powerOnPause) // after a pause no host waits
+	at("rack-1", "f", time.Hour, time.Hour)           // nor later
+	at("rack-1", "g", time.Hour+powerOnPause-1, time.Hour+powerOnPause)
+	turns.drop("unknown")
+}

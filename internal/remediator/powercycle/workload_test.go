@@ -1,0 +1,226 @@
+package powercycle
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fettle-io/fettle/api/fettle/annotation"
+	"github.com/fettle-io/fettle/internal/fencing"
+)
+
+// pod returns a pod on a node.
+func pod(name, node string, tolerations ...corev1.Toleration) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "apps", Name: name},
+		Spec:       corev1.PodSpec{NodeName: node, Tolerations: tolerations},
+	}
+}
+
+func volume(name, node string) *storagev1.VolumeAttachment {
+	return &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: storagev1.VolumeAttachmentSpec{NodeName: node}}
+}
+
+var toleratesAll = corev1.Toleration{Operator: corev1.TolerationOpExists}
+
+// TestEvictedPods agrees with how Kubernetes matches tolerations, and says what it must say in each case.
+func TestEvictedPods(t *testing.T) {
+	seconds := int64(300)
+	for sentence, tc := range map[string]struct {
+		tolerations []corev1.Toleration
+		want        bool
+	}{
+		"none":                             {nil, true},
+		"all taints":                       {[]corev1.Toleration{toleratesAll}, false},
+		"all taints of the effect":         {[]corev1.Toleration{{Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute}}, false},
+		"all taints of another effect":     {[]corev1.Toleration{{Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}}, true},
+		"all taints for a time":            {[]corev1.Toleration{{Operator: corev1.TolerationOpExists, TolerationSeconds: &seconds}}, true},
+		"no key without Exists":            {[]corev1.Toleration{{Operator: corev1.TolerationOpEqual}}, true},
+		"the key":                          {[]corev1.Toleration{{Key: annotation.FencingTaint, Operator: corev1.TolerationOpExists}}, false},
+		"the key and the effect":           {[]corev1.Toleration{{Key: annotation.FencingTaint, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute}}, false},
+		"the key with the empty value":     {[]corev1.Toleration{{Key: annotation.FencingTaint, Operator: corev1.TolerationOpEqual}}, false},
+		"the key without an operator":      {[]corev1.Toleration{{Key: annotation.FencingTaint}}, false},
+		"the key with another value":       {[]corev1.Toleration{{Key: annotation.FencingTaint, Operator: corev1.TolerationOpEqual, Value: "x"}}, true},
+		"the key and another effect":       {[]corev1.Toleration{{Key: annotation.FencingTaint, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}}, true},
+		"the key for a time":               {[]corev1.Toleration{{Key: annotation.FencingTaint, Operator: corev1.TolerationOpExists, TolerationSeconds: &seconds}}, true},
+		"another key":                      {[]corev1.Toleration{{Key: "node.kubernetes.io/unreachable", Operator: corev1.TolerationOpExists}}, true},
+		"another key, and then all taints": {[]corev1.Toleration{{Key: "k", Operator: corev1.TolerationOpExists}, toleratesAll}, false},
+	} {
+		if got := isEvicted(pod("p", "node-a", tc.tolerations...)); got != tc.want {
+			t.Errorf("a pod that tolerates %s is evicted: %t", sentence, got)
+		}
+	}
+}
+
+func TestCountPods(t *testing.T) {
+	terminating := pod("terminating", "node-a", toleratesAll)
+	terminating.DeletionTimestamp, terminating.Finalizers = &metav1.Time{Time: noon}, []string{"x"}
+	w := newWorld(t, pod("evicted", "node-a"), pod("tolerant", "node-a", toleratesAll), terminating, pod("elsewhere", "node-b"))
+	if got, err := w.countPods(t.Context(), "node-a"); err != nil || got != 2 {
+		t.Errorf("%d pods (%v), want 2", got, err)
+	}
+	w.refuses(func(string, runtime.Object) error { return errors.New("no") })
+	if _, err := w.countPods(t.Context(), "node-a"); err == nil {
+		t.Error("pods that could not be listed are counted")
+	}
+}
+
+// pager answers each list with one page of a number of pages.
+type pager struct {
+	client.Client
+
+	pages int
+	asked []client.ListOptions
+}
+
+func (p *pager) List(_ context.Context, into client.ObjectList, opts ...client.ListOption) error {
+	o := client.ListOptions{}
+	o.ApplyOptions(opts)
+	p.asked = append(p.asked, o)
+	switch list := into.(type) {
+	case *corev1.PodList:
+		list.Items = []corev1.Pod{*pod("p", "node-a")}
+	case *storagev1.VolumeAttachmentList:
+		list.Items = []storagev1.VolumeAttachment{*volume("v", "node-a")}
+	}
+	into.SetContinue("")
+	if len(p.asked) < p.pages {
+		into.SetContinue(strconv.Itoa(len(p.asked)))
+	}
+	return nil
+}
+
+// TestPages: lists are read in pages, each with the mark of the one before, and end with an error beyond a number of pages.
+func TestPages(t *testing.T) {
+	for name, count := range map[string]func(*Client) (int, error){
+		"pods": func(c *Client) (int, error) { return c.countPods(t.Context(), "node-a") },
+		"volumes": func(c *Client) (int, error) {
+			counted, err := c.listVolumes(t.Context())
+			return counted["node-a"], err
+		},
+	} {
+		for pages, want := range map[int]int{1: 1, 3: 3, maxPages: maxPages, maxPages + 1: 0} {
+			p := &pager{pages: pages}
+			got, err := count(NewClient(Config{Core: p, Now: func() time.Time { return noon }}))
+			if got != want || (err != nil) != (want == 0) || len(p.asked) != min(pages, maxPages) {
+				t.Errorf("%d pages of %s: counted %d (%v) in %d requests", pages, name, got, err, len(p.asked))
+			}
+			for i, o := range p.asked {
+				before := ""
+				if i > 0 {
+					before = strconv.Itoa(i)
+				}
+				if o.Limit != pageSize || o.Continue != before {
+					t.Fatalf("request %d of %s has limit %d and continues at %q", i, name, o.Limit, o.Continue)
+				}
+			}
+		}
+	}
+}
+
+// slowVolumes answers the first list of VolumeAttachments once a channel is closed, with one more volume for each list.
+type slowVolumes struct {
+	client.Client
+
+	begun, answer chan struct{}
+	lists         int // the lock of the counter guards it
+	err           error
+}
+
+func (s *slowVolumes) List(_ context.Context, into client.ObjectList, _ ...client.ListOption) error {
+	s.lists++
+	if s.lists == 1 {
+		close(s.begun)
+		<-s.answer
+	}
+	list, is := into.(*storagev1.VolumeAttachmentList)
+	if !is {
+		return errors.New("another list")
+	}
+	list.Items = nil
+	for range s.lists {
+		list.Items = append(list.Items, *volume("v", "node-a"))
+	}
+	return s.err
+}
+
+// TestListsOfVolumesAreShared, but only a list that began after the call counts.
+func TestListsOfVolumesAreShared(t *testing.T) {
+	const others = 19
+	s := &slowVolumes{begun: make(chan struct{}), answer: make(chan struct{})}
+	var readings atomic.Int64
+	c := NewClient(Config{Core: s, Now: func() time.Time {
+		n := readings.Add(1)
+		if n == 2+others { // the first call reads the clock twice before it lists, and each other one once before it waits
+			close(s.answer)
+		}
+		return noon.Add(time.Duration(n))
+	}})
+	counts := make([]int, 1+others)
+	count := func(i int) {
+		n, err := c.volumes.count(t.Context(), c, "node-a")
+		if err != nil {
+			t.Error(err)
+		}
+		counts[i] = n
+	}
+	var group sync.WaitGroup
+	group.Go(func() { count(0) })
+	<-s.begun
+	for i := range others {
+		group.Go(func() { count(1 + i) })
+	}
+	group.Wait()
+	if s.lists != 2 || counts[0] != 1 {
+		t.Errorf("%d lists were made, and the first call got %d", s.lists, counts[0])
+	}
+	for i, n := range counts[1:] {
+		if n != 2 {
+			t.Errorf("call %d got the list that began before it: %d", i+1, n)
+		}
+	}
+	if n, err := c.volumes.count(t.Context(), c, "node-b"); n != 0 || err != nil || s.lists != 3 {
+		t.Errorf("a later call for another node got %d (%v) after %d lists", n, err, s.lists)
+	}
+	s.err = errors.New("no")
+	if _, err := c.volumes.count(t.Context(), c, "node-a"); err == nil {
+		t.Error("a list that failed counts")
+	}
+}
+
+func TestCountWorkload(t *testing.T) {
+	w := newWorld(t, pod("p", "node-a"), pod("q", "node-a"), volume("v", "node-a"), volume("w", "node-b"))
+	l := &look{node: "node-a", r: remediation(), s: w.sessions.of(keyA, "r-uid", "node-a"), facts: fencing.Facts{Node: &fencing.Node{OutOfService: true}}}
+	l.record.Released = true
+	w.countWorkload(t.Context(), l)
+	if got := l.facts.Workload; got == nil || *got != (fencing.Workload{Pods: 2, Volumes: 1}) {
+		t.Errorf("the workload is %+v", got)
+	}
+	w.refuses(func(_ string, o runtime.Object) error {
+		if _, is := o.(*storagev1.VolumeAttachmentList); is {
+			return errors.New("no")
+		}
+		return nil
+	})
+	w.countWorkload(t.Context(), l)
+	if got := l.facts.Workload; !got.Failed || got.Pods != 0 || got.RetryAt.Sub(noon).Truncate(time.Second) != retryRead {
+		t.Errorf("the workload that could not be counted is %+v", got)
+	}
+	w.refuses(nil)
+	l.facts.Workload = nil
+	w.sessions.wake("node-a") // after the node was read
+	w.countWorkload(t.Context(), l)
+	if l.facts.Node != nil || l.facts.Workload != nil {
+		t.Errorf("after the node has changed, the facts are %+v and %+v", l.facts.Node, l.facts.Workload)
+	}
+}
