@@ -479,4 +479,3 @@ func (s *site) unreachable(t *testing.T, proxy *cluster.Proxy) {
 		p.ranTimes(2)
 	}
 }
-
