@@ -33,6 +33,7 @@ func TestPowerRemediationInterrupted(t *testing.T) {
 		"deleted-on":          deletedWhilePoweringOn,
 		"deleted-boot":        deletedWhileBooting,
 		"deleted-node-gone":   deletedAfterTheNode,
+		"deleted-restored":    deletedAfterRestoration,
 		"deleted-failed":      deletedAfterFailure,
 		"deleted-failed-off":  deletedAfterFailureWhileOff,
 		"pressed-off":         pressedOffWhileBooting,
@@ -173,6 +174,22 @@ func deletedAfterTheNode(p *pool) {
 	p.inPhase(p.first(), "Booting")
 	p.isAsBefore()
 	p.isBack(p.first(), boot)
+}
+
+// deletedAfterRestoration: a user removes an annotation that was restored. It doesn't come back when the remediation is deleted.
+func deletedAfterRestoration(p *pool) {
+	p.mark(p.first(), "annotations", "removed-by-user", "yes")
+	p.hangs(p.first())
+	p.remediates(p.first(), v1alpha1.PowerRemediationSpec{Release: v1alpha1.DeleteNodeRelease})
+	p.inPhase(p.first(), "Succeeded")
+	if n := p.node(cluster.Context(p.T), p.first()); n.Annotations[sandboxes+"removed-by-user"] != "yes" {
+		p.Errorf("node %s was not restored: %v", n.Name, n.Annotations)
+	}
+	p.mark(p.first(), "annotations", "removed-by-user", "")
+	p.isAsBefore()
+	if n := p.node(cluster.Context(p.T), p.first()); n.Annotations[sandboxes+"removed-by-user"] != "" {
+		p.Errorf("node %s has an annotation again that a user has removed", n.Name)
+	}
 }
 
 // deletedAfterFailure: the host is on and doesn't boot in time.
@@ -416,11 +433,12 @@ func (s *site) killed(t *testing.T, f *cluster.Fettle, kubeconfig string) *clust
 		t.Errorf("Fettle was killed %d times only", kills)
 	}
 	for _, p := range all {
-		p.isAsBefore()
-		p.isBack(p.first(), boots[p])
 		if p != abort {
+			p.runsOn(p.second())
 			p.ranTimes(2)
 		}
+		p.isBack(p.first(), boots[p])
+		p.isAsBefore()
 	}
 	return f
 }
@@ -445,7 +463,6 @@ func (s *site) halted(t *testing.T) {
 	for _, p := range []*pool{off, released} {
 		p.inPhase(p.first(), "Succeeded")
 		p.isAsBefore()
-		p.ranTimes(2)
 	}
 }
 
@@ -476,6 +493,5 @@ func (s *site) unreachable(t *testing.T, proxy *cluster.Proxy) {
 	for _, p := range []*pool{off, released} {
 		p.inPhase(p.first(), "Succeeded")
 		p.isAsBefore()
-		p.ranTimes(2)
 	}
 }
