@@ -62,6 +62,9 @@ func (c *Client) write(ctx context.Context, l *look, record fencing.Record) erro
 	if record.Released && record.DeletedNode && l.raw != nil && status.Node.Saved == nil {
 		status.Node.Saved = saved(l.r, l.raw)
 	}
+	if n := l.facts.Node; record.Phase.Final() && n != nil && n.Exists && !n.Changed && status.Node.Saved != nil && status.Node.Saved.UID != n.UID {
+		status.Node.Saved = nil // it was restored, and what others remove from now on stays removed
+	}
 	setConditions(status, c.Now(), conditionsOf(status)...)
 	if err := c.replaceStatus(ctx, l, status); err != nil {
 		return err
