@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -70,6 +71,9 @@ func (c *Client) write(ctx context.Context, l *look, record fencing.Record) erro
 		return err
 	}
 	l.record = recordOf(&l.r.Status)
+	if l.s != nil && (before.Phase != status.Phase || before.Attempt != status.Attempt) {
+		l.s.power.RetryAt, l.s.failures = time.Time{}, 0 // a phase must not end by a failure of an earlier one
+	}
 	if before.Phase != status.Phase || before.Attempt != status.Attempt {
 		c.announce(l, status)
 	}
