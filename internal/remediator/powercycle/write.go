@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -62,11 +63,17 @@ func (c *Client) write(ctx context.Context, l *look, record fencing.Record) erro
 	if record.Released && record.DeletedNode && l.raw != nil && status.Node.Saved == nil {
 		status.Node.Saved = saved(l.r, l.raw)
 	}
+	if n := l.facts.Node; record.Phase.Final() && n != nil && n.Exists && !n.Changed && status.Node.Saved != nil && status.Node.Saved.UID != n.UID {
+		status.Node.Saved = nil // it was restored, and what others remove from now on stays removed
+	}
 	setConditions(status, c.Now(), conditionsOf(status)...)
 	if err := c.replaceStatus(ctx, l, status); err != nil {
 		return err
 	}
 	l.record = recordOf(&l.r.Status)
+	if l.s != nil && (before.Phase != status.Phase || before.Attempt != status.Attempt) {
+		l.s.power.RetryAt, l.s.failures = time.Time{}, 0 // a phase must not end by a failure of an earlier one
+	}
 	if before.Phase != status.Phase || before.Attempt != status.Attempt {
 		c.announce(l, status)
 	}
