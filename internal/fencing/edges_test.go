@@ -313,10 +313,11 @@ func TestReleaseOfANodeThatWasDeleted(t *testing.T) {
 		"an earlier deletion stands":             {limits, again, known(down(), fresh), writes(both)},
 		"others have deleted a released node":    {limits, byTaint, known(down(gone), fresh), writes(since(byTaint, fencing.PoweringOn, now))},
 		"deleted in an attempt before":           {limits, again, known(down(gone), fresh), writes(since(again, fencing.PoweringOn, now))},
+		"a new boot is no proof by the power":    {limits, pending, known(down(rebooted), fencing.Power{}), does(fencing.ReadPower)},
 		"the boot that was the proof is gone":    {limits, booted, known(down(), fencing.Power{}), writes(since(booted, fencing.PoweringOff, now, because(fencing.ProofVoid), func(r *fencing.Record) { r.Proof, r.Void = fencing.Proof{}, 1 }))},
 		"stopped in a boot that is not back yet": {limits, recorded(fencing.Booting, poweredOn), known(down(ready), fencing.Power{}, stopped), writes(since(recorded(fencing.Booting, poweredOn), fencing.Aborting, now, because(fencing.Stopped)))},
 		"stopped while it is released":           {limits, pending, known(down(rebooted, ready), fresh, stopped), writes(since(pending, fencing.Aborting, now, because(fencing.Stopped)))},
-		"a node without a boot ID is not back":   {limits, recorded(fencing.Booting, poweredOn), known(down(ready, withoutBootID), fencing.Power{}), waits(fencing.NodeNotBack, 240)},
+		"a node without a boot ID is not back":   {limits, recorded(fencing.Booting, poweredOn, offIn("boot")), known(down(ready, withoutBootID), fencing.Power{}), waits(fencing.NodeNotBack, 240)},
 	})
 }
 

@@ -154,6 +154,27 @@ func TestWaitingForTheTurnEnds(t *testing.T) {
 	h.Close(ctx)
 }
 
+// TestResume: a later process goes on with the count of refused logins, and leaves the BMC alone until the same instant.
+func TestResume(t *testing.T) {
+	c := newClock()
+	h, _, _ := play(t, c)
+	until := c.now().Add(time.Minute)
+	h.Resume(1, until)
+	if h.Refused() != 1 || !h.HeldUntil().Equal(until) {
+		t.Errorf("%d refused, held until %s", h.Refused(), h.HeldUntil())
+	}
+	if _, f := h.Read(t.Context()); f.Reason != AuthenticationHeld || !f.HeldUntil.Equal(until) {
+		t.Errorf("failure %v, want one that names %s", f, until)
+	}
+	other, err := NewCredentials("other", "other")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if h.SetCredentials(other); h.Refused() != 0 || !h.HeldUntil().IsZero() {
+		t.Errorf("with other credentials, %d refused, held until %s", h.Refused(), h.HeldUntil())
+	}
+}
+
 func TestPanicOfADriver(t *testing.T) {
 	h, _, _ := play(t, newClock())
 	h.open = func(Config, Credentials) connection {
