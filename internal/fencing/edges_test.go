@@ -256,7 +256,7 @@ func TestMissingNodesHaveNothing(t *testing.T) {
 	}
 }
 
-// TestRetry: each attempt fences the node as it is at its beginning, also one that has registered again.
+// TestRetry: each attempt fences the node as it is at its beginning, also a node that has registered again.
 func TestRetry(t *testing.T) {
 	none := fencing.Power{}
 	now := known(nil, none)
@@ -298,7 +298,7 @@ func TestAbortOfDeletions(t *testing.T) {
 	})
 }
 
-// TestReleaseOfANodeThatWasDeleted, and of one that others have deleted.
+// TestReleaseOfANodeThatWasDeleted by Fettle, or by others.
 func TestReleaseOfANodeThatWasDeleted(t *testing.T) {
 	fresh := commandedOff(30, read(fencing.IsOff, 20), read(fencing.IsOff, 0))
 	now := known(nil, fresh)

@@ -164,7 +164,7 @@ func TestResume(t *testing.T) {
 		t.Errorf("%d refused, held until %s", h.Refused(), h.HeldUntil())
 	}
 	if _, f := h.Read(t.Context()); f.Reason != AuthenticationHeld || !f.HeldUntil.Equal(until) {
-		t.Errorf("failure %v, want one that names %s", f, until)
+		t.Errorf("failure %v, want the instant %s", f, until)
 	}
 	other, err := NewCredentials("other", "other")
 	if err != nil {

@@ -247,7 +247,7 @@ func in(p fencing.Phase, changes ...func(*v1alpha1.PowerRemediationStatus)) func
 	}
 }
 
-// called gives a remediation another name and UID. It is still for node-a.
+// called names a remediation, and sets a UID to match. It is still for node-a.
 func called(key types.NamespacedName) func(*v1alpha1.PowerRemediation) {
 	return func(r *v1alpha1.PowerRemediation) {
 		r.Namespace, r.Name, r.UID = key.Namespace, key.Name, types.UID(key.Name+"-uid")
