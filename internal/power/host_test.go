@@ -170,7 +170,8 @@ func TestResume(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if h.SetCredentials(other); h.Refused() != 0 || !h.HeldUntil().IsZero() {
+	h.SetCredentials(other)
+	if h.Refused() != 0 || !h.HeldUntil().IsZero() {
 		t.Errorf("with other credentials, %d refused, held until %s", h.Refused(), h.HeldUntil())
 	}
 }

@@ -80,7 +80,7 @@ func (p *pool) ranAlone() {
 	p.Error("the pod never ran")
 }
 
-// deletes deletes a remediation, and does not wait.
+// deletes requests the deletion of a remediation, and does not wait.
 func (p *pool) deletes(node string) {
 	p.Helper()
 	r := &v1alpha1.PowerRemediation{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: node}}
@@ -287,7 +287,7 @@ func tenantMayNot(p *pool) {
 	remediation := &v1alpha1.PowerRemediation{ObjectMeta: meta}
 	remediation.Annotations = map[string]string{v1alpha1.NodeNameAnnotation: "no-such-node"}
 	for what, object := range map[string]client.Object{"bmcs": bmc, "powerremediations": remediation} {
-		p.wantForbidden("creating "+what, tenant.Create(ctx, object.DeepCopyObject().(client.Object)), "create "+what) //nolint:forcetypeassert // it is one
+		p.wantForbidden("creating "+what, tenant.Create(ctx, object.DeepCopyObject().(client.Object)), "create "+what)
 		if err := p.Create(ctx, object); err != nil {
 			p.Fatalf("creating one of %s: %v", what, err)
 		}

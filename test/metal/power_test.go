@@ -293,18 +293,15 @@ func twoRemediationsOfOneNode(p *pool) {
 
 // outOfServiceBefore: a taint of others stands as it did before.
 func outOfServiceBefore(p *pool) {
-	n := p.node(cluster.Context(p.T), p.first())
 	p.hangs(p.first())
-	p.Eventually(p.T, "silence of "+p.first(), func(ctx context.Context) error {
-		if n = p.node(ctx, p.first()); isReady(n) {
+	p.Eventually(p.T, "taint of others on "+p.first(), func(ctx context.Context) error {
+		n := p.node(ctx, p.first())
+		if isReady(n) {
 			return errors.New("it is Ready")
 		}
-		return nil
+		n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: corev1.TaintNodeOutOfService, Value: "others", Effect: corev1.TaintEffectNoSchedule})
+		return p.Update(ctx, n)
 	})
-	n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: corev1.TaintNodeOutOfService, Value: "others", Effect: corev1.TaintEffectNoSchedule})
-	if err := p.Update(cluster.Context(p.T), n); err != nil {
-		p.Fatalf("tainting a node: %v", err)
-	}
 	p.remediates(p.first(), v1alpha1.PowerRemediationSpec{})
 	p.inPhase(p.first(), "Succeeded")
 	p.ends(p.first())

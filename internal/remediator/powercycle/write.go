@@ -51,34 +51,43 @@ func emptyRemediation(key types.NamespacedName) *v1alpha1.PowerRemediation {
 
 // write writes a record. The look begins anew after it.
 func (c *Client) write(ctx context.Context, l *look, record fencing.Record) error {
-	status := l.r.Status.DeepCopy()
-	before := *status
-	writeRecord(status, l.node, record)
-	if l.bmc != nil {
-		status.BMC = &v1alpha1.FencingBMC{Name: l.bmc.Name, UID: string(l.bmc.UID), Generation: l.bmc.Generation}
-	}
-	if before.Phase == "" {
-		status.Machine = l.machine
-	}
-	if record.Released && record.DeletedNode && l.raw != nil && status.Node.Saved == nil {
-		status.Node.Saved = saved(l.r, l.raw)
-	}
-	if n := l.facts.Node; record.Phase.Final() && n != nil && n.Exists && !n.Changed && status.Node.Saved != nil && status.Node.Saved.UID != n.UID {
-		status.Node.Saved = nil // it was restored, and what others remove from now on stays removed
-	}
-	setConditions(status, c.Now(), conditionsOf(status)...)
+	status := c.statusWith(l, record)
+	begins := l.r.Status.Phase != status.Phase || l.r.Status.Attempt != status.Attempt
 	if err := c.replaceStatus(ctx, l, status); err != nil {
 		return err
 	}
 	l.record = recordOf(&l.r.Status)
-	if l.s != nil && (before.Phase != status.Phase || before.Attempt != status.Attempt) {
+	if begins {
 		l.s.power.RetryAt, l.s.failures = time.Time{}, 0 // a phase must not end by a failure of an earlier one
-	}
-	if before.Phase != status.Phase || before.Attempt != status.Attempt {
 		c.announce(l, status)
 	}
 	l.again(c.Now())
 	return nil
+}
+
+// statusWith returns the status of a remediation with a record.
+func (c *Client) statusWith(l *look, record fencing.Record) *v1alpha1.PowerRemediationStatus {
+	status := l.r.Status.DeepCopy()
+	if status.Phase == "" {
+		status.Machine = l.machine
+	}
+	writeRecord(status, l.node, record)
+	if l.bmc != nil {
+		status.BMC = &v1alpha1.FencingBMC{Name: l.bmc.Name, UID: string(l.bmc.UID), Generation: l.bmc.Generation}
+	}
+	if record.Released && record.DeletedNode && l.raw != nil && status.Node.Saved == nil {
+		status.Node.Saved = saved(l.r, l.raw)
+	}
+	if record.Phase.Final() && isRestored(status.Node.Saved, l.facts.Node) {
+		status.Node.Saved = nil // what others remove from now on stays removed
+	}
+	setConditions(status, c.Now(), conditionsOf(status)...)
+	return status
+}
+
+// isRestored reports whether a node that was deleted has registered again and has all that was saved of it.
+func isRestored(saved *v1alpha1.SavedNode, n *fencing.Node) bool {
+	return saved != nil && n != nil && n.Exists && !n.Changed && saved.UID != n.UID
 }
 
 // announce emits an event about a phase that has begun.
