@@ -333,7 +333,7 @@ func (p *pool) newTenant(name string) client.Client {
 
 func (p *pool) wantForbidden(what string, err error, words string) {
 	p.Helper()
-	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), words) || !strings.Contains(err.Error(), "ClusterRole fettle-power-remediation") {
+	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), words) || !strings.Contains(err.Error(), "to you by a ClusterRoleBinding") {
 		p.Errorf("%s: the answer is %v", what, err)
 	}
 }

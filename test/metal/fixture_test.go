@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -348,13 +349,23 @@ func (p *pool) isBack(node, boot string) {
 	})
 }
 
-// ranTimes checks how often the pod ran, and that no two of these times overlap.
+// ranTimes waits until the log has a number of runs of the pod, and checks that no two of them overlap.
 func (p *pool) ranTimes(want int) {
 	p.Helper()
-	ran := slices.DeleteFunc(runs.Check(p.T, p.log), func(r runs.Run) bool { return r.Identity != "default/"+p.name+"-0" })
-	if len(ran) != want {
-		p.Errorf("the pod ran %d times, want %d: %+v", len(ran), want, ran)
-	}
+	p.Eventually(p.T, "log of the pod", func(context.Context) error {
+		log, err := os.Open(p.log)
+		if err != nil {
+			return err
+		}
+		defer log.Close()
+		all, err := runs.Read(log)
+		ran := slices.DeleteFunc(all, func(r runs.Run) bool { return r.Identity != "default/"+p.name+"-0" })
+		if err == nil && len(ran) != want {
+			err = fmt.Errorf("the pod ran %d times, want %d: %+v", len(ran), want, ran)
+		}
+		return err
+	})
+	runs.Check(p.T, p.log)
 }
 
 // isNotReleased checks that the workload of a node is held.
