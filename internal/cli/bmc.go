@@ -118,18 +118,10 @@ func (r *bmcReading) of(node string) []*v1alpha1.BMC {
 
 // addressOf parses the address of a BMC, with its system. An error is about the field.
 func addressOf(spec *v1alpha1.BMCSpec) (address power.Address, field string, err error) {
-	address, err = power.ParseAddress(spec.Address)
-	switch {
-	case err != nil:
+	if _, err := power.ParseAddress(spec.Address); err != nil {
 		return power.Address{}, "spec.address", err
-	case spec.System == "":
-		return address, "", nil
-	case address.Protocol == power.IPMI:
-		return power.Address{}, "spec.system", power.ConfigError("an address of IPMI has no system; leave spec.system out")
-	case address.System != "":
-		return power.Address{}, "spec.system", power.ConfigError("spec.address names a system already; leave spec.system out, or the path out of spec.address")
 	}
-	address, err = power.ParseAddress(address.String() + "/redfish/v1/Systems/" + spec.System)
+	address, err = power.ParseSystem(spec.Address, spec.System)
 	return address, "spec.system", err
 }
 

@@ -63,6 +63,25 @@ func ParseAddress(given string) (Address, error) {
 	return address.with(parts)
 }
 
+// ParseSystem parses the address of a BMC with the ID of its system, which may be empty.
+func ParseSystem(given, system string) (Address, error) {
+	address, err := ParseAddress(given)
+	switch {
+	case err != nil, system == "":
+		return address, err
+	case address.Protocol == IPMI:
+		return Address{}, ConfigError("an address of IPMI has no system; leave the system out")
+	case address.System != "":
+		return Address{}, ConfigError("the address names a system already; leave the system out, or the path out of the address")
+	}
+	return ParseAddress(address.String() + systemsPath + system)
+}
+
+// Overlaps reports whether both addresses may be of the same system. Without a system, an address may mean any system of its BMC.
+func (a Address) Overlaps(other Address) bool {
+	return a.Host != "" && a.HostPort() == other.HostPort() && (a.System == "" || other.System == "" || a.System == other.System)
+}
+
 // ofScheme returns an address with what its scheme says.
 func ofScheme(scheme string) (Address, error) {
 	if scheme == "ipmi" {

@@ -107,3 +107,45 @@ func FuzzParseAddress(f *testing.F) {
 		}
 	})
 }
+
+func TestParseSystem(t *testing.T) {
+	for given, want := range map[[2]string]string{
+		{"redfish://h", ""}:                        "redfish+https://h:443",
+		{"redfish://h/redfish/v1/Systems/1", ""}:   "redfish+https://h:443/redfish/v1/Systems/1",
+		{"redfish+http://h:8000/redfish/v1/", "1"}: "redfish+http://h:8000/redfish/v1/Systems/1",
+		{"redfish://[2001:db8::1]", "System.1"}:    "redfish+https://[2001:db8::1]:443/redfish/v1/Systems/System.1",
+		{"ipmi://h", ""}:                           "ipmi://h:623",
+		{"ipmi://h", "1"}:                          "",
+		{"redfish://h/redfish/v1/Systems/1", "1"}:  "",
+		{"redfish://h", "a/b"}:                     "",
+		{"https://h", "1"}:                         "",
+	} {
+		address, err := ParseSystem(given[0], given[1])
+		switch {
+		case want == "" && (err == nil || address != Address{}):
+			t.Errorf("%q: %v, %v, want an error", given, address, err)
+		case want != "" && (err != nil || address.String() != want):
+			t.Errorf("%q: %v, %v, want %s", given, address, err, want)
+		}
+	}
+}
+
+func TestOverlaps(t *testing.T) {
+	for pair, want := range map[[2]string]bool{
+		{"redfish://h", "redfish://h"}:                                           true,
+		{"redfish://h", "redfish://h/redfish/v1/Systems/1"}:                      true,
+		{"redfish://h/redfish/v1/Systems/1", "redfish://h/redfish/v1/Systems/1"}: true,
+		{"redfish://h/redfish/v1/Systems/1", "redfish://h/redfish/v1/Systems/2"}: false,
+		{"redfish+http://h:443", "redfish://h"}:                                  true,
+		{"redfish://h:444", "redfish://h"}:                                       false,
+		{"redfish://g", "redfish://h"}:                                           false,
+		{"ipmi://h", "ipmi://h"}:                                                 true,
+		{"", ""}:                                                                 false,
+	} {
+		a, _ := ParseAddress(pair[0]) // zero where it is empty
+		b, _ := ParseAddress(pair[1])
+		if a.Overlaps(b) != want || b.Overlaps(a) != want {
+			t.Errorf("%q overlap: %t and %t, want %t", pair, a.Overlaps(b), b.Overlaps(a), want)
+		}
+	}
+}

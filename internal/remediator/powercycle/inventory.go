@@ -11,9 +11,6 @@ import (
 	"github.com/fettle-io/fettle/internal/power"
 )
 
-// systemsPath is where a Redfish service has its systems.
-const systemsPath = "/redfish/v1/Systems/"
-
 // inventory has the BMCs of the namespace as the watch has shown them.
 type inventory struct {
 	mu sync.Mutex
@@ -114,7 +111,7 @@ func (i *inventory) find(node string) (*v1alpha1.BMC, problem) {
 	return nil, problem{}
 }
 
-// sameAddress returns the BMCs that may power the host of a BMC, including itself. Without a system, an address may mean any of its BMC.
+// sameAddress returns the BMCs that may power the host of a BMC, including itself.
 func (i *inventory) sameAddress(key types.NamespacedName) map[types.NamespacedName]bool {
 	own, err := addressOf(i.all[key])
 	same := map[types.NamespacedName]bool{key: true}
@@ -122,7 +119,7 @@ func (i *inventory) sameAddress(key types.NamespacedName) map[types.NamespacedNa
 		return same
 	}
 	for other := range i.byAddress[addressKey(i.all[key])] {
-		if a, err := addressOf(i.all[other]); err == nil && (a.System == "" || own.System == "" || a.System == own.System) {
+		if a, err := addressOf(i.all[other]); err == nil && own.Overlaps(a) {
 			same[other] = true
 		}
 	}
@@ -145,11 +142,7 @@ func listed(keys map[types.NamespacedName]bool) string {
 
 // addressOf parses the address of a BMC.
 func addressOf(bmc *v1alpha1.BMC) (power.Address, error) {
-	text := bmc.Spec.Address
-	if bmc.Spec.System != "" {
-		text = strings.TrimRight(strings.TrimSuffix(strings.TrimRight(text, "/"), "/redfish/v1"), "/") + systemsPath + bmc.Spec.System
-	}
-	return power.ParseAddress(text)
+	return power.ParseSystem(bmc.Spec.Address, bmc.Spec.System)
 }
 
 // addressKey is the same for two BMCs at the same host and port. A BMC with an invalid address has one of its own.
