@@ -115,17 +115,19 @@ func TestParseSystem(t *testing.T) {
 		{"redfish+http://h:8000/redfish/v1/", "1"}: "redfish+http://h:8000/redfish/v1/Systems/1",
 		{"redfish://[2001:db8::1]", "System.1"}:    "redfish+https://[2001:db8::1]:443/redfish/v1/Systems/System.1",
 		{"ipmi://h", ""}:                           "ipmi://h:623",
-		{"ipmi://h", "1"}:                          "",
-		{"redfish://h/redfish/v1/Systems/1", "1"}:  "",
-		{"redfish://h", "a/b"}:                     "",
-		{"https://h", "1"}:                         "",
 	} {
-		address, err := ParseSystem(given[0], given[1])
-		switch {
-		case want == "" && (err == nil || address != Address{}):
-			t.Errorf("%q: %v, %v, want an error", given, address, err)
-		case want != "" && (err != nil || address.String() != want):
+		if address, err := ParseSystem(given[0], given[1]); err != nil || address.String() != want {
 			t.Errorf("%q: %v, %v, want %s", given, address, err, want)
+		}
+	}
+	for given, want := range map[[2]string]string{
+		{"ipmi://h", "1"}:                         "an address of IPMI has no system; leave the system out",
+		{"redfish://h/redfish/v1/Systems/1", "1"}: "the address names a system already; leave the system out, or the path out of the address",
+		{"redfish://h", "a/b"}:                    "the path is not one of a system; give /redfish/v1/Systems/ID, or none if the BMC has one system",
+		{"https://h", "1"}:                        "the address is of a web page; give redfish+https://HOST/redfish/v1/Systems/ID",
+	} {
+		if address, err := ParseSystem(given[0], given[1]); err == nil || err.Error() != want || address != (Address{}) {
+			t.Errorf("%q: %v, %v, want the error %q", given, address, err, want)
 		}
 	}
 }
