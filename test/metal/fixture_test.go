@@ -179,12 +179,23 @@ func (p *pool) set() {
 // runsOn waits until the pod runs on a node.
 func (p *pool) runsOn(node string) {
 	p.Helper()
-	p.Eventually(p.T, "pod on "+node, func(ctx context.Context) error {
+	p.runsOnOneOf(node)
+}
+
+// runs waits until the pod runs on either node. The scheduler chooses.
+func (p *pool) runs() {
+	p.Helper()
+	p.runsOnOneOf(p.first(), p.second())
+}
+
+func (p *pool) runsOnOneOf(nodes ...string) {
+	p.Helper()
+	p.Eventually(p.T, "pod on "+strings.Join(nodes, " or "), func(ctx context.Context) error {
 		var pod corev1.Pod
 		if err := p.Get(ctx, client.ObjectKey{Namespace: "default", Name: p.name + "-0"}, &pod); err != nil {
 			return err
 		}
-		if pod.Spec.NodeName != node || pod.Status.Phase != corev1.PodRunning || pod.DeletionTimestamp != nil {
+		if !slices.Contains(nodes, pod.Spec.NodeName) || pod.Status.Phase != corev1.PodRunning || pod.DeletionTimestamp != nil {
 			return fmt.Errorf("the pod is on %q, %s, deleted %v", pod.Spec.NodeName, pod.Status.Phase, pod.DeletionTimestamp)
 		}
 		return nil

@@ -190,7 +190,7 @@ func personPowersOn(p *pool) {
 	p.unhold(p.first())
 	p.isRestored(p.first())
 	p.ends(p.first())
-	p.runsOn(p.first())
+	p.runs()
 	p.ranTimes(2)
 }
 
