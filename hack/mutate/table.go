@@ -37,6 +37,7 @@ func table() []target {
 		{dir: "internal/sanitize"},
 		{dir: "internal/power"},
 		{dir: "internal/fencing", skip: "^TestSmallWorlds$"},
+		{dir: "internal/selffence", skip: "^(TestSmallWorlds|TestFaultsAreFound)$"},
 		{dir: "internal/contain"},
 		{dir: "internal/lenient"},
 		{dir: "internal/specparse"},

@@ -1,0 +1,213 @@
+package selffence
+
+import "time"
+
+// Action is what an agent does next, besides petting the watchdog.
+type Action int
+
+// Actions.
+const (
+	// Wait does nothing.
+	Wait Action = iota
+	// ReadLease reads the Lease.
+	ReadLease
+	// WriteLease writes Request.Lease in place of the Lease with its revision.
+	WriteLease
+	// AskWitnesses sends a question to all witnesses of the promise.
+	AskWitnesses
+	// Reset resets the node at once, without any call.
+	Reset
+	// Disarm closes the watchdog so that it doesn't fire.
+	Disarm
+)
+
+// Request is what an agent has sent and got no answer to. Its zero value is none.
+type Request struct {
+	Action Action
+	// Sent is when it was sent.
+	Sent time.Duration
+	// Lease is what it writes, for WriteLease.
+	Lease Lease
+}
+
+// Agent is what the agent of a node knows. Times are of CLOCK_BOOTTIME, which goes on while the node sleeps.
+type Agent struct {
+	// Wanted is the promise to state, and Renewal the time between two grants.
+	Wanted  Promise
+	Renewal time.Duration
+	// Stopping is set when the agent is to end. It then withdraws its promise.
+	Stopping bool
+
+	Memory
+	// lease is the Lease as it was read or written last. Known is unset where it may have changed.
+	lease Lease
+	known bool
+	// away is set while the last request to the API server got no answer.
+	away    bool
+	request Request
+	// asked is when the last question was sent. Agreed has the witnesses that have agreed to it.
+	asked  time.Duration
+	agreed [mostMembers]bool
+	// condemned is set once the agent has learnt that this boot is condemned.
+	condemned bool
+}
+
+// Memory is what outlives the process of an agent, but not the boot. It is stored before a request is sent that relies on it.
+type Memory struct {
+	// Bound is set if a promise may stand: from before it is first stated until its withdrawal is confirmed.
+	Bound bool
+	// Granted is when the request for the last grant was sent. Without a grant it is when a promise was first stated, or so long ago that
+	// it allows nothing.
+	Granted time.Duration
+	// Stated is the promise that is known to stand, and Sent the promise that was sent last and may stand.
+	Stated, Sent Promise
+}
+
+// NewAgent returns the agent of a boot with what an earlier process of the same boot has stored.
+func NewAgent(wanted Promise, renewal time.Duration, m Memory) Agent {
+	return Agent{Wanted: wanted, Renewal: renewal, Memory: m}
+}
+
+// MayPet reports whether the agent may pet the watchdog now.
+func (a Agent) MayPet(now time.Duration) bool {
+	if a.condemned {
+		return false
+	}
+	if !a.timed() {
+		return true
+	}
+	return now < a.Granted+a.validity()
+}
+
+// timed reports whether one of the promises that may stand is timed.
+func (m Memory) timed() bool { return m.Stated.Timed || m.Sent.Timed }
+
+// validity returns the shortest validity of the promises that may stand.
+func (m Memory) validity() time.Duration {
+	if !m.Stated.Timed {
+		return m.Sent.Times.Validity
+	}
+	if !m.Sent.Timed {
+		return m.Stated.Times.Validity
+	}
+	return min(m.Stated.Times.Validity, m.Sent.Times.Validity)
+}
+
+// Next returns what to do now. The caller calls Sends before it sends something.
+func (a Agent) Next(now time.Duration) Action {
+	switch {
+	case a.condemned:
+		return Reset
+	case a.Stopping && !a.Bound:
+		return Disarm
+	case a.request.Action != Wait: // one request at a time
+	case a.asksWitnesses(now):
+		return AskWitnesses
+	case !a.known:
+		return ReadLease
+	case a.lease.State == Condemned: // of an earlier boot; its manager frees the Lease
+		return ReadLease
+	case a.Stopping, !a.Bound, now >= a.Granted+a.Renewal:
+		return WriteLease
+	}
+	return Wait
+}
+
+// asksWitnesses reports whether witnesses are to be asked: the API server does not answer, and they may grant. A promise that may stand and
+// is not known to stand may name other witnesses, so that a manager would wait for others to acknowledge.
+func (a Agent) asksWitnesses(now time.Duration) bool {
+	grant := a.Stated.Timed && a.Stated == a.Memory.Sent && a.Stated.Witnesses.Majority() > 0
+	return grant && a.away && now >= a.Granted+a.Renewal && now >= a.asked+a.Renewal
+}
+
+// Sends returns the agent that sends a request, and the request. Its memory has to be stored before the request is sent.
+func (a Agent) Sends(action Action, now time.Duration) (Agent, Request) {
+	r := Request{Action: action, Sent: now}
+	switch action {
+	case AskWitnesses:
+		a.asked, a.agreed = now, [mostMembers]bool{}
+		return a, r
+	case WriteLease:
+		r.Lease = Lease{Revision: a.lease.Revision, State: Promised, Promise: a.Wanted}
+		if a.Stopping {
+			r.Lease = Lease{Revision: a.lease.Revision, State: Withdrawn, Promise: a.Memory.Sent}
+			break
+		}
+		if !a.Bound {
+			a.Bound, a.Granted = true, now
+		}
+		a.Sent = a.Wanted
+	case ReadLease, Wait, Reset, Disarm:
+	}
+	a.request = r
+	return a, r
+}
+
+// Failed returns the agent whose request got no answer. A write may have been carried out all the same, or still be.
+func (a Agent) Failed() Agent {
+	a.request, a.known, a.away = Request{}, false, true
+	return a
+}
+
+// Conflicts returns the agent whose write was refused, since the Lease has another revision by now.
+func (a Agent) Conflicts() Agent {
+	a.request, a.known, a.away = Request{}, false, false
+	return a
+}
+
+// Written returns the agent whose write has succeeded. That is a grant from when the write was sent.
+func (a Agent) Written(revision uint64) Agent {
+	r := a.request
+	a.lease, a.known, a.away, a.request = r.Lease, true, false, Request{}
+	a.lease.Revision = revision
+	if r.Lease.State == Withdrawn {
+		a.Memory = Memory{}
+		return a
+	}
+	a.Stated, a.Granted = r.Lease.Promise, r.Sent
+	return a
+}
+
+// Read returns the agent that has read the Lease. Reading grants nothing.
+func (a Agent) Read(l Lease) Agent {
+	a.lease, a.known, a.away, a.request = l, true, false, Request{}
+	switch {
+	case l.condemns(a.Wanted.Boot):
+		a.condemned = true
+	case l.Promise.Boot != a.Wanted.Boot:
+	case l.State == Withdrawn:
+		a.Memory = Memory{} // the answer to the withdrawal was lost
+	case l.State == Promised && !a.Bound: // what was stored is lost, and the agent waits for a grant
+		a.Bound, a.Granted, a.Stated, a.Memory.Sent = true, -maxTime, l.Promise, l.Promise
+	case l.State == Promised:
+		a.Stated = l.Promise
+	}
+	return a
+}
+
+// Agrees returns the agent with the answer of a witness to the question that was sent at an instant. A majority is a grant from then.
+func (a Agent) Agrees(witness string, sent time.Duration) Agent {
+	if sent != a.asked || a.Stated != a.Memory.Sent {
+		return a
+	}
+	count := 0
+	for i, name := range a.Stated.Witnesses {
+		a.agreed[i] = a.agreed[i] || name != "" && name == witness
+		if a.agreed[i] {
+			count++
+		}
+	}
+	if most := a.Stated.Witnesses.Majority(); most > 0 && count >= most {
+		a.Granted = max(a.Granted, sent)
+	}
+	return a
+}
+
+// InFlight returns the request to the API server that is in flight, or none.
+func (a Agent) InFlight() Request { return a.request }
+
+// Awaits reports whether a request is the one in flight. An answer to another one comes too late.
+func (a Agent) Awaits(r Request) bool { return a.request.Action != Wait && a.request == r }
+
+// Counts reports whether a witness has agreed to the last question.
+func (a Agent) Counts() bool { return a.agreed != [mostMembers]bool{} }

@@ -1,0 +1,300 @@
+package selffence_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/fettle-io/fettle/internal/selffence"
+)
+
+func timed() selffence.Promise {
+	return selffence.Promise{
+		Boot: "a", Timed: true, Times: selffence.Times{Validity: 10 * time.Second, Watchdog: 15 * time.Second},
+		Witnesses: selffence.Members{"x", "y", "z"},
+	}
+}
+
+func newAgent(m selffence.Memory) selffence.Agent {
+	return selffence.NewAgent(timed(), 3*time.Second, m)
+}
+
+// bound returns an agent whose first promise stands, by a request that was sent at second 100.
+func bound(t *testing.T) selffence.Agent {
+	t.Helper()
+	a := newAgent(selffence.Memory{}).Read(selffence.Lease{})
+	requires(t, a, 100*time.Second, selffence.WriteLease)
+	a, r := a.Sends(selffence.WriteLease, 100*time.Second)
+	if r.Lease.State != selffence.Promised || r.Lease.Promise != timed() || r.Lease.Revision != 0 {
+		t.Fatalf("the agent states %+v", r.Lease)
+	}
+	return a.Written(7)
+}
+
+func requires(t *testing.T, a selffence.Agent, now time.Duration, want selffence.Action) {
+	t.Helper()
+	if got := a.Next(now); got != want {
+		t.Errorf("at %s the agent does %d, want %d", now, got, want)
+	}
+}
+
+func TestAgentRenews(t *testing.T) {
+	t.Parallel()
+	a := bound(t)
+	requires(t, a, 102*time.Second, selffence.Wait)
+	requires(t, a, 103*time.Second, selffence.WriteLease)
+	a, r := a.Sends(selffence.WriteLease, 104*time.Second)
+	if r.Lease.Revision != 7 {
+		t.Errorf("the renewal replaces revision %d, want 7", r.Lease.Revision)
+	}
+	requires(t, a, 200*time.Second, selffence.Wait) // it is in flight
+	if a.MayPet(110 * time.Second) {
+		t.Error("a renewal that was not answered counts as a grant")
+	}
+	if a = a.Written(8); !a.MayPet(114*time.Second-1) || a.MayPet(114*time.Second) {
+		t.Error("a grant counts for ten seconds from when the request was sent")
+	}
+}
+
+// TestFirstPromiseBinds: once a promise was sent it may stand, whatever became of the request.
+func TestFirstPromiseBinds(t *testing.T) {
+	t.Parallel()
+	a := newAgent(selffence.Memory{}).Read(selffence.Lease{})
+	if !a.MayPet(time.Hour) {
+		t.Error("an agent that has promised nothing may pet")
+	}
+	a, _ = a.Sends(selffence.WriteLease, 100*time.Second)
+	a = a.Failed()
+	if a.MayPet(110*time.Second) || !a.MayPet(110*time.Second-1) {
+		t.Error("the time of a promise that may stand counts from when it was sent")
+	}
+	requires(t, a, 101*time.Second, selffence.ReadLease)
+	again := newAgent(a.Memory)
+	if again.MayPet(110 * time.Second) {
+		t.Error("an agent that has restarted forgets what it promised")
+	}
+}
+
+func TestAgentLearnsThatItIsCondemned(t *testing.T) {
+	t.Parallel()
+	a := bound(t)
+	a, _ = a.Sends(selffence.WriteLease, 104*time.Second)
+	a = a.Conflicts()
+	if again := a.Read(selffence.Lease{Revision: 8, State: selffence.Promised, Promise: timed()}); !again.MayPet(109*time.Second) || again.MayPet(110*time.Second) {
+		t.Error("reading the Lease changes what is granted")
+	}
+	requires(t, a, 104*time.Second, selffence.ReadLease)
+	other := a.Read(selffence.Lease{Revision: 9, State: selffence.Condemned, Promise: selffence.Promise{Boot: "earlier"}})
+	requires(t, other, 104*time.Second, selffence.ReadLease)
+	if !other.MayPet(105 * time.Second) {
+		t.Error("a condemnation of an earlier boot counts for this one")
+	}
+	a = a.Read(selffence.Lease{Revision: 9, State: selffence.Condemned, Promise: timed()})
+	requires(t, a, 104*time.Second, selffence.Reset)
+	if a.MayPet(104 * time.Second) {
+		t.Error("a condemned agent may pet")
+	}
+}
+
+func TestAgentStops(t *testing.T) {
+	t.Parallel()
+	a := bound(t)
+	a.Stopping, a.Wanted.Times.Validity = true, time.Second
+	requires(t, a, 101*time.Second, selffence.WriteLease)
+	a, r := a.Sends(selffence.WriteLease, 101*time.Second)
+	if r.Lease.State != selffence.Withdrawn || r.Lease.Promise.Boot != "a" {
+		t.Errorf("the agent writes %+v", r.Lease)
+	}
+	requires(t, a, 101*time.Second, selffence.Wait)
+	if a.MayPet(110 * time.Second) {
+		t.Error("the promise ends before its withdrawal is confirmed")
+	}
+	if !a.MayPet(109 * time.Second) {
+		t.Error("a promise that was never sent counts")
+	}
+	withdrawn := a.Written(8)
+	requires(t, withdrawn, 101*time.Second, selffence.Disarm)
+	if withdrawn.Memory != (selffence.Memory{}) {
+		t.Errorf("the agent remembers %+v", withdrawn.Memory)
+	}
+	still := a.Failed().Read(selffence.Lease{Revision: 7, State: selffence.Promised, Promise: timed()})
+	requires(t, still, 101*time.Second, selffence.WriteLease)
+	lost := a.Failed()
+	requires(t, lost, 101*time.Second, selffence.ReadLease)
+	requires(t, lost.Read(selffence.Lease{Revision: 8, State: selffence.Withdrawn, Promise: timed()}), 101*time.Second, selffence.Disarm)
+}
+
+func TestWitnessesGrant(t *testing.T) {
+	t.Parallel()
+	a := bound(t)
+	a, _ = a.Sends(selffence.WriteLease, 103*time.Second)
+	a = a.Failed()
+	requires(t, a, 102*time.Second, selffence.ReadLease) // a renewal is not due
+	requires(t, a, 105*time.Second, selffence.AskWitnesses)
+	a, _ = a.Sends(selffence.AskWitnesses, 105*time.Second)
+	requires(t, a, 105*time.Second, selffence.ReadLease) // the API server is tried between two questions
+	for _, answer := range []struct {
+		from string
+		sent time.Duration
+	}{{"x", 105 * time.Second}, {"x", 105 * time.Second}, {"stranger", 105 * time.Second}, {"", 105 * time.Second}, {"y", 104 * time.Second}} {
+		if a = a.Agrees(answer.from, answer.sent); a.MayPet(110 * time.Second) {
+			t.Fatalf("the answer %+v is a grant", answer)
+		}
+	}
+	if a = a.Agrees("z", 105*time.Second); !a.MayPet(115*time.Second-1) || a.MayPet(115*time.Second) {
+		t.Error("two of three witnesses grant from when they were asked")
+	}
+	requires(t, a.Failed(), 107*time.Second, selffence.ReadLease)
+	requires(t, a.Failed(), 108*time.Second, selffence.AskWitnesses)
+}
+
+// TestUncertainWitnessesGrantNothing: a promise that may stand may name other witnesses.
+func TestUncertainWitnessesGrantNothing(t *testing.T) {
+	t.Parallel()
+	a := bound(t)
+	a.Wanted.Witnesses = selffence.Members{"x", "v", "w"}
+	a, _ = a.Sends(selffence.WriteLease, 104*time.Second)
+	a = a.Failed()
+	requires(t, a, 105*time.Second, selffence.ReadLease)
+	a, _ = a.Sends(selffence.AskWitnesses, 105*time.Second)
+	if a = a.Agrees("x", 105*time.Second).Agrees("y", 105*time.Second); a.MayPet(111 * time.Second) {
+		t.Error("witnesses grant that may be replaced already")
+	}
+	a, _ = a.Sends(selffence.ReadLease, 105*time.Second)
+	a = a.Read(selffence.Lease{Revision: 8, State: selffence.Promised, Promise: a.Wanted}).Failed()
+	a, _ = a.Sends(selffence.AskWitnesses, 108*time.Second)
+	if !a.Agrees("x", 108*time.Second).Agrees("v", 108*time.Second).MayPet(117 * time.Second) {
+		t.Error("witnesses of a promise that was read grant nothing")
+	}
+}
+
+// TestHold: without a timed promise the node goes on until it learns that it is condemned.
+func TestHold(t *testing.T) {
+	t.Parallel()
+	a := newAgent(selffence.Memory{})
+	a.Wanted.Timed = false
+	a = a.Read(selffence.Lease{})
+	a, _ = a.Sends(selffence.WriteLease, 100*time.Second)
+	if a = a.Written(7); !a.MayPet(100 * time.Hour) {
+		t.Error("the agent stops petting")
+	}
+	condemned := a.Wanted
+	if a = a.Read(selffence.Lease{Revision: 8, State: selffence.Condemned, Promise: condemned}); a.MayPet(101 * time.Second) {
+		t.Error("a condemned agent may pet")
+	}
+	sight := selffence.Sight{}.Observe(selffence.Lease{Revision: 8, State: selffence.Condemned, Promise: condemned, By: "uid"}, at(0))
+	if when, ok := sight.Expiry("uid", at(0)); ok {
+		t.Errorf("a promise that is not timed expires at %s", when)
+	}
+}
+
+func TestWitness(t *testing.T) {
+	t.Parallel()
+	promised := selffence.Lease{Revision: 5, State: selffence.Promised, Promise: timed()}
+	condemned := selffence.Lease{Revision: 6, State: selffence.Condemned, Promise: timed()}
+	for name, c := range map[string]struct {
+		w     selffence.Witness
+		lease selffence.Lease
+		boot  string
+		want  bool
+	}{
+		"away as well":           {selffence.Witness{Read: 5, Away: true}, promised, "a", true},
+		"reaches the API server": {selffence.Witness{Read: 5}, promised, "a", false},
+		"has read the first":     {selffence.Witness{Read: 1, Away: true}, promised, "a", true},
+		"has read nothing":       {selffence.Witness{Away: true}, promised, "a", false},
+		"knows of condemnation":  {selffence.Witness{Read: 6, Away: true}, condemned, "a", false},
+		"knows another boot":     {selffence.Witness{Read: 5, Away: true}, promised, "b", false},
+		"knows no Lease":         {selffence.Witness{Read: 5, Away: true}, selffence.Lease{}, "", false},
+	} {
+		if got := c.w.Agrees(c.lease, c.boot); got != c.want {
+			t.Errorf("%s: the witness agrees: %t, want %t", name, got, c.want)
+		}
+	}
+}
+
+// TestLostMemory: a promise of this boot binds an agent that has lost what it stored.
+func TestLostMemory(t *testing.T) {
+	t.Parallel()
+	if !newAgent(selffence.Memory{}).Read(selffence.Lease{Revision: 7, Promise: timed()}).MayPet(time.Hour) {
+		t.Error("a Lease that says nothing binds")
+	}
+	a := newAgent(selffence.Memory{}).Read(selffence.Lease{Revision: 7, State: selffence.Promised, Promise: timed()})
+	long := timed()
+	long.Times.Validity = time.Hour
+	if newAgent(selffence.Memory{}).Read(selffence.Lease{Revision: 7, State: selffence.Promised, Promise: long}).MayPet(0) {
+		t.Error("the agent pets without a grant, just after the node has started")
+	}
+	if a.MayPet(0) || a.MayPet(100*time.Second) {
+		t.Error("the agent pets without a grant")
+	}
+	requires(t, a, 100*time.Second, selffence.WriteLease)
+	if a, _ = a.Sends(selffence.WriteLease, 100*time.Second); a.MayPet(100 * time.Second) {
+		t.Error("a request is a grant")
+	}
+	if a = a.Written(8); !a.MayPet(109 * time.Second) {
+		t.Error("a grant does not count")
+	}
+}
+
+// TestShortestValidity: of the promises that may stand, the shortest counts.
+func TestShortestValidity(t *testing.T) {
+	t.Parallel()
+	long, short, hold := timed(), timed(), timed()
+	short.Times.Validity, hold.Timed, hold.Times.Validity = time.Second, false, time.Second
+	for name, c := range map[string]struct {
+		stated, sent selffence.Promise
+		want         time.Duration
+	}{
+		"one":             {long, long, 10 * time.Second},
+		"shorter":         {long, short, time.Second},
+		"longer":          {short, long, time.Second},
+		"timed from now":  {hold, long, 10 * time.Second},
+		"timed until now": {long, hold, 10 * time.Second},
+	} {
+		a := newAgent(selffence.Memory{Bound: true, Granted: time.Minute, Stated: c.stated, Sent: c.sent})
+		if !a.MayPet(time.Minute+c.want-1) || a.MayPet(time.Minute+c.want) {
+			t.Errorf("%s: a grant is not valid for %s", name, c.want)
+		}
+	}
+}
+
+// TestNoWitnesses: without witnesses the agent asks none, and no answer is a grant.
+func TestNoWitnesses(t *testing.T) {
+	t.Parallel()
+	p := timed()
+	p.Witnesses = selffence.Members{}
+	a := newAgent(selffence.Memory{Bound: true, Granted: -time.Minute, Stated: p, Sent: p}).Failed()
+	requires(t, a, 100*time.Second, selffence.ReadLease)
+	if a.Agrees("x", 0).MayPet(time.Second) {
+		t.Error("an answer without a question is a grant")
+	}
+	one := p
+	one.Witnesses[0] = "x"
+	hold := one
+	hold.Timed = false
+	requires(t, newAgent(selffence.Memory{Bound: true, Granted: -time.Minute, Stated: hold, Sent: hold}).Failed(), 100*time.Second, selffence.ReadLease)
+	a = newAgent(selffence.Memory{Bound: true, Granted: -time.Minute, Stated: one, Sent: one}).Failed()
+	requires(t, a, 100*time.Second, selffence.AskWitnesses)
+	a, _ = a.Sends(selffence.AskWitnesses, 100*time.Second)
+	if a.Counts() || !a.Agrees("x", 100*time.Second).MayPet(105*time.Second) {
+		t.Error("the only witness does not grant")
+	}
+	if !a.Agrees("x", 100*time.Second).Counts() {
+		t.Error("the answer is not counted")
+	}
+}
+
+func TestLateAnswers(t *testing.T) {
+	t.Parallel()
+	a := bound(t)
+	if a.Awaits(a.InFlight()) {
+		t.Error("the agent awaits an answer to nothing")
+	}
+	a, first := a.Sends(selffence.WriteLease, 103*time.Second)
+	if !a.Awaits(first) {
+		t.Error("the agent does not await the answer to its request")
+	}
+	a = a.Failed()
+	if a, _ = a.Sends(selffence.ReadLease, 104*time.Second); a.Awaits(first) {
+		t.Error("the agent awaits the answer to a request that it has given up")
+	}
+}

@@ -1,0 +1,563 @@
+package selffence_test
+
+import (
+	"cmp"
+	"fmt"
+	"hash/maphash"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/fettle-io/fettle/internal/selffence"
+)
+
+// The small world has one node with an agent and a watchdog, an API server that stores the Lease of the node, three witnesses, and a
+// manager that condemns the node. A test walks through all orders of what may happen in it. Messages may be late or never arrive.
+
+const (
+	tick = time.Second
+	// renewal is the time between two grants, in ticks.
+	renewal = 2
+	// horizon is when a walk ends.
+	horizon = 20
+)
+
+var start = time.Date(2026, time.August, 3, 12, 0, 0, 0, time.UTC)
+
+func at(now int) time.Time           { return start.Add(time.Duration(now) * tick) }
+func boottime(now int) time.Duration { return time.Duration(now) * tick }
+
+// reply is what the API server answers to one request of the agent.
+type reply struct {
+	to       selffence.Request
+	conflict bool
+	lease    selffence.Lease
+}
+
+// witness is the agent of another node.
+type witness struct {
+	knows selffence.Witness
+	lease selffence.Lease
+	// acknowledged is what it has written to the API server.
+	acknowledged uint64
+	// question and answer are in flight: when the question was sent, or zero.
+	question, answer time.Duration
+	agreed           bool
+}
+
+// world is a state of the small world. It is comparable, so that each state is visited once.
+type world struct {
+	now int
+	// running is set while the first boot runs. It is what a release must not meet.
+	running bool
+	// fires is when the watchdog fires, and checked is set while a pet stalls between its check and its effect.
+	fires   int
+	checked bool
+	// disarmed is set once the watchdog can't fire any more.
+	disarmed bool
+	agent    selffence.Agent
+	stored   selffence.Memory
+	inFlight selffence.Request
+	late     selffence.Request
+	answers  reply
+	answered bool
+	// lease is the Lease in the API server.
+	lease     selffence.Lease
+	witnesses [3]witness
+	sight     selffence.Sight
+	// acknowledged is when the manager has learnt that a majority of the witnesses has.
+	acknowledged time.Time
+	released     bool
+	// granted is when the request of the last grant was really sent.
+	granted int
+	budget  budget
+}
+
+// budget is what may still happen.
+type budget struct{ lates, agentRestarts, managerRestarts, witnessRestarts, stops, changes, asks int }
+
+// protocol has the functions that a planted fault replaces.
+type protocol struct {
+	mayPet   func(selffence.Agent, time.Duration) bool
+	written  func(selffence.Agent, uint64, int) selffence.Agent
+	expiry   func(w *world) bool
+	condemns func(stored, seen selffence.Lease) bool
+	disarms  func(selffence.Agent) bool
+	restart  func(witness) witness
+	read     func(selffence.Agent, selffence.Lease, int) selffence.Agent
+	accepts  func(stored selffence.Lease, r selffence.Request) bool
+}
+
+func correct() protocol {
+	return protocol{
+		mayPet:  selffence.Agent.MayPet,
+		written: func(a selffence.Agent, revision uint64, _ int) selffence.Agent { return a.Written(revision) },
+		expiry: func(w *world) bool {
+			return w.sight.Expired("uid", w.acknowledged, w.lease, at(w.now))
+		},
+		condemns: func(stored, seen selffence.Lease) bool { return stored.Revision == seen.Revision },
+		disarms:  func(selffence.Agent) bool { return false },
+		restart:  func(w witness) witness { return witness{acknowledged: w.acknowledged} },
+		read:     func(a selffence.Agent, l selffence.Lease, _ int) selffence.Agent { return a.Read(l) },
+		accepts:  func(stored selffence.Lease, r selffence.Request) bool { return stored.Revision == r.Lease.Revision },
+	}
+}
+
+// setup is a world to walk through.
+type setup struct {
+	// validity and timeout are those of the promise, in ticks.
+	validity, timeout int
+
+	protocol  protocol
+	budget    budget
+	witnesses bool
+	// cut is set if the agent never reaches the API server.
+	cut bool
+	// condemnedBy is when the node is condemned at the latest.
+	condemnedBy int
+}
+
+func (s *setup) times() selffence.Times {
+	return selffence.Times{Validity: boottime(s.validity), Watchdog: boottime(s.timeout)}
+}
+
+func (s *setup) promise() selffence.Promise {
+	p := selffence.Promise{Boot: "a", Timed: true, Times: s.times()}
+	if s.witnesses {
+		p.Witnesses = selffence.Members{"w0", "w1", "w2"}
+	}
+	return p
+}
+
+// newWorld returns a world in which the first promise stands, by a request that was sent at the start.
+func newWorld(s *setup) world {
+	p := s.promise()
+	w := world{running: true, fires: s.timeout, lease: selffence.Lease{Revision: 1, State: selffence.Promised, Promise: p}, budget: s.budget}
+	w.stored = selffence.Memory{Bound: true, Stated: p, Sent: p}
+	w.agent = selffence.NewAgent(p, boottime(renewal), w.stored).Read(w.lease)
+	for i := range w.witnesses {
+		w.witnesses[i] = witness{knows: selffence.Witness{Read: 1, Away: true}, lease: w.lease, acknowledged: 1}
+	}
+	return w
+}
+
+// event is one thing that happens. It returns the world after it, or false if it can't happen.
+type event struct {
+	name string
+	do   func(*setup, world) (world, bool)
+}
+
+var events = []event{
+	{"time passes", timePasses},
+	{"the agent checks whether it may pet", func(s *setup, w world) (world, bool) {
+		ok := w.running && !w.disarmed && !w.checked && s.protocol.mayPet(w.agent, boottime(w.now))
+		w.checked = true
+		return w, ok
+	}},
+	{"the watchdog is petted", func(s *setup, w world) (world, bool) {
+		ok := w.checked && w.fires != w.now+s.timeout
+		w.checked, w.fires = false, w.now+s.timeout
+		return w, ok
+	}},
+	{"the agent acts", agentActs},
+	{"a request arrives", func(s *setup, w world) (world, bool) {
+		r := w.inFlight
+		w.inFlight = selffence.Request{}
+		return arrives(s, w, r)
+	}},
+	{"a late request arrives", func(s *setup, w world) (world, bool) {
+		r := w.late
+		w.late = selffence.Request{}
+		return arrives(s, w, r)
+	}},
+	{"an answer arrives", answerArrives},
+	{"the agent gives a request up", func(_ *setup, w world) (world, bool) {
+		r := w.agent.InFlight()
+		ok := w.running && r.Action != selffence.Wait && r.Sent < boottime(w.now) // a call has a time limit
+		w.agent = w.agent.Failed()
+		return drop(w), ok
+	}},
+	{"the agent restarts", func(s *setup, w world) (world, bool) {
+		ok := w.running && w.budget.agentRestarts > 0
+		w.budget.agentRestarts--
+		w.agent, w.checked = selffence.NewAgent(s.promise(), boottime(renewal), w.stored), false
+		return drop(w), ok
+	}},
+	{"the agent is to stop", func(_ *setup, w world) (world, bool) {
+		ok := w.running && w.budget.stops > 0 && !w.agent.Stopping
+		w.budget.stops--
+		w.agent.Stopping = true
+		return w, ok
+	}},
+	{"the agent is to promise less", func(_ *setup, w world) (world, bool) {
+		ok := w.running && w.budget.changes > 0
+		w.budget.changes--
+		w.agent.Wanted.Times.Validity = tick
+		return w, ok
+	}},
+	{"the manager reads the Lease", func(_ *setup, w world) (world, bool) {
+		before := w.sight
+		w.sight = w.sight.Observe(w.lease, at(w.now))
+		return w, w.sight != before
+	}},
+	{"the manager condemns the node", managerCondemns},
+	{"the manager restarts", func(_ *setup, w world) (world, bool) {
+		ok := w.budget.managerRestarts > 0
+		w.budget.managerRestarts--
+		w.sight, w.acknowledged = selffence.Sight{}, time.Time{}
+		return w, ok
+	}},
+	{"the manager learns that witnesses have acknowledged", func(_ *setup, w world) (world, bool) {
+		read := map[string]uint64{}
+		for i, other := range w.witnesses {
+			read[fmt.Sprintf("w%d", i)] = other.acknowledged
+		}
+		ok := w.acknowledged.IsZero() && w.sight.Lease.State == selffence.Condemned && w.sight.Lease.Acknowledged(read)
+		w.acknowledged = at(w.now)
+		return w, ok
+	}},
+	{"the manager releases the workload", func(s *setup, w world) (world, bool) {
+		ok := !w.released && s.protocol.expiry(&w)
+		w.released = true
+		return w, ok
+	}},
+}
+
+// drop forgets what is under way between the agent and the API server. A request may still arrive late.
+func drop(w world) world {
+	if w.budget.lates > 0 && w.inFlight.Action == selffence.WriteLease {
+		w.budget.lates--
+		w.late = w.inFlight
+	}
+	w.inFlight, w.answers, w.answered = selffence.Request{}, reply{}, false
+	return w
+}
+
+func timePasses(s *setup, w world) (world, bool) {
+	ok := w.now < horizon
+	w.now++
+	if w.running && !w.disarmed && w.now >= w.fires {
+		w.running, w.checked, w.agent, w.stored = false, false, selffence.Agent{}, selffence.Memory{}
+		w.inFlight, w.answers, w.answered = selffence.Request{}, reply{}, false
+	}
+	return w, ok
+}
+
+func agentActs(s *setup, w world) (world, bool) {
+	if !w.running {
+		return w, false
+	}
+	now, before := boottime(w.now), w
+	if s.protocol.disarms(w.agent) {
+		w.disarmed = true
+		return w, true
+	}
+	switch action := w.agent.Next(now); action {
+	case selffence.Reset:
+		w.running = false
+		return w, true
+	case selffence.Disarm:
+		ok := !w.disarmed
+		w.disarmed = true
+		return w, ok
+	case selffence.AskWitnesses:
+		w.agent, _ = w.agent.Sends(action, now)
+		for i := range w.witnesses {
+			w.witnesses[i].question = now
+		}
+		ok := w.budget.asks > 0
+		w.budget.asks--
+		return w, ok
+	case selffence.ReadLease, selffence.WriteLease:
+		w.agent, w.inFlight = w.agent.Sends(action, now)
+		w.stored = w.agent.Memory
+		if s.cut {
+			w.inFlight, w.agent = selffence.Request{}, w.agent.Failed()
+			return w, w != before
+		}
+		return w, true
+	case selffence.Wait:
+	}
+	return w, false
+}
+
+// arrives has the API server carry a request out.
+func arrives(s *setup, w world, r selffence.Request) (world, bool) {
+	if r.Action == selffence.Wait || s.cut {
+		return w, false
+	}
+	w.answers, w.answered = reply{to: r, lease: w.lease}, true
+	if r.Action != selffence.WriteLease {
+		return w, true
+	}
+	if !s.protocol.accepts(w.lease, r) {
+		w.answers.conflict = true
+		return w, true
+	}
+	revision := w.lease.Revision + 1
+	w.lease = r.Lease
+	w.lease.Revision = revision
+	w.answers.lease = w.lease
+	if w.lease.State == selffence.Promised {
+		w.granted = max(w.granted, int(r.Sent/tick))
+	}
+	return w, true
+}
+
+func answerArrives(s *setup, w world) (world, bool) {
+	if !w.answered || !w.running {
+		return w, false
+	}
+	r := w.answers
+	w.answered, w.answers = false, reply{}
+	if !w.agent.Awaits(r.to) {
+		return w, true
+	}
+	switch {
+	case r.conflict:
+		w.agent = w.agent.Conflicts()
+	case r.to.Action == selffence.ReadLease:
+		w.agent = s.protocol.read(w.agent, r.lease, w.now)
+	default:
+		w.agent = s.protocol.written(w.agent, r.lease.Revision, w.now)
+	}
+	w.stored = w.agent.Memory
+	return w, true
+}
+
+func managerCondemns(s *setup, w world) (world, bool) {
+	l, ok := w.sight.Condemn("uid")
+	if !ok || !s.protocol.condemns(w.lease, l) {
+		return w, false
+	}
+	revision := w.lease.Revision + 1
+	w.lease = l
+	w.lease.Revision = revision
+	w.sight = w.sight.Condemned("uid", revision)
+	return w, true
+}
+
+// witnessEvents are the events of one witness.
+func witnessEvents(i int) []event {
+	name := fmt.Sprintf("witness %d ", i)
+	return []event{
+		{name + "reads the Leases and acknowledges them", func(_ *setup, w world) (world, bool) {
+			x := &w.witnesses[i]
+			ok := x.knows.Read != w.lease.Revision
+			x.knows, x.lease, x.acknowledged = selffence.Witness{Read: w.lease.Revision, Away: true}, w.lease, w.lease.Revision
+			return w, ok
+		}},
+		{name + "restarts", func(s *setup, w world) (world, bool) {
+			ok := w.budget.witnessRestarts > 0 && w.witnesses[i].acknowledged > 1 // before that it has nothing to forget
+			w.budget.witnessRestarts--
+			x := s.protocol.restart(w.witnesses[i])
+			x.question, x.answer, x.agreed = w.witnesses[i].question, w.witnesses[i].answer, w.witnesses[i].agreed
+			w.witnesses[i] = x
+			return w, ok
+		}},
+		{name + "gets a question", func(_ *setup, w world) (world, bool) {
+			x := &w.witnesses[i]
+			ok := x.question > 0 && x.knows.Agrees(x.lease, "a")
+			x.answer, x.question = x.question, 0
+			return w, ok
+		}},
+		{name + "is heard", func(_ *setup, w world) (world, bool) {
+			x := &w.witnesses[i]
+			ok := w.running && x.answer > 0
+			granted := w.agent.Granted
+			w.agent = w.agent.Agrees(fmt.Sprintf("w%d", i), x.answer)
+			x.answer = 0
+			if w.agent.Granted != granted {
+				w.granted = max(w.granted, int(w.agent.Granted/tick))
+				w.stored = w.agent.Memory
+			}
+			return w, ok
+		}},
+	}
+}
+
+// broken returns which promise of the protocol a step breaks, or nothing.
+func broken(s *setup, before, after world) string {
+	switch {
+	case after.released && !before.released && after.running:
+		return "the workload is released while the node runs"
+	case after.running && !after.disarmed && after.now >= after.granted+s.validity+2*s.timeout:
+		return "the node runs for longer than was promised"
+	case before.lease.State == selffence.Condemned && after.lease.State != selffence.Condemned:
+		return "a condemnation was overwritten"
+	case after.disarmed && after.running && after.lease.State == selffence.Promised:
+		return "the watchdog was disarmed while the promise stands"
+	}
+	return ""
+}
+
+// canonical returns the same world with its witnesses in order. They differ in their names alone while the agent counts no answers.
+func canonical(w world) world {
+	if w.agent.Counts() {
+		return w
+	}
+	slices.SortFunc(w.witnesses[:], func(a, b witness) int {
+		return cmp.Or(cmp.Compare(a.knows.Read, b.knows.Read), cmp.Compare(a.lease.Revision, b.lease.Revision),
+			cmp.Compare(a.acknowledged, b.acknowledged), cmp.Compare(a.question, b.question), cmp.Compare(a.answer, b.answer))
+	})
+	return w
+}
+
+// step is how a state was reached: from which one, and by which event.
+type step struct {
+	from  uint64
+	event string
+}
+
+// walk visits every state, the nearest first, and returns how many there are and the first fault with the events that lead to it.
+func walk(s *setup) (int, string) {
+	all := slices.Clone(events)
+	if s.witnesses {
+		for i := range 3 {
+			all = append(all, witnessEvents(i)...)
+		}
+	}
+	seed := maphash.MakeSeed()
+	first := newWorld(s)
+	seen := map[uint64]step{maphash.Comparable(seed, first): {}}
+	for level := []world{first}; len(level) > 0; {
+		var next []world
+		for _, w := range level {
+			if w.released || !w.running || w.now > s.condemnedBy && w.lease.State != selffence.Condemned {
+				continue
+			}
+			key := maphash.Comparable(seed, w)
+			for _, e := range all {
+				after, ok := e.do(s, w)
+				if !ok {
+					continue
+				}
+				if fault := broken(s, w, after); fault != "" {
+					return len(seen), fault + " after\n" + pathTo(seen, key) + e.name
+				}
+				after = canonical(after)
+				reached := maphash.Comparable(seed, after)
+				if _, known := seen[reached]; !known {
+					seen[reached] = step{key, fmt.Sprintf("%d: %s", w.now, e.name)}
+					next = append(next, after)
+				}
+			}
+		}
+		level = next
+	}
+	return len(seen), ""
+}
+
+// pathTo returns the events that lead to a state, a line each.
+func pathTo(seen map[uint64]step, key uint64) string {
+	s := seen[key]
+	if s.event == "" {
+		return ""
+	}
+	return pathTo(seen, s.from) + s.event + "\n"
+}
+
+// worlds are the worlds to walk through, by what happens in them.
+func worlds() map[string]setup {
+	return map[string]setup{
+		"the agent renews":        {validity: 4, timeout: 4, condemnedBy: 5},
+		"a request arrives late":  {validity: 4, timeout: 4, condemnedBy: 3, budget: budget{lates: 1}},
+		"the agent restarts":      {validity: 4, timeout: 4, condemnedBy: 3, budget: budget{agentRestarts: 1, lates: 1}},
+		"the manager restarts":    {validity: 4, timeout: 4, condemnedBy: 3, budget: budget{managerRestarts: 1}},
+		"the agent stops":         {validity: 4, timeout: 4, condemnedBy: 3, budget: budget{stops: 1, lates: 1}},
+		"the agent promises less": {validity: 7, timeout: 4, condemnedBy: 3, budget: budget{changes: 1, lates: 1}},
+		"witnesses":               {validity: 5, timeout: 2, condemnedBy: 0, witnesses: true, cut: true, budget: budget{asks: 1}},
+		"a witness restarts":      {validity: 5, timeout: 2, condemnedBy: 0, witnesses: true, cut: true, budget: budget{asks: 1, witnessRestarts: 1}},
+	}
+}
+
+func TestSmallWorlds(t *testing.T) {
+	t.Parallel()
+	for name, s := range worlds() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s.protocol = correct()
+			n, fault := walk(&s)
+			if fault != "" {
+				t.Error(fault)
+			}
+			t.Logf("%d states", n)
+			if n < 1000 {
+				t.Error("the walk has met too few states to show anything")
+			}
+		})
+	}
+}
+
+// TestFaultsAreFound plants faults in the protocol, and requires that a walk finds each.
+func TestFaultsAreFound(t *testing.T) {
+	t.Parallel()
+	after := func(validity, timeout int) func(*world) bool {
+		wait := selffence.Times{Validity: boottime(validity), Watchdog: boottime(timeout)}.Wait()
+		return func(w *world) bool {
+			return w.sight.Lease.State == selffence.Condemned && w.lease.Revision == w.sight.Lease.Revision && !at(w.now).Before(w.sight.At.Add(wait))
+		}
+	}
+	for name, fault := range map[string]struct {
+		in    string
+		plant func(*protocol)
+	}{
+		"a grant counts from the reply": {"the agent renews", func(p *protocol) {
+			p.written = func(a selffence.Agent, revision uint64, now int) selffence.Agent {
+				a = a.Written(revision)
+				a.Granted = boottime(now)
+				return a
+			}
+		}},
+		"reading the Lease is a grant": {"the agent renews", func(p *protocol) {
+			p.read = func(a selffence.Agent, l selffence.Lease, now int) selffence.Agent {
+				a = a.Read(l)
+				a.Granted = boottime(now)
+				return a
+			}
+		}},
+		"the watchdog counts once": {"the agent renews", func(p *protocol) {
+			p.expiry = after(4+4, 0)
+		}},
+		"a condemned node counts as stopped": {"the agent renews", func(p *protocol) { p.expiry = after(0, 0) }},
+		"the clock of the node is believed": {"the agent renews", func(p *protocol) {
+			p.expiry = func(w *world) bool {
+				renewed := at(w.granted - 4) // its clock is four seconds behind
+				return w.sight.Lease.State == selffence.Condemned && !at(w.now).Before(renewed.Add(selffence.Times{Validity: 4 * tick, Watchdog: 4 * tick}.Wait()))
+			}
+		}},
+		"renewals have no precondition": {"the agent renews", func(p *protocol) {
+			p.accepts = func(selffence.Lease, selffence.Request) bool { return true }
+		}},
+		"condemning has no precondition": {"the agent renews", func(p *protocol) {
+			p.condemns = func(selffence.Lease, selffence.Lease) bool { return true }
+		}},
+		"the watchdog is disarmed before the promise is withdrawn": {"the agent stops", func(p *protocol) {
+			p.disarms = func(a selffence.Agent) bool { return a.Stopping && a.Bound }
+		}},
+		"the longer of two validities counts": {"the agent promises less", func(p *protocol) {
+			p.mayPet = func(a selffence.Agent, now time.Duration) bool {
+				return a.MayPet(now) || a.Bound && now < a.Granted+max(a.Stated.Times.Validity, a.Sent.Times.Validity)
+			}
+		}},
+		"a witness forgets": {"a witness restarts", func(p *protocol) {
+			p.restart = func(w witness) witness {
+				w.lease.State, w.knows.Read = selffence.Promised, 1
+				return w
+			}
+		}},
+		"the manager doesn't wait for the witnesses": {"witnesses", func(p *protocol) {
+			p.expiry = after(5, 2)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := worlds()[fault.in]
+			s.protocol = correct()
+			fault.plant(&s.protocol)
+			if _, found := walk(&s); found == "" {
+				t.Error("no walk finds it")
+			}
+		})
+	}
+}
