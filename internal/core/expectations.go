@@ -201,6 +201,7 @@ func (m *Expectations) Overlay(f *Cluster, now time.Time) {
 	f.ExpectedUntil = m.expectedUntil
 	m.overlayHealthy(f)
 	m.overlayRequestsSeen(f)
+	overlayEvidence(f)
 	m.overlayWorkers(f)
 	m.OverlayTimes(f, now)
 }

@@ -39,6 +39,7 @@ func recorded(p fencing.Phase, change ...func(*fencing.Record)) fencing.Record {
 }
 
 func released(r *fencing.Record) { r.Released = true }
+
 // commandedNow, releasedNow and backNow are noted in a look at the time of seen().
 func commandedNow(r *fencing.Record) { r.CommandedAt = in(0) }
 func releasedNow(r *fencing.Record)  { r.ReleasedAt = in(0) }
