@@ -17,8 +17,7 @@ type Evidence struct {
 	// BMC is the name of the BMC, and Protocol how Fettle spoke to it.
 	BMC      string `json:"bmc,omitempty"`
 	Protocol string `json:"protocol,omitempty"`
-	// BootIDBefore is the boot ID before the first command, and BootIDAfter the one that proves the new boot or under
-	// which the node is back.
+	// BootIDBefore is the boot ID before the first command. BootIDAfter proves the new boot, or the node is back under it.
 	BootIDBefore string `json:"bootIDBefore,omitempty"`
 	BootIDAfter  string `json:"bootIDAfter,omitempty"`
 	// Commanded is when the power was commanded off, Proven when the node was proven to have stopped, Released when its

@@ -17,8 +17,8 @@ type Evidence struct {
 	Method string
 	// Means is the name of what commanded the power, and Protocol how it was spoken to.
 	Means, Protocol string
-	// BootIDBefore is the boot ID of the node before the first command, and BootIDAfter the one that proves the new boot or
-	// under which the node is back.
+	// BootIDBefore is the boot ID of the node before the first command. BootIDAfter proves the new boot, or the node is back
+	// under it.
 	BootIDBefore, BootIDAfter string
 	// Commanded is when the power was first commanded off, Proven when the node was proven to have stopped, Released when its
 	// workload was released, and Back when the node was back. Each is zero while that has not happened.
@@ -64,8 +64,8 @@ func (r *Request) mayBeEvidenceFor(repair *Repair) bool {
 	return r.Own && r.Evidence != (Evidence{}) && r.about(&repair.Target) && repair.made(r) && !r.Created.Before(repair.Started.Add(-createdEarlier))
 }
 
-// overlayEvidence adds to the running repairs the evidence of their requests, also of those that are gone. So each write of
-// a repair has it.
+// overlayEvidence adds to the running repairs the evidence of their requests, also of past ones. So each write of a repair
+// has it.
 func overlayEvidence(f *Cluster) {
 	var found []*Request
 	for _, requests := range [...][]Request{f.PastRequests, f.Requests} {

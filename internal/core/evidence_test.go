@@ -52,7 +52,7 @@ func overlaid(cluster core.Cluster) core.Cluster {
 	return cluster
 }
 
-// TestEvidenceOfARepair: a running repair has the evidence of its own requests, also of those that are gone. A proof that
+// TestEvidenceOfARepair: a running repair has the evidence of its own requests, also of past ones. A proof that
 // its record lacks is noted at once, and other evidence is not.
 func TestEvidenceOfARepair(t *testing.T) {
 	_, bare := fencedWorld()

@@ -213,7 +213,7 @@ func TestPastRequestsAreBounded(t *testing.T) {
 	}
 }
 
-// TestFactsHaveEvidence of the requests that stand, and of those that are gone.
+// TestFactsHaveEvidence of the requests that stand, and of past ones.
 func TestFactsHaveEvidence(t *testing.T) {
 	r := NewReading()
 	u := decode(t, fenced)
