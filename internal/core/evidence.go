@@ -44,14 +44,16 @@ func (e *Evidence) sameCycle(other *Evidence) bool {
 
 // hasProof reports whether a proof is among the evidence.
 func hasProof(recorded []Evidence, proof Evidence) bool {
-	return slices.ContainsFunc(recorded, func(e Evidence) bool { return e.Method != "" && e.sameCycle(&proof) && e.Proven.Equal(proof.Proven) })
+	return slices.ContainsFunc(recorded, func(e Evidence) bool { return e.sameCycle(&proof) && e.Proven.Equal(proof.Proven) })
 }
 
 // withEvidence returns the evidence of a repair with what a request says now, in the order of the commands. Beyond the bound
 // the earliest are dropped, so evidence that was dropped stays out. It changes no element of its argument.
 func withEvidence(recorded []Evidence, now Evidence) []Evidence {
-	merged := append([]Evidence{now}, slices.DeleteFunc(slices.Clone(recorded), func(e Evidence) bool { return e.sameCycle(&now) })...)
-	slices.SortStableFunc(merged, func(a, b Evidence) int { return a.Commanded.Compare(b.Commanded) })
+	merged := append(slices.DeleteFunc(slices.Clone(recorded), func(e Evidence) bool { return e.sameCycle(&now) }), now)
+	slices.SortFunc(merged, func(a, b Evidence) int {
+		return cmp.Or(a.Commanded.Compare(b.Commanded), cmp.Compare(a.Request.UID, b.Request.UID), cmp.Compare(a.Cycle, b.Cycle))
+	})
 	return merged[max(0, len(merged)-MaxEvidence):]
 }
 
@@ -59,39 +61,37 @@ func withEvidence(recorded []Evidence, now Evidence) []Evidence {
 // request, by another clock, and the request of an earlier repair is older than a power cycle takes.
 const createdEarlier = 10 * time.Second
 
-// mayBeEvidenceFor reports whether a request with evidence was made for a repair, and not for an earlier one of the target.
+// mayBeEvidenceFor reports whether the evidence of a request is for a repair, and not for an earlier one of the target.
 func (r *Request) mayBeEvidenceFor(repair *Repair) bool {
-	return r.Own && r.Evidence != (Evidence{}) && r.about(&repair.Target) && repair.made(r) && !r.Created.Before(repair.Started.Add(-createdEarlier))
+	return r.Own && r.about(&repair.Target) && repair.made(r) && !r.Created.Before(repair.Started.Add(-createdEarlier))
 }
 
 // overlayEvidence adds to the running repairs the evidence of their requests, also of past ones. So each write of a repair
 // has it.
 func overlayEvidence(f *Cluster) {
-	var found []*Request
+	about := map[string][]*Request{}
 	for _, requests := range [...][]Request{f.PastRequests, f.Requests} {
 		for i := range requests {
-			if requests[i].Evidence != (Evidence{}) {
-				found = append(found, &requests[i])
+			if q := &requests[i]; q.Evidence != (Evidence{}) {
+				about[q.Target.Name] = append(about[q.Target.Name], q)
 			}
 		}
 	}
-	if len(found) == 0 {
-		return
-	}
-	slices.SortStableFunc(found, func(a, b *Request) int {
-		return cmp.Or(a.Created.Compare(b.Created), a.ID.Compare(b.ID))
-	})
 	for i := range f.Repairs {
-		r := &f.Repairs[i]
-		if !r.Running() {
-			continue
+		if r := &f.Repairs[i]; r.Running() {
+			r.takeEvidence(about[r.Target.Name])
 		}
-		for _, q := range found {
-			if q.mayBeEvidenceFor(r) {
-				merged, proof := withEvidence(r.Evidence, q.Evidence), q.Evidence.Proof()
-				unrecorded := hasProof(merged, proof) && !hasProof(r.Evidence, proof)
-				r.Evidence, r.EvidenceUnrecorded = merged, r.EvidenceUnrecorded || unrecorded
-			}
+	}
+}
+
+// takeEvidence adds the evidence of the requests that were made for the repair.
+func (r *Repair) takeEvidence(requests []*Request) {
+	recorded := r.Evidence
+	for _, q := range requests {
+		if q.mayBeEvidenceFor(r) {
+			proof := q.Evidence.Proof()
+			r.Evidence = withEvidence(r.Evidence, q.Evidence)
+			r.EvidenceUnrecorded = r.EvidenceUnrecorded || hasProof(r.Evidence, proof) && !hasProof(recorded, proof)
 		}
 	}
 }

@@ -76,22 +76,28 @@ func TestEvidenceOfARepair(t *testing.T) {
 		want    []core.Evidence
 		noted   bool
 	}{
-		"no evidence":                        {nil, nil, false},
-		"no proof yet":                       {[]func(*core.Cluster){says(none)}, []core.Evidence{none}, false},
-		"a proof":                            {[]func(*core.Cluster){says(one)}, []core.Evidence{one}, true},
-		"a proof that is recorded":           {[]func(*core.Cluster){says(one), recorded(one)}, []core.Evidence{one}, false},
-		"a later proof of the cycle":         {[]func(*core.Cluster){says(later), recorded(one)}, []core.Evidence{later}, true},
-		"the node is back":                   {[]func(*core.Cluster){says(backAgain(one)), recorded(one)}, []core.Evidence{backAgain(one)}, false},
-		"a void proof":                       {[]func(*core.Cluster){says(unproven(q, 1, 1)), recorded(one)}, []core.Evidence{unproven(q, 1, 1)}, false},
-		"another power cycle":                {[]func(*core.Cluster){says(none), recorded(one)}, []core.Evidence{one, none}, false},
-		"another power cycle with proof":     {[]func(*core.Cluster){says(two), recorded(one)}, []core.Evidence{one, two}, true},
-		"the request is gone":                {[]func(*core.Cluster){says(one), gone}, []core.Evidence{one}, true},
+		"no evidence":                    {nil, nil, false},
+		"no proof yet":                   {[]func(*core.Cluster){says(none)}, []core.Evidence{none}, false},
+		"a proof":                        {[]func(*core.Cluster){says(one)}, []core.Evidence{one}, true},
+		"a proof that is recorded":       {[]func(*core.Cluster){says(one), recorded(one)}, []core.Evidence{one}, false},
+		"a later proof of the cycle":     {[]func(*core.Cluster){says(later), recorded(one)}, []core.Evidence{later}, true},
+		"the node is back":               {[]func(*core.Cluster){says(backAgain(one)), recorded(one)}, []core.Evidence{backAgain(one)}, false},
+		"a void proof":                   {[]func(*core.Cluster){says(unproven(q, 1, 1)), recorded(one)}, []core.Evidence{unproven(q, 1, 1)}, false},
+		"another power cycle":            {[]func(*core.Cluster){says(none), recorded(one)}, []core.Evidence{one, none}, false},
+		"another power cycle with proof": {[]func(*core.Cluster){says(two), recorded(one)}, []core.Evidence{one, two}, true},
+		"the request is gone":            {[]func(*core.Cluster){says(one), gone}, []core.Evidence{one}, true},
+		"another request without proof": {[]func(*core.Cluster){says(one), gone, func(f *core.Cluster) {
+			made := f.PastRequests[0]
+			made.ID.UID, made.Evidence = "made later", none
+			made.Evidence.Request.UID = made.ID.UID
+			f.Requests = []core.Request{made}
+		}}, []core.Evidence{one, func() core.Evidence { e := none; e.Request.UID = "made later"; return e }()}, true},
 		"a request that Fettle did not make": {[]func(*core.Cluster){says(one), request(func(q *core.Request) { q.Own = false })}, nil, false},
 		"a request about another target":     {[]func(*core.Cluster){says(one), request(func(q *core.Request) { q.Target.UID = "other" })}, nil, false},
 		"a request of another policy":        {[]func(*core.Cluster){says(one), request(func(q *core.Request) { q.Policy.Name = "other" })}, nil, false},
 		"a request of another step":          {[]func(*core.Cluster){says(one), request(func(q *core.Request) { q.Template = reprovisioning })}, nil, false},
 		"a request that seems earlier":       {[]func(*core.Cluster){says(one), request(requestedAt(ago(2*time.Minute + 10*time.Second)))}, []core.Evidence{one}, true},
-		"a request of an earlier repair":     {[]func(*core.Cluster){says(one), gone, func(f *core.Cluster) { f.PastRequests[0].Created = ago(2*time.Minute + 11*time.Second) }}, nil, false},
+		"a request of an earlier repair":     {[]func(*core.Cluster){says(one), gone, func(f *core.Cluster) { f.PastRequests[0].Created = ago(2*time.Minute + 10*time.Second + 1) }}, nil, false},
 		"a repair that has ended":            {[]func(*core.Cluster){says(one), gone, func(f *core.Cluster) { ended(noon)(&f.Repairs[0]) }}, nil, false},
 	} {
 		policies, cluster := fencedWorld()

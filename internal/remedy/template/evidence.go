@@ -40,8 +40,8 @@ func evidenceOf(u *unstructured.Unstructured) core.Evidence {
 		BootIDBefore: word(node, "bootID", mostOfWord), BootIDAfter: word(node, "backBootID", mostOfWord),
 		Commanded: instant(status, "commandedAt"), Released: instant(status, "releasedAt"), Back: instant(status, "backAt"),
 	}
-	if e.Proven = instant(proof, "at"); !e.Proven.IsZero() {
-		e.Method = word(proof, "kind", mostOfWord)
+	if kind, at := word(proof, "kind", mostOfWord), instant(proof, "at"); kind != "" && !at.IsZero() {
+		e.Method, e.Proven = kind, at
 		e.BootIDAfter = cmp.Or(e.BootIDAfter, word(proof, "bootID", mostOfWord))
 	}
 	if e.Commanded.IsZero() && e.Method == "" {

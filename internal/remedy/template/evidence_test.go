@@ -100,7 +100,7 @@ func TestEvidence(t *testing.T) {
 		"nothing was commanded":       {instead(command, "x: 1", proof, "{}"), core.Evidence{}},
 		"no proof":                    {instead(proof, "none"), with(noProof)},
 		"a proof without a time":      {instead(proof, "{kind: PowerOff, bootID: now}"), with(noProof)},
-		"a proof without a kind":      {instead(proof, `{at: "2026-08-03T12:00:02.123456Z"}`), with(func(e *core.Evidence) { e.Method = "" })},
+		"a proof without a kind":      {instead(proof, `{at: "2026-08-03T12:00:02.123456Z"}`), with(noProof)},
 		"a proof without a command":   {instead(command, "x: 1"), with(func(e *core.Evidence) { e.Commanded = time.Time{} })},
 		"a new boot":                  {instead(proof, `{kind: NewBoot, at: "2026-08-03T12:00:02.123456Z", bootID: now}`, ", backBootID: after", ""), with(func(e *core.Evidence) { e.Method, e.BootIDAfter = "NewBoot", "now" })},
 		"a new boot, and back":        {instead(proof, `{kind: NewBoot, at: "2026-08-03T12:00:02.123456Z", bootID: now}`), with(func(e *core.Evidence) { e.Method = "NewBoot" })},
