@@ -68,7 +68,7 @@ func (r *Request) mayBeEvidenceFor(repair *Repair) bool {
 
 // overlayEvidence adds to the running repairs the evidence of their requests, also of past ones. So each write of a repair
 // has it.
-func overlayEvidence(f *Cluster) {
+func (m *Expectations) overlayEvidence(f *Cluster) {
 	about := map[string][]*Request{}
 	for _, requests := range [...][]Request{f.PastRequests, f.Requests} {
 		for i := range requests {
@@ -79,14 +79,15 @@ func overlayEvidence(f *Cluster) {
 	}
 	for i := range f.Repairs {
 		if r := &f.Repairs[i]; r.Running() {
-			r.takeEvidence(about[r.Target.Name])
+			r.takeEvidence(about[r.Target.Name], m.repairs[r.key()].evidence)
 		}
 	}
 }
 
-// takeEvidence adds the evidence of the requests that were made for the repair.
-func (r *Repair) takeEvidence(requests []*Request) {
-	recorded := r.Evidence
+// takeEvidence adds the evidence of the requests that were made for the repair. A proof that this process has written is not
+// written again: a record that never shows it must not be written for ever. An old definition of the kind drops the field.
+func (r *Repair) takeEvidence(requests []*Request, written []Evidence) {
+	recorded := slices.Concat(r.Evidence, written)
 	for _, q := range requests {
 		if q.mayBeEvidenceFor(r) {
 			proof := q.Evidence.Proof()

@@ -135,6 +135,14 @@ func TestEvidenceIsNotedOnce(t *testing.T) {
 	if notes := core.Decide(policies, again, noon).Notes; len(notes) > 0 {
 		t.Errorf("it is noted again: %+v", notes)
 	}
+	for range 2 { // the definition of the kind may lack the field
+		again.Repairs = slices.Clone(cluster.Repairs)
+		again.Repairs[0].Revision = written.Revision + 1
+		e.Overlay(&again, noon.Add(time.Hour))
+		if notes := core.Decide(policies, again, noon.Add(time.Hour)).Notes; len(notes) > 0 || len(again.Repairs[0].Evidence) != 1 {
+			t.Errorf("a record that does not show it is written for ever: %+v", notes)
+		}
+	}
 	if len(cluster.Repairs[0].Evidence) > 0 {
 		t.Error("the snapshot of the ledger has changed")
 	}
