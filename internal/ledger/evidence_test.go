@@ -79,11 +79,14 @@ func TestEvidenceIsBounded(t *testing.T) {
 			t.Errorf("%s is read as %s", year, got)
 		}
 	}
+	if got := evidence(entry(`, "backAt": "2026-08-03T14:00:00.000000+02:00"`))[0].Back; got.Location() != time.UTC || got.Hour() != 12 {
+		t.Errorf("a time with an offset is read as %s", got)
+	}
 	if got := word("\x1b[2J\nPowerOff"); strings.ContainsAny(got, "\x1b\n") {
 		t.Errorf("a word is %q", got)
 	}
 	long := evidence(entry(`, "bmc": "` + strings.Repeat("x", 9999) + `"`))[0].Means
-	if len(long) != mostOfWord {
+	if len(long) != 253 {
 		t.Errorf("a name has %d bytes", len(long))
 	}
 	var many []string
