@@ -235,7 +235,7 @@ func (w *assessment) repair(i int) Repair {
 		Target: reference(r.Target), Owner: ownerOf(r.Owner), Remedies: []string{}, Steps: w.stepsOf(i),
 		Reason: r.Reason, Message: r.Message, Progress: r.Progress, Answer: r.Answer, Phase: cmp.Or(r.Phase, string(v1alpha1.RepairRunning)),
 		UnhealthySince: instant(r.UnhealthySince), Started: instant(r.Started), Finished: instant(r.Ended), Retry: r.Retry,
-		Attempts: r.Attempts, LastAttempt: instant(r.LastAttempt), LastError: r.LastError, Problem: r.Problem,
+		Attempts: r.Attempts, LastAttempt: instant(r.LastAttempt), LastError: r.LastError, Evidence: evidenceOf(r.Evidence), Problem: r.Problem,
 	}
 	for _, step := range r.Steps {
 		out.Remedies = append(out.Remedies, step.Remedy)

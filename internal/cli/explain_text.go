@@ -102,6 +102,7 @@ func (p *page) target(t *ExplainedTarget) {
 	p.verdicts(t)
 	p.steps(t.Steps)
 	p.requests(t.Requests)
+	p.evidence(t.Evidence, t.Requests)
 	p.heldBy(t.HeldBy)
 	p.ownerAnswer(t.OwnerAnswer)
 	p.earlier(t.Earlier)
@@ -230,6 +231,9 @@ func (p *page) earlier(repairs []Repair) {
 	for i := range repairs {
 		r := &repairs[i]
 		p.item("%s: %s %s, for %s%s", r.Name, r.Phase, p.when(r.Finished), r.Reason, retryText(r.Retry))
+		for j := range r.Evidence {
+			p.item("  %s: %s", r.Evidence[j].remediation(), p.proofOf(&r.Evidence[j]))
+		}
 	}
 }
 
@@ -281,8 +285,13 @@ func (p *page) repairExplanation(e *RepairExplanation) {
 	p.field("Unreadable", r.Problem)
 	p.steps(r.Steps)
 	p.requests(e.Requests)
+	standing := e.Requests
 	if e.Target != nil {
 		p.requests(e.Target.Requests)
+		standing = e.Target.Requests
+	}
+	p.evidence(r.Evidence, standing)
+	if e.Target != nil {
 		p.ownerAnswer(e.Target.OwnerAnswer)
 	}
 	if len(e.WaitsFor) > 0 {

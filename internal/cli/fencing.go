@@ -22,10 +22,12 @@ type Fencing struct {
 	Message string `json:"message,omitempty"`
 	// Attempt counts the power cycles from 1.
 	Attempt int `json:"attempt,omitempty"`
-	// BMC is the name of the BMC.
-	BMC string `json:"bmc,omitempty"`
-	// BootID is the boot ID of the node before the first command.
-	BootID string `json:"bootIDBefore,omitempty"`
+	// BMC is the name of the BMC, and Protocol how Fettle speaks to it.
+	BMC      string `json:"bmc,omitempty"`
+	Protocol string `json:"protocol,omitempty"`
+	// BootID is the boot ID of the node before the first command, and BackBootID the one under which it is back.
+	BootID     string `json:"bootIDBefore,omitempty"`
+	BackBootID string `json:"bootIDAfter,omitempty"`
 	// Proof is why the node is known to have stopped.
 	Proof *StopProof `json:"proof,omitempty"`
 	// VoidProofs counts the proofs that no longer held just before the release.
@@ -92,7 +94,7 @@ func fencingOf(u *unstructured.Unstructured) Fencing {
 	decode(u, "status", &s)
 	f := Fencing{
 		Phase: s.Phase, Reason: s.Reason, Attempt: int(s.Attempt), VoidProofs: int(s.VoidProofs),
-		Released: s.WorkloadReleased, PoweredOff: s.PoweredOff,
+		Released: s.WorkloadReleased, PoweredOff: s.PoweredOff, Protocol: s.Protocol,
 	}
 	if s.PhaseSince != nil {
 		f.Since = instant(s.PhaseSince.Time)
@@ -101,7 +103,7 @@ func fencingOf(u *unstructured.Unstructured) Fencing {
 		f.BMC = s.BMC.Name
 	}
 	if s.Node != nil {
-		f.BootID = s.Node.BootID
+		f.BootID, f.BackBootID = s.Node.BootID, s.Node.BackBootID
 	}
 	if s.Proof != nil {
 		f.Proof = &StopProof{Kind: s.Proof.Kind, At: instant(s.Proof.At.Time), BootID: s.Proof.BootID}
@@ -210,10 +212,7 @@ func (p *page) phaseOfFencing(f *Fencing) string {
 	if f.Attempt > 0 {
 		text += ", power cycle " + strconv.Itoa(f.Attempt)
 	}
-	if f.BMC != "" {
-		text += ", by BMC " + f.BMC
-	}
-	return text
+	return text + byBMC(f.BMC, f.Protocol)
 }
 
 // proof says why the node is known to have stopped, and under which boot IDs it ran.
@@ -227,6 +226,9 @@ func (p *page) proof(f *Fencing) string {
 	}
 	if f.Proof != nil && f.Proof.BootID != "" {
 		text += "; boot ID " + f.Proof.BootID + " now"
+	}
+	if f.BackBootID != "" {
+		text += "; back under boot ID " + f.BackBootID
 	}
 	if f.VoidProofs > 0 {
 		text += "; " + count(f.VoidProofs, "earlier proof") + " no longer held"

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
@@ -109,6 +110,86 @@ var fencingScenes = map[string]func(*nodeScene){
 		s.bmc("bmc-d", "node-d", "{"+strings.Replace(reachableStatus("True", "Succeeded", time.Hour), "]", ", "+other+"]", 1)+"}")
 		s.bmc("bmc-e", "node-e", "{"+reachableStatus("False", "TimedOut", time.Second)+"}")
 	},
+}
+
+// recordedEvidence are the power cycles of a remediation that a repair of node-a has recorded.
+func recordedEvidence(r *v1alpha1.Repair) {
+	at := func(seconds int) *metav1.MicroTime {
+		return &metav1.MicroTime{Time: noon.Add(-2*time.Minute + time.Duration(seconds)*time.Second)}
+	}
+	of := v1alpha1.ObjectReference{Kind: powerKind, Namespace: "remediators", Name: "node-a", UID: "uid-of-the-remediation"}
+	r.Status.Evidence = []v1alpha1.FencingEvidence{
+		{Remediation: of, PowerCycle: 1, BMC: "bmc-a", Protocol: "IPMI", BootIDBefore: "boot-1", CommandedAt: at(1)},
+		{
+			Remediation: of, PowerCycle: 2, Method: "PowerOff", BMC: "bmc-a", Protocol: "Redfish", BootIDBefore: "boot-1", BootIDAfter: "boot-2",
+			CommandedAt: at(10), ProvenAt: at(20), ReleasedAt: at(21), BackAt: at(60),
+		},
+		{Remediation: of, Method: "NewBoot", BMC: "bmc-a", ProvenAt: at(80)},
+		{Remediation: of, Method: "NewBoot", ProvenAt: at(90)},
+	}
+}
+
+// evidenceScenes have a repair with evidence whose remediation is gone.
+var evidenceScenes = map[string]func(*nodeScene){
+	"running": func(s *nodeScene) { s.repair(0, 2*time.Minute, recordedEvidence) },
+	"standing": func(s *nodeScene) {
+		s.repair(0, 2*time.Minute, recordedEvidence)
+		s.fenced("{phase: Restoring, protocol: IPMI, node: {name: node-a, bootID: boot-1, backBootID: boot-2}, bmc: {name: bmc-a, uid: u, generation: 1}}")
+		s.repair(0, 2*time.Minute, func(r *v1alpha1.Repair) {
+			recordedEvidence(r)
+			r.Status.Evidence[1].Remediation.UID = "uid-of-another"
+			for _, i := range []int{0, 2, 3} {
+				r.Status.Evidence[i].Remediation.UID = s.request0(powerKind)
+			}
+		})
+	},
+	"ended": func(s *nodeScene) {
+		s.ready(0, "True", time.Minute)
+		s.repair(0, 2*time.Minute, func(r *v1alpha1.Repair) {
+			recordedEvidence(r)
+			r.Status.Phase, r.Status.FinishedAt = v1alpha1.RepairSucceeded, &metav1.Time{Time: noon.Add(-time.Minute)}
+		})
+	},
+	"node-gone": func(s *nodeScene) {
+		s.repair(0, 2*time.Minute, func(r *v1alpha1.Repair) {
+			recordedEvidence(r)
+			r.Status.Phase, r.Status.FinishedAt = v1alpha1.RepairSucceeded, &metav1.Time{Time: noon.Add(-time.Minute)}
+		})
+		s.Targets[0].ID.UID = "uid-of-a-later-node"
+	},
+}
+
+// request0 returns the UID of the only object of a kind of Fettle's group.
+func (s *nodeScene) request0(kind string) string {
+	s.t.Helper()
+	var cluster core.Cluster
+	s.around.templates.AddFacts(slices.Clone(s.Policies), &cluster)
+	for _, r := range cluster.Requests {
+		if r.ID.Kind == kind {
+			return r.ID.UID
+		}
+	}
+	s.t.Fatalf("there is no %s", kind)
+	return ""
+}
+
+// TestEvidenceScenes: how a node was fenced is explained from its repair, also when the remediation is gone.
+func TestEvidenceScenes(t *testing.T) {
+	for _, name := range slices.Sorted(maps.Keys(evidenceScenes)) {
+		t.Run(name, func(t *testing.T) {
+			s := newFencingScene(t)
+			evidenceScenes[name](s)
+			w := s.assessment()
+			e := Explanation{Header: header()}
+			for _, i := range w.find(nodeSubject, "node-a", "") {
+				e.Targets = append(e.Targets, w.explainTarget(i, nil, lacksRole))
+			}
+			of := w.explainRepair(0, nil)
+			of.Header = header()
+			golden(t, "evidence-"+name+".txt", "$ fettle explain node/node-a\n"+printed(false, func(p *page) { p.explanation(&e) })+
+				"\n$ fettle explain repair/"+of.Repair.Name+"\n"+printed(false, func(p *page) { p.repairExplanation(&of) }))
+		})
+	}
 }
 
 // TestFencingScenes: a node that is fenced is explained with how far that has come, and its BMC.

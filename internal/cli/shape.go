@@ -186,6 +186,8 @@ type Repair struct {
 	Attempts    int        `json:"attempts,omitempty"`
 	LastAttempt *time.Time `json:"lastAttempt,omitempty"`
 	LastError   string     `json:"lastError,omitempty"`
+	// Evidence is how its node was fenced, the earliest first.
+	Evidence []Evidence `json:"evidence,omitempty"`
 	// Problem says which part of it can't be read.
 	Problem string `json:"problem,omitempty"`
 }
@@ -308,7 +310,9 @@ type ExplainedTarget struct {
 	// Steps are those of the running repair, or of the next one. Requests are its remediation requests.
 	Steps    []Step    `json:"steps,omitempty"`
 	Requests []Request `json:"requests,omitempty"`
-	Recovery *Recovery `json:"recovery,omitempty"`
+	// Evidence is how the node was fenced for the running repair.
+	Evidence []Evidence `json:"evidence,omitempty"`
+	Recovery *Recovery  `json:"recovery,omitempty"`
 	// BMCs are those of its node, where a health check has the node fenced by its power. BMCProblem says why no node can
 	// be fenced so, or why that is not known.
 	BMCs       []BMCState `json:"bmcs,omitempty"`

@@ -194,7 +194,7 @@ func (w *assessment) fillDetails(target int, e *ExplainedTarget) {
 	w.fillBMCs(target, e)
 	if repair, under := w.repairOf(target); under {
 		if w.isOf(repair, target) {
-			e.Steps = w.stepsOf(repair)
+			e.Steps, e.Evidence = w.stepsOf(repair), evidenceOf(w.cluster.Repairs[repair].Evidence)
 		}
 		return
 	}

@@ -89,6 +89,8 @@ type Cluster struct {
 	Repairs    []Repair
 	// Requests are the remediation requests that are not withdrawn yet.
 	Requests []Request
+	// PastRequests are requests that are gone, as they were last. Only their evidence is read.
+	PastRequests []Request
 	// UnlistedTemplates are the templates whose requests can't be listed now. Only APIVersion and
 	// Kind are set.
 	UnlistedTemplates []Reference

@@ -22,6 +22,7 @@ const none = -1
 func Decide(policies []Policy, cluster Cluster, now time.Time) Decision {
 	d := newPlanner(policies, &cluster, now)
 	d.continueRepairs()
+	d.noteEvidence()
 	d.withdrawOrphans()
 	d.findStuck()
 	d.startRepairs()

@@ -84,6 +84,8 @@ const (
 	NotedAnswer NoteReason = "NotedAnswer"
 	// NotedNoAnswer: there is no answer any more.
 	NotedNoAnswer NoteReason = "NotedNoAnswer"
+	// NotedProof: the node is proven to have stopped.
+	NotedProof NoteReason = "NotedProof"
 )
 
 // Reason returns what the note is about, compared with what the repair has recorded.
@@ -93,6 +95,8 @@ func (n *Note) Reason(before *Repair) NoteReason {
 		return NotedRecovery
 	case n.Recovered.IsZero() && !before.Recovered.IsZero():
 		return NotedRelapse
+	case n.Answer == before.Answer && before.EvidenceUnrecorded:
+		return NotedProof
 	case n.Answer != "":
 		return NotedAnswer
 	}
@@ -108,6 +112,8 @@ func (n *Note) Text(before *Repair) string {
 		return "the target is not healthy after all; its repair goes on"
 	case NotedAnswer:
 		return n.Answer
+	case NotedProof:
+		return "the node is proven to have stopped, by " + before.lastMethod()
 	case NotedNoAnswer:
 	}
 	return "the request has no answer yet"

@@ -132,7 +132,7 @@ func (m *Expectations) ExpectRepair(r Repair, now time.Time) {
 	r = r.ToWrite()
 	m.keep(r, false, now)
 	e := m.repairs[r.key()]
-	e.ours, e.step = true, len(r.Tried)+1
+	e.ours, e.step, e.evidence = true, len(r.Tried)+1, r.Evidence
 	if r.Running() && !e.seen {
 		m.expectUntil(now.Add(expectationLimit))
 	}
@@ -178,7 +178,7 @@ func (m *Expectations) keep(r Repair, seen bool, now time.Time) {
 	key := r.key()
 	fresh := &repairExpectation{repair: r, seen: seen, recorded: now}
 	if old := m.repairs[key]; old != nil {
-		fresh.seen, fresh.begun, fresh.step, fresh.requestSeen = seen || old.seen, old.begun, old.step, old.requestSeen
+		fresh.seen, fresh.begun, fresh.step, fresh.requestSeen, fresh.evidence = seen || old.seen, old.begun, old.step, old.requestSeen, old.evidence
 		if r.CreatedSameSecond == nil {
 			fresh.repair.CreatedSameSecond = old.repair.CreatedSameSecond
 		}
@@ -201,6 +201,7 @@ func (m *Expectations) Overlay(f *Cluster, now time.Time) {
 	f.ExpectedUntil = m.expectedUntil
 	m.overlayHealthy(f)
 	m.overlayRequestsSeen(f)
+	m.overlayEvidence(f)
 	m.overlayWorkers(f)
 	m.OverlayTimes(f, now)
 }

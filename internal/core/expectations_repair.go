@@ -16,6 +16,8 @@ type repairExpectation struct {
 	ours bool
 	// step counts the steps that there were when Fettle wrote it last; 0 when it never did.
 	step int
+	// evidence is the evidence of the repair as this process wrote it last.
+	evidence []Evidence
 	// requestSeen is set once the cache has shown a request of the repair.
 	requestSeen bool
 	// recoveryUnrecorded is set while only this process knows that the target had recovered when

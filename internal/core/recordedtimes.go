@@ -24,7 +24,7 @@ const minStep = time.Microsecond
 // was first seen.
 func (r *Repair) ToWrite() Repair {
 	out, w := *r, &r.Written
-	out.Written, out.Tried = WrittenTimes{}, slices.Clone(r.Tried)
+	out.Written, out.Tried, out.EvidenceUnrecorded = WrittenTimes{}, slices.Clone(r.Tried), false
 	for i := range min(len(w.Steps), len(out.Tried)) {
 		out.Tried[i].Ended = latest(out.Tried[i].Ended, w.Steps[i])
 	}

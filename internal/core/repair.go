@@ -55,6 +55,10 @@ type Repair struct {
 	// started, but before it. Creation times are whole seconds and don't tell them from its
 	// replacement. Losing them may delay a repair, never hasten it.
 	CreatedSameSecond []string
+	// Evidence is how the target's node was fenced, the oldest first. Only users read it.
+	Evidence []Evidence
+	// EvidenceUnrecorded is set when Evidence has a proof that the record lacks.
+	EvidenceUnrecorded bool
 	// Written are the instants as the record has them, where any lies in the future and counts from when it was first seen.
 	Written WrittenTimes
 }

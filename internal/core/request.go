@@ -27,6 +27,8 @@ type Request struct {
 	SucceededSince time.Time
 	// Phase is the remediator's own word for its state, where it has one; it is for users.
 	Phase string
+	// Evidence is how the remediator has fenced the target's node, as far as it has. Only users read it.
+	Evidence Evidence
 	// Replaces is set when the remediator expects the target's node to be gone for good.
 	Replaces bool
 	// Answers is set when the remediator or owner is expected to answer. Answer is its answer, empty while there is

@@ -105,7 +105,7 @@ func TestAbort(t *testing.T) {
 		"the host is to stay off":           {with(off), aborting, known(down(), none), does(fencing.RestoreNode)},
 		"the node is changed back":          {limits, on, known(down(), none), does(fencing.RestoreNode)},
 		"it is untainted":                   {limits, on, known(down(restored), none), does(fencing.UntaintNode)},
-		"the end":                           {limits, on, known(back(), none), ends(on, known(nil, none))},
+		"the end":                           {limits, on, known(back(), none), writes(since(on, fencing.Aborted, known(nil, none), backNow))},
 		"the node is gone":                  {limits, serving, known(down(gone), none), ends(serving, known(nil, none))},
 
 		"the node was deleted":           {with(deleteNode), removed, known(down(gone), none), waits(fencing.NodeNotBack, 540)},
@@ -155,7 +155,7 @@ func TestRelease(t *testing.T) {
 	pending, done := recorded(fencing.Releasing), recorded(fencing.Releasing, released)
 	now := known(nil, none)
 	check(t, map[string]edge{
-		"others have the taint now":   {limits, pending, known(down(outOfService), fresh), writes(done)},
+		"others have the taint now":   {limits, pending, known(down(outOfService), fresh), writes(recorded(fencing.Releasing, released, releasedNow))},
 		"the node is to be deleted":   {with(deleteNode), done, known(down(), fresh), does(fencing.RemoveNode)},
 		"it can't be counted":         {limits, done, known(down(outOfService), fresh, left(fencing.Workload{Failed: true, RetryAt: in(7)})), waits(fencing.WorkloadNotCounted, 7)},
 		"it can't be counted at all":  {limits, done, known(down(outOfService), fresh, left(fencing.Workload{Failed: true})), waits(fencing.WorkloadNotCounted, 240)},
@@ -272,7 +272,7 @@ func TestRetry(t *testing.T) {
 		"the node was replaced before the first command": {limits, recorded(fencing.Preparing), known(down(recreated), none), writes(since(recorded(fencing.Preparing), fencing.Failed, now, because(fencing.NodeReplaced)))},
 		"it has registered again":                        {limits, second, known(down(recreated), none), writes(anew)},
 		"it has not":                                     {limits, second, known(down(untainted), none), does(fencing.TaintNode)},
-		"it is gone":                                     {limits, second, known(down(gone), none), writes(since(second, fencing.PoweringOff, now, func(r *fencing.Record) { r.PoweredOff = true }))},
+		"it is gone":                                     {limits, second, known(down(gone), none), writes(since(second, fencing.PoweringOff, now, commandedNow, func(r *fencing.Record) { r.PoweredOff = true }))},
 		"there is no node to fence again":                {retries, failed, known(down(gone), none, late), writes(again)},
 		"a host that is to stay off needs no new boot":   {with(off), recorded(fencing.PoweringOff), known(down(rebooted), commandedOff(9)), does(fencing.ReadPower)},
 	})
@@ -303,14 +303,13 @@ func TestReleaseOfANodeThatWasDeleted(t *testing.T) {
 	fresh := commandedOff(30, read(fencing.IsOff, 20), read(fencing.IsOff, 0))
 	now := known(nil, fresh)
 	pending := recorded(fencing.Releasing)
-	both := recorded(fencing.Releasing, released, deletedNode)
 	again := recorded(fencing.Releasing, deletedNode)
 	byTaint := recorded(fencing.Releasing, released)
 	booted := recorded(fencing.Releasing, provenByBoot)
 	check(t, map[string]edge{
-		"its deletion is recorded":               {with(deleteNode), pending, known(down(), fresh), writes(both)},
-		"a taint is no deletion":                 {limits, pending, known(down(), fresh), writes(byTaint)},
-		"an earlier deletion stands":             {limits, again, known(down(), fresh), writes(both)},
+		"its deletion is recorded":               {with(deleteNode), pending, known(down(), fresh), writes(recorded(fencing.Releasing, released, deletedNode, releasedNow))},
+		"a taint is no deletion":                 {limits, pending, known(down(), fresh), writes(recorded(fencing.Releasing, released, releasedNow))},
+		"an earlier deletion stands":             {limits, again, known(down(), fresh), writes(recorded(fencing.Releasing, released, deletedNode, releasedNow))},
 		"others have deleted a released node":    {limits, byTaint, known(down(gone), fresh), writes(since(byTaint, fencing.PoweringOn, now))},
 		"deleted in an attempt before":           {limits, again, known(down(gone), fresh), writes(since(again, fencing.PoweringOn, now))},
 		"a new boot is no proof by the power":    {limits, pending, known(down(rebooted), fencing.Power{}), does(fencing.ReadPower)},

@@ -97,7 +97,7 @@ func prepare(r Record, f Facts) Step {
 	case n.Exists && !n.Tainted:
 		return do(TaintNode)
 	}
-	r.PoweredOff = true
+	r.PoweredOff, r.CommandedAt = true, f.Now
 	return write(r.in(PoweringOff, f.Now, r.Reason))
 }
 
@@ -143,7 +143,7 @@ func readAt(f Facts, at time.Time, why Reason, limit time.Time) Step {
 
 // proven returns the step after a proof.
 func proven(r Record, f Facts, p Proof) Step {
-	r.Proof, r.Released = p, false
+	r.Proof, r.Released, r.ReleasedAt = p, false, time.Time{}
 	if p.Kind == PowerOff && f.Node.Exists {
 		r.OffBootID = f.Node.BootID
 	}
@@ -155,7 +155,7 @@ func attemptFailed(c Config, r Record, f Facts, why Reason) Step {
 	switch {
 	case r.Attempt <= c.Retries:
 		r.Attempt++
-		r.Proof = Proof{}
+		r.Proof, r.Times = Proof{}, Times{}
 		return write(r.of(f.Node).in(Preparing, f.Now, why))
 	case c.DeleteMachine:
 		return write(r.in(DeletingMachine, f.Now, why))
@@ -232,7 +232,7 @@ func deleteMachine(r Record, f Facts) Step {
 // boot waits until the node is Ready under another boot ID.
 func boot(c Config, r Record, f Facts) Step {
 	if r.back(f.Node) {
-		return write(r.in(Restoring, f.Now, r.Reason))
+		return write(r.seenBack(f).in(Restoring, f.Now, r.Reason))
 	}
 	limit := r.Since.Add(c.Limits.Boot)
 	if !f.Now.Before(limit) {
@@ -249,5 +249,5 @@ func restore(r Record, f Facts, end Phase) Step {
 	case n.Exists && n.Tainted:
 		return do(UntaintNode)
 	}
-	return write(r.in(end, f.Now, r.Reason))
+	return write(r.seenBack(f).in(end, f.Now, r.Reason)) // an abort may find the node back
 }

@@ -39,6 +39,11 @@ func recorded(p fencing.Phase, change ...func(*fencing.Record)) fencing.Record {
 }
 
 func released(r *fencing.Record) { r.Released = true }
+
+// commandedNow, releasedNow and backNow are noted in a look at the time of seen().
+func commandedNow(r *fencing.Record) { r.CommandedAt = in(0) }
+func releasedNow(r *fencing.Record)  { r.ReleasedAt = in(0) }
+func backNow(r *fencing.Record)      { r.BackAt, r.BackBootID = in(0), "boot 2" }
 func provenByBoot(r *fencing.Record) {
 	r.Proof = fencing.Proof{Kind: fencing.NewBoot, BootID: "boot 2"}
 }
@@ -150,8 +155,8 @@ func TestNext(t *testing.T) {
 		"there is no node":                                    {fencing.Record{}, seen(down(gone), fencing.Power{}), writes(fencing.Preparing, "", func(r *fencing.Record) { r.NodeUID, r.BootID = "", "" })},
 		"the node is tainted":                                 {recorded(fencing.Preparing), seen(down(untainted), fencing.Power{}), does(fencing.TaintNode)},
 		"another node has its name":                           {recorded(fencing.Preparing), seen(down(recreated), fencing.Power{}), writes(fencing.Failed, fencing.NodeReplaced, on)},
-		"the power-off is recorded":                           {recorded(fencing.Preparing), seen(down(), fencing.Power{}), writes(fencing.PoweringOff, "")},
-		"the node is gone":                                    {recorded(fencing.Preparing), seen(down(gone), fencing.Power{}), writes(fencing.PoweringOff, "")},
+		"the power-off is recorded":                           {recorded(fencing.Preparing), seen(down(), fencing.Power{}), writes(fencing.PoweringOff, "", commandedNow)},
+		"the node is gone":                                    {recorded(fencing.Preparing), seen(down(gone), fencing.Power{}), writes(fencing.PoweringOff, "", commandedNow)},
 		"the power is commanded off":                          {recorded(fencing.PoweringOff), seen(down(), fencing.Power{}), does(fencing.CommandOff)},
 		"a reading before the command":                        {recorded(fencing.PoweringOff), seen(down(), fencing.Power{}.Observe(read(fencing.IsOff, 20)).Observe(read(fencing.IsOff, 0))), does(fencing.CommandOff)},
 		"the power is read":                                   {recorded(fencing.PoweringOff), seen(down(), commandedOff(1)), does(fencing.ReadPower)},
@@ -184,7 +189,7 @@ func TestNext(t *testing.T) {
 		"void too often":                {recorded(fencing.PoweringOff, because(fencing.ProofVoid), voids(3)), seen(down(), commandedOff(30)), writes(fencing.Failed, fencing.PoweredOnByOthers, voids(3))},
 		"void not too often":            {recorded(fencing.PoweringOff, because(fencing.ProofVoid), voids(2)), seen(down(), commandedOff(30)), does(fencing.ReadPower)},
 		"a proof of an unknown kind":    {recorded(fencing.Releasing, func(r *fencing.Record) { r.Proof.Kind = "Silence" }), seen(down(), fresh), writes(fencing.PoweringOff, fencing.ProofVoid, noProof, void)},
-		"after a restart":               {recorded(fencing.Releasing), seen(down(), fencing.Power{}.Observe(read(fencing.IsOff, 0))), fencing.Step{Kind: fencing.Write, Record: recorded(fencing.Releasing, released)}},
+		"after a restart":               {recorded(fencing.Releasing), seen(down(), fencing.Power{}.Observe(read(fencing.IsOff, 0))), fencing.Step{Kind: fencing.Write, Record: recorded(fencing.Releasing, released, releasedNow)}},
 		"the node was read before":      {recorded(fencing.Releasing), seen(down(func(n *fencing.Node) { n.ReadAt = in(-1) }), fresh), does(fencing.ReadNode)},
 		"others removed the taint":      {recorded(fencing.Releasing), seen(down(untainted), fresh), does(fencing.TaintNode)},
 		"still Ready":                   {recorded(fencing.Releasing), seen(down(ready), fresh), waits(fencing.NodeReady, 2)},
@@ -213,14 +218,14 @@ func TestNext(t *testing.T) {
 		"Ready in the boot that was off":  {recorded(fencing.Booting, on, offIn("boot 2")), seen(down(rebooted, ready), fencing.Power{}), waits(fencing.NodeNotBack, unto)},
 		"the node boots":                  {recorded(fencing.Booting, on), seen(down(), fencing.Power{}), waits(fencing.NodeNotBack, unto)},
 		"Ready under its old boot ID":     {recorded(fencing.Booting, on), seen(down(ready), fencing.Power{}), waits(fencing.NodeNotBack, unto)},
-		"the node is back":                {recorded(fencing.Booting, on), seen(down(rebooted, ready), fencing.Power{}), writes(fencing.Restoring, "", on, proofAt(start))},
+		"the node is back":                {recorded(fencing.Booting, on), seen(down(rebooted, ready), fencing.Power{}), writes(fencing.Restoring, "", on, proofAt(start), backNow)},
 		"the node is changed back":        {recorded(fencing.Restoring), seen(down(rebooted, ready), fencing.Power{}), does(fencing.RestoreNode)},
 		"its taint goes last":             {recorded(fencing.Restoring), seen(down(rebooted, ready, restored), fencing.Power{}), does(fencing.UntaintNode)},
-		"the end":                         {recorded(fencing.Restoring), seen(down(rebooted, ready, restored, untainted), fencing.Power{}), writes(fencing.Succeeded, "")},
+		"the end":                         {recorded(fencing.Restoring), seen(down(rebooted, ready, restored, untainted), fencing.Power{}), writes(fencing.Succeeded, "", backNow)},
 		"after the end":                   {recorded(fencing.Succeeded), seen(down(rebooted, ready), fencing.Power{}), does(fencing.Finish)},
 
 		"stopped while it boots":       {recorded(fencing.Booting, on), unwanted(seen(down(), fencing.Power{})), writes(fencing.Aborting, fencing.Stopped, on, proofAt(start))},
-		"stopped once it is back":      {recorded(fencing.Booting, on), unwanted(seen(down(rebooted, ready), fencing.Power{})), writes(fencing.Restoring, "", on, proofAt(start))},
+		"stopped once it is back":      {recorded(fencing.Booting, on), unwanted(seen(down(rebooted, ready), fencing.Power{})), writes(fencing.Restoring, "", on, proofAt(start), backNow)},
 		"stopped while it is restored": {recorded(fencing.Restoring), unwanted(seen(down(rebooted, ready), fencing.Power{})), does(fencing.RestoreNode)},
 
 		"the machine is read":       {recorded(fencing.DeletingMachine), seen(down(), fencing.Power{}), does(fencing.ReadMachine)},

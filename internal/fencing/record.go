@@ -51,6 +51,24 @@ type Record struct {
 	PoweredOff bool
 	// Reason is why the phase began, if that needs a reason.
 	Reason Reason
+	Times
+}
+
+// Times are the instants of an attempt, as far as it has come, and the boot ID under which the node is back. No step depends on them.
+type Times struct {
+	// CommandedAt is when it was recorded that the power is commanded off, and ReleasedAt that the workload is released.
+	CommandedAt, ReleasedAt time.Time
+	// BackAt is when the node was seen to be Ready under another boot ID, and BackBootID is that ID.
+	BackAt     time.Time
+	BackBootID string
+}
+
+// seenBack notes that the node is back, unless that was noted before.
+func (r Record) seenBack(f Facts) Record {
+	if r.BackAt.IsZero() && r.back(f.Node) {
+		r.BackAt, r.BackBootID = f.Node.ReadAt, f.Node.BootID
+	}
+	return r
 }
 
 // in returns the record of the next phase.

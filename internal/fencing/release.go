@@ -36,7 +36,7 @@ func releaseStopped(c Config, r Record, f Facts, limit time.Time) Step {
 	case n.Ready: // the API server doesn't know yet that it has stopped
 		return wait(NodeReady, f.Now.Add(poll), limit)
 	case !r.Released:
-		r.Released, r.DeletedNode = true, r.DeletedNode || c.DeleteNode
+		r.Released, r.ReleasedAt, r.DeletedNode = true, f.Now, r.DeletedNode || c.DeleteNode
 		return write(r)
 	case c.DeleteNode:
 		return do(RemoveNode)

@@ -434,7 +434,7 @@ func (w *world) key() key {
 	}
 	k.host.on, k.host.pod, k.host.turnsOff, k.host.before, k.host.cut, k.host.byHand, k.host.boot = w.host.on, w.host.pod, w.host.turnsOff, w.host.before, w.host.cut, w.host.byHand, w.host.boot
 	k.node.revision = 0
-	k.record.Since, k.record.Proof.At, k.record.Void = time.Time{}, time.Time{}, min(k.record.Void, 3)
+	k.record.Since, k.record.Proof.At, k.record.Times, k.record.Void = time.Time{}, time.Time{}, fencing.Times{}, min(k.record.Void, 3)
 	k.last, k.first = min(age(m.power.Last.Begun), 1), -1
 	if m.power.FirstOff.State == fencing.IsOff {
 		k.first = min(age(m.power.FirstOff.Begun), 2)

@@ -49,6 +49,7 @@ func TestEachFactOfARepairIsRecorded(t *testing.T) {
 	ended := running
 	ended.StepState = core.StepState{Begun: noon, Answer: "later", Attempts: 1, LastAttempt: noon}
 	ended.Tried, ended.Recovered = []core.StepRecord{{Ended: noon, Outcome: core.Failed}}, noon
+	ended.Evidence = []core.Evidence{{Request: core.ID{Kind: "PowerRemediation", Name: "n", UID: "u"}, Method: "PowerOff"}}
 	ended.Ended, ended.Outcome = noon.Add(time.Minute), core.Succeeded
 	object.Status = statusOf(ended, "it has ended", nil)
 	ended = stored(t, object).repair
@@ -58,7 +59,7 @@ func TestEachFactOfARepairIsRecorded(t *testing.T) {
 		e.Policy.Holder = core.HolderOf(e.Policy.ID)
 	}), "repairs")).repair
 
-	inMemory := map[string]bool{"RecordedElsewhere": true, "RequestSeen": true, "Misdated": true, "CreatedSameSecond": true, "Written": true}
+	inMemory := map[string]bool{"RecordedElsewhere": true, "RequestSeen": true, "Misdated": true, "CreatedSameSecond": true, "Written": true, "EvidenceUnrecorded": true}
 	for i := range reflect.TypeFor[core.Repair]().NumField() {
 		recorded := false
 		for _, r := range []core.Repair{running, ended, ofNode} {

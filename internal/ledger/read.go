@@ -60,6 +60,7 @@ type repairStatus struct {
 	Answer      string               `json:"answer"`
 	Attempts    int32                `json:"attempts"`
 	LastAttempt *metav1.Time         `json:"lastAttempt"`
+	Evidence    []evidence           `json:"evidence"`
 	FinishedAt  *metav1.Time         `json:"finishedAt"`
 }
 
@@ -152,6 +153,7 @@ func read(r *v1alpha1.Repair) core.Repair {
 		Phase: r.Status.Phase, Message: r.Status.Message, Attempts: r.Status.Attempts,
 		RecoveredAt: (*metav1.Time)(r.Status.RecoveredAt), BegunAt: (*metav1.Time)(r.Status.BegunAt),
 		LastAttempt: (*metav1.Time)(r.Status.LastAttempt), FinishedAt: r.Status.FinishedAt, Answer: r.Status.Answer,
+		Evidence: evidenceStatus(r.Status.Evidence),
 	}
 	for _, s := range r.Status.Steps {
 		status.Steps = append(status.Steps, attempt{Outcome: s.Outcome, EndedAt: (*metav1.Time)(&s.EndedAt), Message: s.Message})
@@ -197,6 +199,7 @@ func repairOf(meta *metav1.ObjectMeta, spec *repairSpec, status *repairStatus) c
 	for _, s := range status.Steps {
 		out.Tried = append(out.Tried, core.StepRecord{Ended: sinceStart(&out, s.EndedAt), Outcome: cmp.Or(stepOutcomes[s.Outcome], core.TimedOut), Text: shortened(s.Message)})
 	}
+	out.Evidence = evidenceOf(status.Evidence)
 	out.Answer, out.Attempts = shortened(status.Answer), int(status.Attempts)
 	if status.RecoveredAt != nil {
 		out.Recovered = sinceStart(&out, status.RecoveredAt)

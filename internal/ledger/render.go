@@ -126,6 +126,9 @@ func statusOf(r core.Repair, text string, refused error) v1alpha1.RepairStatus {
 			Outcome: v1alpha1.StepOutcome(record.Outcome.String()), EndedAt: metav1.MicroTime{Time: record.Ended}, Message: shortened(record.Text),
 		})
 	}
+	for i := range r.Evidence[:min(len(r.Evidence), core.MaxEvidence)] {
+		s.Evidence = append(s.Evidence, renderEvidence(&r.Evidence[i]))
+	}
 	if refused != nil {
 		s.LastError = sanitize.Failure(maxText, refused)
 	}

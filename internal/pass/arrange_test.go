@@ -77,6 +77,8 @@ func (w *world) arrange(command string, rest []string) error {
 		return err
 	case "succeed": // succeed NAME yes|no: how the remediator of its request has ended
 		w.succeed(rest[0], map[string]core.Tri{"yes": core.Yes, "no": core.No}[rest[1]])
+	case "prove": // prove NAME: the remediator of its request has proven that the node has stopped
+		w.prove(rest[0])
 	case "lose-target": // lose-target NAME: it is gone, as the caches show
 		return w.remove(rest[0])
 	default:
@@ -132,6 +134,14 @@ func (w *world) succeed(name string, how core.Tri) {
 	for i := range w.requests {
 		if w.requests[i].Target.Name == name {
 			w.requests[i].Succeeded, w.requests[i].SucceededSince = how, w.now
+		}
+	}
+}
+
+func (w *world) prove(name string) {
+	for i := range w.requests {
+		if q := &w.requests[i]; q.Target.Name == name {
+			q.Evidence = core.Evidence{Request: q.ID, Cycle: 1, Method: "PowerOff", Commanded: w.now.Add(-10 * time.Second), Proven: w.now}
 		}
 	}
 }

@@ -164,7 +164,11 @@ func stateOf(r *core.Repair) string {
 		}
 		return what + " at " + clockTime(at)
 	}
-	return words(strings.Join(tried, ", "), attempts, since("handed over", r.Begun), since("recovered", r.Recovered), ended)
+	fenced := make([]string, len(r.Evidence))
+	for i := range r.Evidence {
+		fenced[i] = words("fenced by "+r.Evidence[i].Method+" at "+clockTime(r.Evidence[i].Proven), since("back", r.Evidence[i].Back))
+	}
+	return words(strings.Join(fenced, ", "), strings.Join(tried, ", "), attempts, since("handed over", r.Begun), since("recovered", r.Recovered), ended)
 }
 
 // answerText describes the answer to a call.

@@ -32,6 +32,8 @@ type world struct {
 	// stored are the repairs, cached those in the cache. The requests are shown by caches at once.
 	stored, cached []core.Repair
 	requests       []core.Request
+	// past are requests that are gone and whose evidence is remembered.
+	past []core.Request
 	// unseen are the requests that no cache shows until it catches up, while requests lag.
 	unseen      []core.Request
 	requestsLag bool
@@ -109,7 +111,7 @@ func (w *world) begins() *pass.Pass {
 		Clock: w.clock(), Policies: slices.Clone(w.policies), PolicyDialect: map[core.ID]int{}, TargetDialect: make([]int, len(w.targets)),
 		Kinds: map[string]bool{"Machine": true, "Node": true},
 		Cluster: core.Cluster{
-			Observed: w.observed, ClockAgrees: w.agrees, Targets: slices.Clone(w.targets), Repairs: slices.Clone(w.cached), Requests: slices.Clone(w.requests),
+			Observed: w.observed, ClockAgrees: w.agrees, Targets: slices.Clone(w.targets), Repairs: slices.Clone(w.cached), Requests: slices.Clone(w.requests), PastRequests: slices.Clone(w.past),
 		},
 	}
 	copy(s.TargetDialect, w.targetDialects)
@@ -216,7 +218,13 @@ func (w *world) does(c pass.Call) (r pass.Result) {
 	case pass.StartRemedy:
 		r.RemedyResult = w.start(c.RemedyCall)
 	case pass.WithdrawRequest:
-		w.requests = slices.DeleteFunc(w.requests, func(q core.Request) bool { return q.ID.UID == c.Request.ID.UID })
+		w.requests = slices.DeleteFunc(w.requests, func(q core.Request) bool {
+			if q.ID.UID == c.Request.ID.UID && q.Evidence != (core.Evidence{}) {
+				q.Evidence.Back = w.now // its remediator writes that last, and no cache shows the request then
+				w.past = append(w.past, q)
+			}
+			return q.ID.UID == c.Request.ID.UID
+		})
 	case pass.DeleteRepair:
 		w.stored = slices.DeleteFunc(w.stored, func(r core.Repair) bool { return r.Name == c.Repair.Name })
 		r.OK = true

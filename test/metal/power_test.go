@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -334,6 +335,7 @@ spec:
 	p.hangs(p.first())
 	p.runsOn(p.second())
 	p.isBack(p.first(), boot)
+	repair := &v1alpha1.Repair{}
 	p.Eventually(p.T, "Repair", func(ctx context.Context) error {
 		var repairs v1alpha1.RepairList
 		if err := p.List(ctx, &repairs); err != nil {
@@ -341,6 +343,7 @@ spec:
 		}
 		for i := range repairs.Items {
 			if r := &repairs.Items[i]; r.Spec.Target.Name == p.first() && r.Status.Phase == v1alpha1.RepairSucceeded {
+				repair = r
 				return nil
 			}
 		}
@@ -348,6 +351,45 @@ spec:
 	})
 	p.isRestored(p.first())
 	p.ranTimes(2)
+	p.outlives(repair, boot)
+}
+
+// outlives: the Repair has how the node was fenced, and fettle explain shows it, when the PowerRemediation is gone.
+func (p *pool) outlives(repair *v1alpha1.Repair, boot string) {
+	p.Helper()
+	ctx := cluster.Context(p.T)
+	var remediations v1alpha1.PowerRemediationList
+	if err := p.List(ctx, &remediations); err != nil {
+		p.Fatalf("listing PowerRemediations: %v", err)
+	}
+	if len(repair.Status.Evidence) != 1 {
+		p.Fatalf("the evidence is %+v", repair.Status.Evidence)
+	}
+	e := repair.Status.Evidence[0]
+	for i := range remediations.Items {
+		if string(remediations.Items[i].UID) == e.Remediation.UID {
+			p.Errorf("PowerRemediation %s is not gone", e.Remediation.Name)
+		}
+	}
+	now := p.node(ctx, p.first()).Status.NodeInfo.BootID
+	if e.Method != "PowerOff" || e.BMC != p.first() || e.Protocol != "Redfish" || e.PowerCycle != 1 || e.BootIDBefore != boot || e.BootIDAfter != now || now == boot {
+		p.Errorf("the evidence is %+v, want boot ID %s before and %s after", e, boot, now)
+	}
+	last := repair.Spec.StartedAt.Add(-time.Second) // the clocks of two processes
+	for _, at := range []*metav1.MicroTime{e.CommandedAt, e.ProvenAt, e.ReleasedAt, e.BackAt} {
+		if at == nil || at.Time.Before(last) {
+			p.Fatalf("the times are %v, %v, %v and %v", e.CommandedAt, e.ProvenAt, e.ReleasedAt, e.BackAt)
+		}
+		last = at.Time
+	}
+	for _, subject := range []string{"node/" + p.first(), "repair/" + repair.Name} {
+		out, err := exec.CommandContext(ctx, cluster.Binary(p.T, "fettle"), "explain", subject, "-n", namespace, "--kubeconfig", p.Kubeconfig()).CombinedOutput()
+		for _, want := range []string{"proven to have stopped by PowerOff", "(Redfish)", boot, now} {
+			if err != nil || !strings.Contains(string(out), want) {
+				p.Errorf("fettle explain %s lacks %s (%v):\n%s", subject, want, err, out)
+			}
+		}
+	}
 }
 
 // leaksNothing checks that no password is anywhere but in the Secrets.

@@ -159,6 +159,18 @@ type PowerRemediationStatus struct {
 	// bmc is the BMC of the node's host.
 	// +optional
 	BMC *FencingBMC `json:"bmc,omitempty"`
+	// protocol is how Fettle speaks to the BMC: Redfish or IPMI.
+	// +optional
+	Protocol string `json:"protocol,omitempty"`
+	// commandedAt is when the power was first commanded off in this attempt.
+	// +optional
+	CommandedAt *metav1.MicroTime `json:"commandedAt,omitempty"`
+	// releasedAt is when workloadReleased was set.
+	// +optional
+	ReleasedAt *metav1.MicroTime `json:"releasedAt,omitempty"`
+	// backAt is when the node was seen to be Ready under another boot ID.
+	// +optional
+	BackAt *metav1.MicroTime `json:"backAt,omitempty"`
 	// proof is why the node is known to have stopped. Nothing is released without it.
 	// +optional
 	Proof *FencingProof `json:"proof,omitempty"`
@@ -204,6 +216,9 @@ type FencedNode struct {
 	// offBootID is the boot ID that the node had when the host was proven to be off.
 	// +optional
 	OffBootID string `json:"offBootID,omitempty"`
+	// backBootID is the boot ID under which the node is back.
+	// +optional
+	BackBootID string `json:"backBootID,omitempty"`
 	// outOfService is set if the node had the taint node.kubernetes.io/out-of-service before. Then
 	// Fettle leaves that taint alone.
 	// +optional

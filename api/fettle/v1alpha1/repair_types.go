@@ -71,6 +71,7 @@ type RepairPhase string
 // +kubebuilder:printcolumn:name="Finished",type=date,priority=1,JSONPath=`.status.finishedAt`
 // +kubebuilder:printcolumn:name="Refused Calls",type=integer,priority=1,JSONPath=`.status.attempts`
 // +kubebuilder:printcolumn:name="Last Error",type=string,priority=1,JSONPath=`.status.lastError`
+// +kubebuilder:printcolumn:name="Proof",type=string,priority=1,JSONPath=`.status.evidence[*].method`
 // +kubebuilder:printcolumn:name="Progress",type=string,priority=1,JSONPath=`.status.message`
 // +kubebuilder:printcolumn:name="Why",type=string,priority=1,JSONPath=`.spec.message`
 type Repair struct {
@@ -278,9 +279,68 @@ type RepairStatus struct {
 	// lastError is the error of the last refused call.
 	// +optional
 	LastError string `json:"lastError,omitempty"`
+	// evidence is how the node was fenced, by each power cycle that was commanded for this repair. It
+	// is copied from the PowerRemediations, which don't outlast the repair. It is written when there is
+	// a proof, and the rest of it when the repair is written next, at its end at the latest. The last
+	// 16 power cycles are kept.
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=atomic
+	// +optional
+	Evidence []FencingEvidence `json:"evidence,omitempty"`
 	// finishedAt is when the repair ended.
 	// +optional
 	FinishedAt *metav1.Time `json:"finishedAt,omitempty"`
+}
+
+// FencingEvidence is how one power cycle fenced the node, as the PowerRemediation reports it.
+type FencingEvidence struct {
+	// remediation is the PowerRemediation.
+	// +required
+	Remediation ObjectReference `json:"remediation"`
+	// powerCycle counts the power cycles of the remediation from 1.
+	// +kubebuilder:validation:Maximum=2147483647
+	// +optional
+	PowerCycle int32 `json:"powerCycle,omitempty"`
+	// method is the kind of the proof that the node had stopped: PowerOff or NewBoot. It is missing
+	// where there was no proof.
+	// +optional
+	Method string `json:"method,omitempty"`
+	// bmc is the name of the BMC.
+	// +optional
+	BMC string `json:"bmc,omitempty"`
+	// protocol is how Fettle spoke to the BMC: Redfish or IPMI.
+	// +optional
+	Protocol string `json:"protocol,omitempty"`
+	// bootIDBefore is the boot ID under which the node ran before the first command.
+	// +optional
+	BootIDBefore string `json:"bootIDBefore,omitempty"`
+	// bootIDAfter is the boot ID under which the node came back, or ran when NewBoot was observed.
+	// +optional
+	BootIDAfter string `json:"bootIDAfter,omitempty"`
+	// commandedAt is when the power was first commanded off, to the microsecond.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Format=date-time
+	// +kubebuilder:validation:Pattern=`\.[0-9]{6}(Z|[+-][0-9]{2}:[0-9]{2})$`
+	// +optional
+	CommandedAt *metav1.MicroTime `json:"commandedAt,omitempty"`
+	// provenAt is when the observation began that completed the proof, to the microsecond.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Format=date-time
+	// +kubebuilder:validation:Pattern=`\.[0-9]{6}(Z|[+-][0-9]{2}:[0-9]{2})$`
+	// +optional
+	ProvenAt *metav1.MicroTime `json:"provenAt,omitempty"`
+	// releasedAt is when the workload of the node was released, to the microsecond.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Format=date-time
+	// +kubebuilder:validation:Pattern=`\.[0-9]{6}(Z|[+-][0-9]{2}:[0-9]{2})$`
+	// +optional
+	ReleasedAt *metav1.MicroTime `json:"releasedAt,omitempty"`
+	// backAt is when the node was seen to be Ready under another boot ID, to the microsecond.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Format=date-time
+	// +kubebuilder:validation:Pattern=`\.[0-9]{6}(Z|[+-][0-9]{2}:[0-9]{2})$`
+	// +optional
+	BackAt *metav1.MicroTime `json:"backAt,omitempty"`
 }
 
 // RepairList is a list of repairs.

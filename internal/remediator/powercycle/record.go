@@ -9,6 +9,7 @@ import (
 
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
 	"github.com/fettle-io/fettle/internal/fencing"
+	"github.com/fettle-io/fettle/internal/power"
 	"github.com/fettle-io/fettle/internal/sanitize"
 )
 
@@ -53,8 +54,9 @@ func recordOf(s *v1alpha1.PowerRemediationStatus) fencing.Record {
 	if s.PhaseSince != nil {
 		r.Since = s.PhaseSince.Time
 	}
+	r.CommandedAt, r.ReleasedAt, r.BackAt = instant(s.CommandedAt), instant(s.ReleasedAt), instant(s.BackAt)
 	if n := s.Node; n != nil {
-		r.NodeUID, r.BootID, r.OffBootID, r.ForeignOutOfService = n.UID, n.BootID, n.OffBootID, n.OutOfService
+		r.NodeUID, r.BootID, r.OffBootID, r.BackBootID, r.ForeignOutOfService = n.UID, n.BootID, n.OffBootID, n.BackBootID, n.OutOfService
 	}
 	if p := s.Proof; p != nil {
 		r.Proof = fencing.Proof{Kind: fencing.ProofKind(p.Kind), At: p.At.Time, BootID: p.BootID}
@@ -71,11 +73,39 @@ func writeRecord(s *v1alpha1.PowerRemediationStatus, node string, r fencing.Reco
 	if s.Node == nil {
 		s.Node = &v1alpha1.FencedNode{}
 	}
-	s.Node.Name, s.Node.UID, s.Node.BootID, s.Node.OffBootID, s.Node.OutOfService = node, r.NodeUID, r.BootID, r.OffBootID, r.ForeignOutOfService
+	s.Node.Name, s.Node.UID, s.Node.OutOfService = node, r.NodeUID, r.ForeignOutOfService
+	s.Node.BootID, s.Node.OffBootID, s.Node.BackBootID = r.BootID, r.OffBootID, r.BackBootID
+	s.CommandedAt, s.ReleasedAt, s.BackAt = microTime(r.CommandedAt), microTime(r.ReleasedAt), microTime(r.BackAt)
 	s.Proof = nil
 	if r.Proof.Kind != "" {
 		s.Proof = &v1alpha1.FencingProof{Kind: string(r.Proof.Kind), At: metav1.NewMicroTime(r.Proof.At.UTC()), BootID: r.Proof.BootID}
 	}
+}
+
+// protocolOf returns how Fettle speaks to a BMC, or an empty text if that can't be said.
+func protocolOf(bmc *v1alpha1.BMC) string {
+	address, err := power.ParseAddress(bmc.Spec.Address)
+	if err != nil {
+		return ""
+	}
+	return string(address.Protocol)
+}
+
+// microTime returns an instant as a status has it. The zero instant is missing.
+func microTime(at time.Time) *metav1.MicroTime {
+	if at.IsZero() {
+		return nil
+	}
+	written := metav1.NewMicroTime(at.UTC().Truncate(time.Microsecond))
+	return &written
+}
+
+// instant returns the instant of a status, and the zero instant if it is missing.
+func instant(written *metav1.MicroTime) time.Time {
+	if written == nil {
+		return time.Time{}
+	}
+	return written.Time
 }
 
 // known reports whether a phase is one of package fencing.

@@ -20,6 +20,7 @@ func fullRecord() fencing.Record {
 		Phase: fencing.Releasing, Since: noon.Add(123456 * time.Microsecond), Attempt: 2, NodeUID: "uid", BootID: "before", OffBootID: "off",
 		ForeignOutOfService: true, Proof: fencing.Proof{Kind: fencing.NewBoot, At: noon.Add(7 * time.Microsecond), BootID: "now"},
 		Void: 3, Released: true, DeletedNode: true, MachineDeletion: true, PoweredOff: true, Reason: fencing.ProofVoid,
+		Times: fencing.Times{CommandedAt: noon, ReleasedAt: noon.Add(time.Second), BackAt: noon.Add(time.Minute), BackBootID: "back"},
 	}
 }
 
@@ -52,6 +53,9 @@ func TestRecordOutlivesItsStatus(t *testing.T) {
 		"boot ID":         func(r *fencing.Record) { r.BootID = "boot" },
 		"boot ID at off":  func(r *fencing.Record) { r.OffBootID = "boot" },
 		"foreign taint":   func(r *fencing.Record) { r.ForeignOutOfService = true },
+		"command":         func(r *fencing.Record) { r.CommandedAt = noon },
+		"release":         func(r *fencing.Record) { r.ReleasedAt = noon },
+		"back":            func(r *fencing.Record) { r.BackAt, r.BackBootID = noon, "back" },
 		"proof":           func(r *fencing.Record) { r.Proof = fencing.Proof{Kind: fencing.PowerOff, At: noon} },
 		"void":            func(r *fencing.Record) { r.Void = 1 << 30 },
 		"released":        func(r *fencing.Record) { r.Released = true },
@@ -74,12 +78,18 @@ func TestRecordOutlivesItsStatus(t *testing.T) {
 // TestRecordStaysInItsBounds: what the definition of the kind would refuse is written as the most that it accepts.
 func TestRecordStaysInItsBounds(t *testing.T) {
 	var s v1alpha1.PowerRemediationStatus
-	writeRecord(&s, "node-a", fencing.Record{Attempt: 101, Void: 1<<30 + 1, Since: noon.Add(999 * time.Nanosecond).In(time.FixedZone("", 3600))})
+	writeRecord(&s, "node-a", fencing.Record{
+		Attempt: 101, Void: 1<<30 + 1, Since: noon.Add(999 * time.Nanosecond).In(time.FixedZone("", 3600)),
+		Times: fencing.Times{BackAt: noon.Add(999 * time.Nanosecond).In(time.FixedZone("", 3600))},
+	})
 	if s.Attempt != 100 || s.VoidProofs != 1<<30 {
 		t.Errorf("attempt %d and %d void proofs", s.Attempt, s.VoidProofs)
 	}
 	if !s.PhaseSince.Time.Equal(noon) || s.PhaseSince.Location() != time.UTC {
 		t.Errorf("since %v, want whole microseconds in UTC", s.PhaseSince)
+	}
+	if !s.BackAt.Time.Equal(noon) || s.BackAt.Location() != time.UTC {
+		t.Errorf("back at %v, want whole microseconds in UTC", s.BackAt)
 	}
 }
 
@@ -143,6 +153,17 @@ func TestDefaultsAreThoseOfTheDefinition(t *testing.T) {
 	}
 	if diff := cmp.Diff(configOf(&completed), configOf(&v1alpha1.PowerRemediationSpec{})); diff != "" {
 		t.Errorf("config (-defaults of the definition +defaults of the code):\n%s", diff)
+	}
+}
+
+// TestProtocolOf: how Fettle speaks to a BMC, by its address.
+func TestProtocolOf(t *testing.T) {
+	for address, want := range map[string]string{
+		"redfish+http://h:80/redfish/v1/Systems/1": "Redfish", "ipmi://h": "IPMI", "ipmi://h/path": "", "": "",
+	} {
+		if got := protocolOf(&v1alpha1.BMC{Spec: v1alpha1.BMCSpec{Address: address}}); got != want {
+			t.Errorf("to %q Fettle speaks %q, want %q", address, got, want)
+		}
 	}
 }
 

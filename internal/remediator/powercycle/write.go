@@ -73,6 +73,7 @@ func (c *Client) statusWith(l *look, record fencing.Record) *v1alpha1.PowerRemed
 	}
 	writeRecord(status, l.node, record)
 	if l.bmc != nil {
+		status.Protocol = protocolOf(l.bmc)
 		status.BMC = &v1alpha1.FencingBMC{Name: l.bmc.Name, UID: string(l.bmc.UID), Generation: l.bmc.Generation}
 	}
 	if record.Released && record.DeletedNode && l.raw != nil && status.Node.Saved == nil {

@@ -79,6 +79,7 @@ func (c factReader) addRequests(policies []core.Policy, cluster *core.Cluster) {
 	for _, gvk := range c.inOrder() {
 		if k := c.known(gvk); k != nil && k.store != nil {
 			cluster.Requests = k.store.appendRequests(cluster.Requests, c.key)
+			cluster.PastRequests = k.store.appendPast(cluster.PastRequests, c.key)
 		}
 	}
 	found := deduplicated(cluster.Requests[from:], policies, cluster.Repairs)

@@ -15,7 +15,7 @@ import (
 // node or a machine that has a name, and never about a machine of another namespace.
 func FuzzReadRequest(f *testing.F) {
 	for _, seed := range []string{
-		owned, cloned, owned + "status: {conditions: [{type: Succeeded, status: \"False\"}]}", owned + "status: [5]",
+		owned, cloned, fenced, owned + "status: {conditions: [{type: Succeeded, status: \"False\"}]}", owned + "status: [5]",
 		"kind: X\nmetadata: {name: m, namespace: n, ownerReferences: 7, annotations: 5}", "kind: X\nmetadata: {name: 7, ownerReferences: [null, 5, {kind: Machine}]}",
 		"apiVersion: x/v1\nkind: X\nmetadata: {name: m, ownerReferences: [{apiVersion: a/b/c, kind: Machine, name: m}]}",
 		"apiVersion: x/v1\nkind: X\nmetadata: {name: m, annotations: {remediation.medik8s.io/nhc-timed-out: x}, creationTimestamp: 5}",
@@ -52,6 +52,9 @@ func checkRequest(t *testing.T, u *unstructured.Unstructured, r *core.Request) {
 	t.Helper()
 	if r.ID.Name != u.GetName() || r.ID.Namespace != u.GetNamespace() || r.ID.UID != string(u.GetUID()) || r.Created.Location() != time.UTC {
 		t.Errorf("the request is %+v of %v", r, u.Object)
+	}
+	if fettles := u.GroupVersionKind().Group == "fettle.io"; r.Evidence != (core.Evidence{}) && (!fettles || r.Evidence.Request.UID == "" || len(r.Evidence.Means) > mostOfName) {
+		t.Errorf("the evidence is %+v of %v", r.Evidence, u.Object)
 	}
 	switch r.Target.Kind {
 	case nodeKind:

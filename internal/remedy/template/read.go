@@ -30,6 +30,7 @@ func readRequest(u *unstructured.Unstructured) (core.Request, ClusterKey, bool) 
 		Phase:      phase(u),
 		Replaces:   condition(u, v1alpha1.PermanentNodeDeletionExpectedCondition).status == core.Yes,
 		Leaving:    u.GetDeletionTimestamp() != nil,
+		Evidence:   evidenceOf(u),
 	}
 	succeeded := condition(u, v1alpha1.SucceededCondition)
 	r.Succeeded, r.SucceededSince = succeeded.status, succeeded.since

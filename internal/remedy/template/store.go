@@ -21,7 +21,18 @@ type store struct {
 	objects map[types.NamespacedName]storedObject
 	// requestCounts has the number of requests by cluster. ownCounts has the number of requests that Fettle created.
 	requestCounts, ownCounts map[ClusterKey]int
+	// past are the last of Fettle's own requests with evidence that are gone, the oldest first.
+	past []pastRequest
 }
+
+// pastRequest is a request that is gone.
+type pastRequest struct {
+	request core.Request
+	cluster ClusterKey
+}
+
+// mostPast bounds the requests of one kind that are kept when they are gone.
+const mostPast = 1000
 
 // storedObject is one object. It is shared with the informer's cache, and must not be changed.
 type storedObject struct {
@@ -87,13 +98,18 @@ func (s *store) put(obj any) bool {
 	s.objects[name] = fresh
 	s.adjustCounts(old, -1)
 	s.adjustCounts(fresh, 1)
+	if old.request.ID.UID != fresh.request.ID.UID {
+		s.keepPast(old)
+	}
 	return !known || fresh.isRequest != old.isRequest || fresh.cluster != old.cluster || !decidesAlike(fresh.request, old.request) || manyPerNode(u) != manyPerNode(old.object) ||
 		!reflect.DeepEqual(specTemplate(u), specTemplate(old.object))
 }
 
-// decidesAlike reports whether two states of a request are the same for decisions. Only users read the phase.
+// decidesAlike reports whether two states of a request are the same for decisions. Only users read the phase. Of the evidence
+// only a proof is recorded at once.
 func decidesAlike(a, b core.Request) bool {
 	a.Phase, b.Phase = "", ""
+	a.Evidence, b.Evidence = a.Evidence.Proof(), b.Evidence.Proof()
 	return a == b
 }
 
@@ -104,7 +120,28 @@ func (s *store) drop(name types.NamespacedName) *unstructured.Unstructured {
 	old := s.objects[name]
 	delete(s.objects, name)
 	s.adjustCounts(old, -1)
+	s.keepPast(old)
 	return old.object
+}
+
+// keepPast keeps the evidence of a request that is gone. The pass that ends its repair may not have seen the last of it.
+func (s *store) keepPast(o storedObject) {
+	if !o.request.Own || o.request.Evidence == (core.Evidence{}) {
+		return
+	}
+	s.past = append(s.past[max(0, len(s.past)-mostPast+1):], pastRequest{o.request, o.cluster})
+}
+
+// appendPast appends the requests about a cluster that are gone and have evidence.
+func (s *store) appendPast(requests []core.Request, of ClusterKey) []core.Request {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range s.past {
+		if s.past[i].cluster == of {
+			requests = append(requests, s.past[i].request)
+		}
+	}
+	return requests
 }
 
 func (s *store) adjustCounts(o storedObject, by int) {
