@@ -134,7 +134,15 @@ func (c *Client) remediationEvents() toolscache.ResourceEventHandler {
 			c.remediations.Add(key)
 		}
 	}
-	return toolscache.ResourceEventHandlerFuncs{AddFunc: take, UpdateFunc: func(_, obj any) { take(obj) }, DeleteFunc: take}
+	return toolscache.ResourceEventHandlerFuncs{
+		AddFunc: take, DeleteFunc: take,
+		UpdateFunc: func(_, obj any) {
+			if r, ok := obj.(*v1alpha1.PowerRemediation); ok && c.sessions.hasWritten(client.ObjectKeyFromObject(r), r.ResourceVersion) {
+				return // the look that wrote it goes on from it
+			}
+			take(obj)
+		},
+	}
 }
 
 // nodeEvents has the remediations of a node looked at when it has changed.
@@ -145,13 +153,26 @@ func (c *Client) nodeEvents() toolscache.ResourceEventHandler {
 		}
 	}
 	return toolscache.ResourceEventHandlerFuncs{
-		AddFunc: take, UpdateFunc: func(_, obj any) { take(obj) },
+		AddFunc: take,
+		UpdateFunc: func(old, obj any) {
+			if wakes(old, obj) {
+				take(obj)
+			}
+		},
 		DeleteFunc: func(obj any) {
 			if key, ok := keyOf(obj); ok {
 				c.wakeNode(key.Name)
 			}
 		},
 	}
+}
+
+// wakes reports whether a change of a node has its remediations looked at now. Other changes, such as heartbeats and what Fettle itself
+// writes, are seen by the looks that come in any case.
+func wakes(old, obj any) bool {
+	before, ok := old.(*slim.Node)
+	after, is := obj.(*slim.Node)
+	return !ok || !is || !after.SameReadiness(before)
 }
 
 // wakeNode has the remediations of a node looked at now. An operation on its BMC must not delay that, so it is interrupted if the

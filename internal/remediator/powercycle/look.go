@@ -125,7 +125,14 @@ func (c *Client) begin(ctx context.Context, l *look) (*look, error) {
 	c.sessions.keep(l.s, l.r)
 	l.record = recordOf(&l.r.Status)
 	l.again(c.Now())
+	l.knows(s.node, s.readAt)
 	return l, nil
+}
+
+// knows has a look go on from a node that was read or written before.
+func (l *look) knows(n *corev1.Node, readAt time.Time) {
+	l.raw, l.facts.Node = n, factsOf(l.r, n)
+	l.facts.Node.ReadAt = readAt
 }
 
 // hasWaited reports whether a remediation has waited for another one of its node.
@@ -137,7 +144,7 @@ func hasWaited(r *v1alpha1.PowerRemediation) bool {
 // fencedBy returns which remediation fences the node: the remediation that has begun and not ended, or the first to claim the node.
 func (c *Client) fencedBy(ctx context.Context, l *look) types.NamespacedName {
 	var all v1alpha1.PowerRemediationList
-	if err := c.Cache.List(ctx, &all); err != nil {
+	if err := c.Cache.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
 		return types.NamespacedName{}
 	}
 	for i := range all.Items {
@@ -236,11 +243,15 @@ func (c *Client) take(ctx context.Context, l *look, step fencing.Step) (bool, er
 
 // change changes the node or the machine. The look begins anew.
 func (c *Client) change(ctx context.Context, l *look, kind fencing.StepKind) error {
+	begun, changed := c.Now(), l.raw
 	err := c.changeNode(ctx, l, kind)
 	l.again(c.Now())
 	switch {
 	case err == nil:
 		l.refused = 0
+		if kind == fencing.TaintNode && l.record.Phase == fencing.Preparing {
+			l.knows(changed, begun) // the answer has the node as it is now
+		}
 		return nil
 	case (apierrors.IsNotFound(err) || apierrors.IsConflict(err)) && l.refused < mostConflicts:
 		l.refused++

@@ -56,12 +56,17 @@ func (c *Client) write(ctx context.Context, l *look, record fencing.Record) erro
 	if err := c.replaceStatus(ctx, l, status); err != nil {
 		return err
 	}
+	before := l.record.Phase
 	l.record = recordOf(&l.r.Status)
 	if begins {
 		l.s.power.RetryAt, l.s.failures = time.Time{}, 0 // a phase must not end by a failure of an earlier one
 		c.announce(l, status)
 	}
+	node, raw := l.facts.Node, l.raw
 	l.again(c.Now())
+	if before == "" || before == fencing.Preparing {
+		l.facts.Node, l.raw = node, raw // nothing is released before the node is read again
+	}
 	return nil
 }
 
@@ -151,6 +156,7 @@ func (c *Client) replaceStatus(ctx context.Context, l *look, status *v1alpha1.Po
 	}
 	if l.s != nil {
 		c.sessions.keep(l.s, l.r)
+		c.sessions.keepRevision(l.s, l.r.ResourceVersion)
 	}
 	return nil
 }
@@ -182,6 +188,7 @@ func (c *Client) setFinalizers(ctx context.Context, l *look, finalizers []string
 	*l.r = *updated
 	if l.s != nil {
 		c.sessions.keep(l.s, l.r)
+		c.sessions.keepRevision(l.s, l.r.ResourceVersion)
 	}
 	return nil
 }
