@@ -52,6 +52,7 @@ type Client struct {
 	bmcs         *inventory
 	hosts        *hosts
 	turns        *turns
+	lanes        *lanes
 	volumes      *volumeCounter
 
 	watched informer.Kinds
@@ -78,7 +79,7 @@ func NewClient(c Config) *Client {
 	return &Client{
 		Config: c, watching: watches, markWatching: sync.OnceFunc(func() { close(watches) }),
 		remediations: newQueue(), probes: newQueue(),
-		sessions: newSessions(), bmcs: newInventory(), hosts: newHosts(c.Now), turns: newTurns(), volumes: &volumeCounter{},
+		sessions: newSessions(), bmcs: newInventory(), hosts: newHosts(c.Now), turns: newTurns(), lanes: newLanes(maxLanes, maxOthers), volumes: &volumeCounter{},
 	}
 }
 

@@ -51,14 +51,32 @@ type look struct {
 	refused int
 	// machine is recorded with the first record.
 	machine *v1alpha1.ObjectReference
+	// lane is what lets this look ask the API server, and notes emit the events of the look.
+	lane  lane
+	notes []func()
+}
+
+// end frees the lane of a look, and emits its events.
+func (l *look) end() {
+	l.lane.leave()
+	for _, note := range l.notes {
+		note()
+	}
 }
 
 // look takes all steps of a remediation that can be taken now.
 func (c *Client) look(ctx context.Context, key types.NamespacedName) error {
+	first := lane{of: c.lanes}
+	if !first.enter(ctx, c.sessions.isUrgent(key)) {
+		return fmt.Errorf("waiting for other remediations: %w", ctx.Err())
+	}
+	defer func() { first.leave() }()
 	l, err := c.open(ctx, key)
 	if l == nil || err != nil {
 		return err
 	}
+	l.lane, first = first, lane{}
+	defer l.end()
 	for range mostSteps {
 		c.refresh(l)
 		if over, err := c.take(ctx, l, fencing.Next(l.config, l.record, l.facts)); over || err != nil {
@@ -219,6 +237,11 @@ func (c *Client) turnOf(l *look) time.Time {
 
 // take takes one step. It reports whether the look is over.
 func (c *Client) take(ctx context.Context, l *look, step fencing.Step) (bool, error) {
+	operates := step.Kind == fencing.ReadPower || step.Kind == fencing.CommandOff || step.Kind == fencing.CommandOn
+	urgent := step.Kind != fencing.Wait && isUrgent(&l.r.Status, l.s) // what a remediation waits for can be written later
+	if !operates && !l.lane.enter(ctx, urgent) {
+		return true, ctx.Err()
+	}
 	switch step.Kind {
 	case fencing.Wait:
 		return true, c.wait(ctx, l, step)
