@@ -53,6 +53,22 @@ func AddToScheme(s *runtime.Scheme) error {
 	return nil
 }
 
+// SameReadiness reports whether a node is the same object as before, with the same condition Ready.
+func (n *Node) SameReadiness(before *Node) bool {
+	was, is := before.ready(), n.ready()
+	return n.UID == before.UID && was.Same(&is)
+}
+
+// ready returns the condition Ready, or its zero value.
+func (n *Node) ready() core.Condition {
+	for _, c := range n.Conditions {
+		if c.Type == "Ready" {
+			return c
+		}
+	}
+	return core.Condition{}
+}
+
 // DeepCopyObject returns a copy of the node.
 func (n *Node) DeepCopyObject() runtime.Object {
 	return &Node{Meta: n.CloneMeta(), Conditions: slices.Clone(n.Conditions)}

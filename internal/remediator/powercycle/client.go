@@ -52,6 +52,7 @@ type Client struct {
 	bmcs         *inventory
 	hosts        *hosts
 	turns        *turns
+	lanes        *lanes
 	volumes      *volumeCounter
 
 	watched informer.Kinds
@@ -78,7 +79,7 @@ func NewClient(c Config) *Client {
 	return &Client{
 		Config: c, watching: watches, markWatching: sync.OnceFunc(func() { close(watches) }),
 		remediations: newQueue(), probes: newQueue(),
-		sessions: newSessions(), bmcs: newInventory(), hosts: newHosts(c.Now), turns: newTurns(), volumes: &volumeCounter{},
+		sessions: newSessions(), bmcs: newInventory(), hosts: newHosts(c.Now), turns: newTurns(), lanes: newLanes(maxLanes, maxOthers), volumes: &volumeCounter{},
 	}
 }
 
@@ -134,7 +135,15 @@ func (c *Client) remediationEvents() toolscache.ResourceEventHandler {
 			c.remediations.Add(key)
 		}
 	}
-	return toolscache.ResourceEventHandlerFuncs{AddFunc: take, UpdateFunc: func(_, obj any) { take(obj) }, DeleteFunc: take}
+	return toolscache.ResourceEventHandlerFuncs{
+		AddFunc: take, DeleteFunc: take,
+		UpdateFunc: func(_, obj any) {
+			if r, ok := obj.(*v1alpha1.PowerRemediation); ok && c.sessions.hasWritten(client.ObjectKeyFromObject(r), r.ResourceVersion) {
+				return // the look that wrote it goes on from it
+			}
+			take(obj)
+		},
+	}
 }
 
 // nodeEvents has the remediations of a node looked at when it has changed.
@@ -145,13 +154,26 @@ func (c *Client) nodeEvents() toolscache.ResourceEventHandler {
 		}
 	}
 	return toolscache.ResourceEventHandlerFuncs{
-		AddFunc: take, UpdateFunc: func(_, obj any) { take(obj) },
+		AddFunc: take,
+		UpdateFunc: func(old, obj any) {
+			if wakes(old, obj) {
+				take(obj)
+			}
+		},
 		DeleteFunc: func(obj any) {
 			if key, ok := keyOf(obj); ok {
 				c.wakeNode(key.Name)
 			}
 		},
 	}
+}
+
+// wakes reports whether a change of a node has its remediations looked at now. Other changes, such as heartbeats and what Fettle itself
+// writes, are seen by the looks that come in any case.
+func wakes(old, obj any) bool {
+	before, ok := old.(*slim.Node)
+	after, is := obj.(*slim.Node)
+	return !ok || !is || !after.SameReadiness(before)
 }
 
 // wakeNode has the remediations of a node looked at now. An operation on its BMC must not delay that, so it is interrupted if the

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -28,6 +29,7 @@ const (
 // subject is what a remediation is for.
 type subject struct {
 	node    *corev1.Node // nil if there is none of that name
+	readAt  time.Time    // when the read of the node began
 	name    string
 	bmc     *v1alpha1.BMC
 	machine *v1alpha1.ObjectReference
@@ -42,7 +44,7 @@ func (c *Client) identify(ctx context.Context, r *v1alpha1.PowerRemediation) (su
 	if wrong := validation.IsDNS1123Subdomain(name); len(wrong) > 0 {
 		return subject{}, problem{reason: v1alpha1.CannotStartNodeNotFoundReason, message: "no node can be called " + name + ": " + strings.Join(wrong, "; ")}, nil
 	}
-	s := subject{name: name}
+	s := subject{name: name, readAt: c.Now()}
 	if s.node, err = c.getNode(ctx, name); err != nil {
 		return s, problem{}, err
 	}

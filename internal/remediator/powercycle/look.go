@@ -51,14 +51,32 @@ type look struct {
 	refused int
 	// machine is recorded with the first record.
 	machine *v1alpha1.ObjectReference
+	// lane is what lets this look ask the API server, and notes emit the events of the look.
+	lane  lane
+	notes []func()
+}
+
+// end frees the lane of a look, and emits its events.
+func (l *look) end() {
+	l.lane.leave()
+	for _, note := range l.notes {
+		note()
+	}
 }
 
 // look takes all steps of a remediation that can be taken now.
 func (c *Client) look(ctx context.Context, key types.NamespacedName) error {
+	first := lane{of: c.lanes}
+	if !first.enter(ctx, c.sessions.isUrgent(key)) {
+		return fmt.Errorf("waiting for other remediations: %w", ctx.Err())
+	}
+	defer func() { first.leave() }()
 	l, err := c.open(ctx, key)
 	if l == nil || err != nil {
 		return err
 	}
+	l.lane, first = first, lane{}
+	defer l.end()
 	for range mostSteps {
 		c.refresh(l)
 		if over, err := c.take(ctx, l, fencing.Next(l.config, l.record, l.facts)); over || err != nil {
@@ -125,7 +143,14 @@ func (c *Client) begin(ctx context.Context, l *look) (*look, error) {
 	c.sessions.keep(l.s, l.r)
 	l.record = recordOf(&l.r.Status)
 	l.again(c.Now())
+	l.knows(s.node, s.readAt)
 	return l, nil
+}
+
+// knows has a look go on from a node that was read or written before.
+func (l *look) knows(n *corev1.Node, readAt time.Time) {
+	l.raw, l.facts.Node = n, factsOf(l.r, n)
+	l.facts.Node.ReadAt = readAt
 }
 
 // hasWaited reports whether a remediation has waited for another one of its node.
@@ -137,7 +162,7 @@ func hasWaited(r *v1alpha1.PowerRemediation) bool {
 // fencedBy returns which remediation fences the node: the remediation that has begun and not ended, or the first to claim the node.
 func (c *Client) fencedBy(ctx context.Context, l *look) types.NamespacedName {
 	var all v1alpha1.PowerRemediationList
-	if err := c.Cache.List(ctx, &all); err != nil {
+	if err := c.Cache.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
 		return types.NamespacedName{}
 	}
 	for i := range all.Items {
@@ -212,6 +237,11 @@ func (c *Client) turnOf(l *look) time.Time {
 
 // take takes one step. It reports whether the look is over.
 func (c *Client) take(ctx context.Context, l *look, step fencing.Step) (bool, error) {
+	operates := step.Kind == fencing.ReadPower || step.Kind == fencing.CommandOff || step.Kind == fencing.CommandOn
+	urgent := step.Kind != fencing.Wait && isUrgent(&l.r.Status, l.s) // what a remediation waits for can be written later
+	if !operates && !l.lane.enter(ctx, urgent) {
+		return true, ctx.Err()
+	}
 	switch step.Kind {
 	case fencing.Wait:
 		return true, c.wait(ctx, l, step)
@@ -236,11 +266,15 @@ func (c *Client) take(ctx context.Context, l *look, step fencing.Step) (bool, er
 
 // change changes the node or the machine. The look begins anew.
 func (c *Client) change(ctx context.Context, l *look, kind fencing.StepKind) error {
+	begun, changed := c.Now(), l.raw
 	err := c.changeNode(ctx, l, kind)
 	l.again(c.Now())
 	switch {
 	case err == nil:
 		l.refused = 0
+		if kind == fencing.TaintNode && l.record.Phase == fencing.Preparing {
+			l.knows(changed, begun) // the answer has the node as it is now
+		}
 		return nil
 	case (apierrors.IsNotFound(err) || apierrors.IsConflict(err)) && l.refused < mostConflicts:
 		l.refused++

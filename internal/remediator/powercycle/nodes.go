@@ -183,6 +183,7 @@ func (p *nodePatch) withTaints(taints []corev1.Taint) {
 
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=patch
 
+// patchNode patches a node, which then has the content of the answer.
 func (c *Client) patchNode(ctx context.Context, n *corev1.Node, p nodePatch) error {
 	body, err := json.Marshal(p)
 	if err != nil {
@@ -192,6 +193,7 @@ func (c *Client) patchNode(ctx context.Context, n *corev1.Node, p nodePatch) err
 	if err := c.Core.Patch(ctx, target, client.RawPatch(types.MergePatchType, body)); err != nil {
 		return fmt.Errorf("changing node %s: %w", n.Name, err)
 	}
+	*n = *target
 	return nil
 }
 

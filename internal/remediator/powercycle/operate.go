@@ -12,11 +12,12 @@ func (l *look) releases() bool {
 	return l.record.Released && l.facts.Node != nil && l.facts.Node.OutOfService && !l.record.ForeignOutOfService
 }
 
-// operateHost reads or commands the power. A change of the node ends that once its workload is released: the node may have to serve
+// operateHost reads or commands the power, without a lane. A change of the node ends that once its workload is released: the node may have to serve
 // again at once, and is read anew.
 func (c *Client) operateHost(ctx context.Context, l *look, kind fencing.StepKind) {
 	ctx, done := c.sessions.interruptible(ctx, l.s, l.wakes, l.releases())
 	defer done()
+	l.lane.leave()
 	found := c.tryHost(ctx, l, kind)
 	switch {
 	case found.interrupted:

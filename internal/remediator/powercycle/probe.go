@@ -43,6 +43,11 @@ func (c *Client) probe(ctx context.Context, key types.NamespacedName) error {
 		seen = c.seenOf(bmc)
 	}
 	c.probes.AddAfter(key, max(seen.at.Add(probeEvery).Sub(c.Now()), time.Second))
+	turn := &lane{of: c.lanes}
+	defer turn.leave()
+	if !turn.enter(ctx, false) {
+		return fmt.Errorf("waiting for remediations: %w", ctx.Err())
+	}
 	return c.writeBMC(ctx, bmc, seen)
 }
 

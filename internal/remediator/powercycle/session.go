@@ -11,6 +11,9 @@ import (
 	"github.com/fettle-io/fettle/internal/fencing"
 )
 
+// mostRevisions is how many of its own revisions of a remediation a process remembers. A watch shows them soon.
+const mostRevisions = 8
+
 // session is what this process knows of one remediation, besides its status. Only the look at the remediation uses it, but
 // for the fields that sessions guards.
 type session struct {
@@ -25,6 +28,8 @@ type session struct {
 
 	// What follows is guarded by sessions: written is the remediation as this process has read or written it last.
 	written *v1alpha1.PowerRemediation
+	// revisions are the last ones that this process has written.
+	revisions []string
 	// wakes counts the changes of the node, and interrupt ends what delays a look at it.
 	wakes     int
 	interrupt context.CancelFunc
@@ -130,6 +135,23 @@ func (s *sessions) keep(known *session, r *v1alpha1.PowerRemediation) {
 	if known.written == nil || known.written.ResourceVersion != r.ResourceVersion {
 		known.written = r.DeepCopy()
 	}
+}
+
+// keepRevision stores the revision of a remediation that this process has just written.
+func (s *sessions) keepRevision(known *session, revision string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if known.revisions = append(known.revisions, revision); len(known.revisions) > mostRevisions {
+		known.revisions = known.revisions[1:]
+	}
+}
+
+// hasWritten reports whether this process has written a revision of a remediation.
+func (s *sessions) hasWritten(key types.NamespacedName, revision string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	known := s.byKey[key]
+	return known != nil && slices.Contains(known.revisions, revision)
 }
 
 // keysOf returns the remediations of a node. The caller holds the lock.

@@ -32,7 +32,11 @@ func (c *Client) current(ctx context.Context, key types.NamespacedName) (*v1alph
 	case err != nil:
 		return nil, fmt.Errorf("reading it: %w", err)
 	}
-	if written := c.sessions.written(key); written != nil && written.UID == cached.UID && written.ResourceVersion == cached.ResourceVersion {
+	written := c.sessions.written(key)
+	if written == nil && cached.Status.Phase == "" {
+		return &cached, nil // each write has its revision as a precondition, and nothing is done before the first
+	}
+	if written != nil && written.UID == cached.UID && written.ResourceVersion == cached.ResourceVersion {
 		return &cached, nil
 	}
 	r := emptyRemediation(key)
@@ -56,12 +60,17 @@ func (c *Client) write(ctx context.Context, l *look, record fencing.Record) erro
 	if err := c.replaceStatus(ctx, l, status); err != nil {
 		return err
 	}
+	before := l.record.Phase
 	l.record = recordOf(&l.r.Status)
 	if begins {
 		l.s.power.RetryAt, l.s.failures = time.Time{}, 0 // a phase must not end by a failure of an earlier one
 		c.announce(l, status)
 	}
+	node, raw := l.facts.Node, l.raw
 	l.again(c.Now())
+	if before == "" || before == fencing.Preparing {
+		l.facts.Node, l.raw = node, raw // nothing is released before the node is read again
+	}
 	return nil
 }
 
@@ -91,7 +100,7 @@ func isRestored(saved *v1alpha1.SavedNode, n *fencing.Node) bool {
 	return saved != nil && n != nil && n.Exists && !n.Changed && saved.UID != n.UID
 }
 
-// announce emits an event about a phase that has begun.
+// announce emits an event about a phase that has begun, once the look is over: its steps come first.
 func (c *Client) announce(l *look, s *v1alpha1.PowerRemediationStatus) {
 	kind := corev1.EventTypeNormal
 	note := phaseMessage(s)
@@ -103,7 +112,8 @@ func (c *Client) announce(l *look, s *v1alpha1.PowerRemediationStatus) {
 		note += evidence(s)
 	}
 	c.Metrics.count(s.Phase, s.Reason)
-	c.emit(l.r, kind, s.Phase, note)
+	about := l.r.DeepCopy()
+	l.notes = append(l.notes, func() { c.emit(about, kind, s.Phase, note) })
 	c.Log.Info("remediation has come further", "phase", s.Phase, "reason", s.Reason, "remediation", l.key.String(), "node", l.node, "what", note)
 }
 
@@ -152,6 +162,7 @@ func (c *Client) replaceStatus(ctx context.Context, l *look, status *v1alpha1.Po
 	}
 	if l.s != nil {
 		c.sessions.keep(l.s, l.r)
+		c.sessions.keepRevision(l.s, l.r.ResourceVersion)
 	}
 	return nil
 }
@@ -183,6 +194,7 @@ func (c *Client) setFinalizers(ctx context.Context, l *look, finalizers []string
 	*l.r = *updated
 	if l.s != nil {
 		c.sessions.keep(l.s, l.r)
+		c.sessions.keepRevision(l.s, l.r.ResourceVersion)
 	}
 	return nil
 }

@@ -26,6 +26,8 @@ type call struct {
 // method is the HTTP method.
 func (c *call) method() string {
 	switch c.verb {
+	case "get":
+		return http.MethodGet
 	case "create":
 		return http.MethodPost
 	case "patch":
@@ -125,7 +127,7 @@ func (c *call) send(ctx context.Context, api rest.Interface) error {
 
 // sendInGroups sends calls, as many at a time as Fettle does. Each group is due some time after the one before it. It
 // returns how long after that each call was sent.
-func sendInGroups(ctx context.Context, calls []call, groups []int, apart time.Duration, send func(context.Context, call) error) ([]time.Duration, error) {
+func sendInGroups[C any](ctx context.Context, calls []C, groups []int, apart time.Duration, send func(context.Context, C) error) ([]time.Duration, error) {
 	late := make([]time.Duration, len(calls))
 	sending, together := errgroup.WithContext(ctx)
 	sending.SetLimit(makers)

@@ -27,6 +27,8 @@ type dialect struct {
 	apart bool
 	// remedyCall is Fettle's call for the repair of a target.
 	remedyCall remedyCall
+	// metal is set if Fettle's own remediator powers the hosts of nodes off and on. Such a run has phases of its own.
+	metal bool
 	// stands is set if the remedy is a remediation request, which stays until the node is healthy again.
 	stands bool
 	limits limits
@@ -97,7 +99,7 @@ func (d *remedyCall) object() string {
 }
 
 func dialects() map[string]dialect {
-	return map[string]dialect{"openshift": openShift(), "nhc": nodeHealthCheck(), "capi": clusterAPI()}
+	return map[string]dialect{"openshift": openShift(), "nhc": nodeHealthCheck(), "capi": clusterAPI(), "metal": metal()}
 }
 
 // healthyIn adds up the healthy targets in the statuses of all health checks of a kind.

@@ -31,11 +31,13 @@ const (
 // kubelets are the kubelets of all nodes, on one connection.
 type kubelets struct {
 	api rest.Interface
+	// bare has new nodes name no machine.
+	bare bool
 }
 
 func newKubelets(admin *rest.Config) (kubelets, error) {
 	api, err := newSender(admin, "kubelets", runtime.ContentTypeProtobuf)
-	return kubelets{api}, err
+	return kubelets{api: api}, err
 }
 
 // newSender returns a client that sends and receives objects of any kind in one encoding.
@@ -52,7 +54,11 @@ func newSender(admin *rest.Config, name, contentType string) (rest.Interface, er
 
 // register makes a node, and sends the first heartbeat, after which its managed fields have their final size.
 func (k kubelets) register(ctx context.Context, i int) error {
-	return k.join(ctx, i, node(i, time.Now()))
+	n := node(i, time.Now())
+	if k.bare {
+		delete(n.Annotations, machineAnnotation)
+	}
+	return k.join(ctx, i, n)
 }
 
 func (k kubelets) join(ctx context.Context, i int, n *corev1.Node) error {

@@ -61,6 +61,12 @@ func command() *cobra.Command {
 // bench plays all rounds and prints the results.
 func bench(ctx context.Context, p parameters, out string, w io.Writer) error {
 	r := report{Host: lookAtHost(), Parameters: p}
+	if dialects()[p.Dialect].metal {
+		if err := r.benchMetal(ctx); err != nil {
+			return err
+		}
+		return r.finish(out, w)
+	}
 	for i := range p.Rounds {
 		say("round %d of %d", i+1, p.Rounds)
 		played, err := play(ctx, p)
@@ -82,6 +88,11 @@ func bench(ctx context.Context, p parameters, out string, w io.Writer) error {
 			return err
 		}
 	}
+	return r.finish(out, w)
+}
+
+// finish writes the results and prints them.
+func (r *report) finish(out string, w io.Writer) error {
 	if err := r.write(out); err != nil {
 		return err
 	}

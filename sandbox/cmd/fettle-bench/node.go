@@ -15,6 +15,9 @@ import (
 // imagesOfNode is the most images that a kubelet reports, 50 by default. Busy nodes come near it.
 const imagesOfNode = 40
 
+// machineAnnotation is the annotation of a node that names its machine.
+const machineAnnotation = "machine.openshift.io/machine"
+
 func nodeName(i int) string { return fmt.Sprintf("ip-10-%d-%d-%d.internal", i>>16, i>>8&255, i&255) }
 
 // digest returns a digest that differs for each text.
@@ -75,7 +78,7 @@ func nodeLabels(name, zone string, i int) map[string]string {
 func nodeAnnotations(i int) map[string]string {
 	config := "rendered-worker-" + digest("config")[:32]
 	return map[string]string{
-		"machine.openshift.io/machine":                           namespace + "/" + machineName(i),
+		machineAnnotation: namespace + "/" + machineName(i),
 		"volumes.kubernetes.io/controller-managed-attach-detach": "true",
 		"csi.volume.kubernetes.io/nodeid":                        fmt.Sprintf(`{"block.csi.example.com":"i-%s"}`, digest("instance %d", i)[:17]),
 		"machineconfiguration.example.com/currentConfig":         config,

@@ -27,6 +27,8 @@ type parameters struct {
 	Idle       seconds `json:"idleSeconds"`
 	Heartbeats seconds `json:"heartbeatsSeconds"`
 	Rounds     int     `json:"rounds"`
+	// Hanging is how many BMCs hang in the second outage, on bare metal.
+	Hanging int `json:"hanging,omitempty"`
 	// Clusters is how many workload clusters there are in which nothing happens, in a run of their own.
 	Clusters int  `json:"clusters"`
 	Decide   bool `json:"-"`
@@ -42,6 +44,7 @@ func (p *parameters) register(f *pflag.FlagSet) {
 	f.DurationVar((*time.Duration)(&p.Idle), "idle", time.Minute, "how long nothing changes at all")
 	f.DurationVar((*time.Duration)(&p.Heartbeats), "heartbeats", time.Minute, "how long heartbeats come and nothing else changes")
 	f.IntVar(&p.Rounds, "rounds", 1, "how many rounds are measured; the table has their medians")
+	f.IntVar(&p.Hanging, "hanging", 4, "how many of the BMCs hang while a second rack of nodes breaks, for dialects that have any")
 	f.IntVar(&p.Clusters, "clusters", 100, "idle workload clusters, for dialects that have any; 0 leaves them out")
 	f.BoolVar(&p.Decide, "decide", true, "time decisions as well, with go test")
 }
@@ -55,6 +58,9 @@ func (p *parameters) validate() error {
 	if !d.apart {
 		p.Clusters = 0
 	}
+	if !d.metal {
+		p.Hanging = 0
+	}
 	switch {
 	case !known:
 		return fmt.Errorf("--dialect %q is not known; there is %s", p.Dialect, strings.Join(dialectNames(), ", "))
@@ -64,6 +70,8 @@ func (p *parameters) validate() error {
 		return fmt.Errorf("--machines %d must be between 1 and --nodes %d, since every machine has a node", p.Machines, p.Nodes)
 	case p.Broken < 1 || p.Broken > p.targets():
 		return fmt.Errorf("--broken %d must be between 1 and the %d nodes that can be repaired", p.Broken, p.targets())
+	case d.metal && (p.Nodes < 2*p.Broken || p.Hanging < 0 || p.Hanging >= p.Broken):
+		return fmt.Errorf("--nodes %d must be two racks of --broken %d at least, of which --hanging %d BMCs and never all hang", p.Nodes, p.Broken, p.Hanging)
 	case min(p.Rate, p.Rounds) < 1:
 		return fmt.Errorf("--rate %d and --rounds %d must be above zero", p.Rate, p.Rounds)
 	case min(p.Clusters, p.Breaking) < 0:

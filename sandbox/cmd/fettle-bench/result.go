@@ -9,10 +9,12 @@ import (
 
 // report is the result of a run, as it is written as JSON. Memory is in MiB, times are in seconds.
 type report struct {
-	Host       host        `json:"host"`
-	Parameters parameters  `json:"parameters"`
-	Rounds     []round     `json:"rounds"`
-	Decide     []benchmark `json:"decide,omitempty"`
+	Host       host       `json:"host"`
+	Parameters parameters `json:"parameters"`
+	Rounds     []round    `json:"rounds,omitempty"`
+	// Metal are the rounds on bare metal, which has no others.
+	Metal  []metalRound `json:"metal,omitempty"`
+	Decide []benchmark  `json:"decide,omitempty"`
 	// Clusters are the idle workload clusters, or nil without any.
 	Clusters *clusterCosts `json:"clusters,omitempty"`
 }

@@ -13,6 +13,9 @@ import (
 
 // table renders the report for people: of several rounds the medians, and the median of the ratios of each round.
 func (r *report) table() string {
+	if len(r.Metal) > 0 {
+		return r.metalTable()
+	}
 	var b strings.Builder
 	r.head(&b)
 	for _, part := range [][][]string{r.costs(), r.targets(), r.calls(), r.stages(), r.observed(), r.clusters(), r.decisions()} {

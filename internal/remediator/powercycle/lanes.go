@@ -1,0 +1,130 @@
+package powercycle
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
+	"github.com/fettle-io/fettle/internal/fencing"
+)
+
+const (
+	// maxLanes is how many looks and probes ask the API server at the same time. A look that waits for its BMC does not count.
+	maxLanes = 32
+	// maxOthers is how many of them may be such as can wait.
+	maxOthers = 8
+)
+
+// lanes limits how many looks ask the API server at the same time. When many nodes fail at once, the looks that can't wait come
+// first: a power-off must not be delayed by the many requests that follow the power-offs of other hosts.
+type lanes struct {
+	mu sync.Mutex
+	// free counts the lanes, and freeOthers those of them that a look may have which can wait.
+	free, freeOthers int
+	// urgent and others wait, in the order in which they came.
+	urgent, others []chan struct{}
+}
+
+func newLanes(all, others int) *lanes { return &lanes{free: all, freeOthers: others} }
+
+// lane is the use of the lanes by one look or probe.
+type lane struct {
+	of *lanes
+	// held is set while there is a lane, and urgent if it is that of a look that can't wait.
+	held, urgent bool
+}
+
+// enter waits for a lane, unless there is one already. It reports false if the context has ended before.
+func (l *lane) enter(ctx context.Context, urgent bool) bool {
+	if l.held && l.urgent && !urgent {
+		l.leave() // what follows can wait
+	}
+	if !l.held {
+		l.held, l.urgent = l.of.enter(ctx, urgent), urgent
+	}
+	return l.held
+}
+
+// leave frees the lane, if there is one.
+func (l *lane) leave() {
+	if l.held {
+		l.held = false
+		l.of.leave(l.urgent)
+	}
+}
+
+func (l *lanes) enter(ctx context.Context, urgent bool) bool {
+	turn := make(chan struct{})
+	queue := &l.others
+	if urgent {
+		queue = &l.urgent
+	}
+	l.mu.Lock()
+	*queue = append(*queue, turn)
+	l.admit()
+	l.mu.Unlock()
+	select {
+	case <-turn:
+		return true
+	case <-ctx.Done():
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	at := slices.Index(*queue, turn)
+	if at < 0 {
+		return true // the turn came at the same time
+	}
+	*queue = slices.Delete(*queue, at, at+1)
+	return false
+}
+
+// leave frees a lane.
+func (l *lanes) leave(urgent bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.free++
+	if !urgent {
+		l.freeOthers++
+	}
+	l.admit()
+}
+
+// admit assigns free lanes to the looks that wait.
+func (l *lanes) admit() {
+	for l.free > 0 && len(l.urgent) > 0 {
+		close(l.urgent[0])
+		l.urgent = l.urgent[1:]
+		l.free--
+	}
+	for l.free > 0 && l.freeOthers > 0 && len(l.others) > 0 {
+		close(l.others[0])
+		l.others = l.others[1:]
+		l.free--
+		l.freeOthers--
+	}
+}
+
+// isUrgent reports whether a remediation can't wait: its host has not been commanded off or is about to be proven off, its workload is
+// released and the node may have to serve again at once, or its host is to be powered on.
+func isUrgent(s *v1alpha1.PowerRemediationStatus, known *session) bool {
+	switch fencing.Phase(s.Phase) {
+	case fencing.PoweringOff:
+		p := known.power
+		return s.WorkloadReleased || p.FirstOff.State == fencing.IsOff || p.Off.IsZero() && known.failures == 0
+	case fencing.Booting, fencing.Restoring, fencing.DeletingMachine, fencing.Succeeded, fencing.Failed, fencing.Aborted:
+		return false
+	case fencing.Preparing, fencing.Releasing, fencing.PoweringOn, fencing.Aborting:
+	}
+	return true
+}
+
+// isUrgent reports whether a remediation can't wait. A remediation that this process has not read yet can't.
+func (s *sessions) isUrgent(key types.NamespacedName) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	known := s.byKey[key]
+	return known == nil || known.written == nil || isUrgent(&known.written.Status, known)
+}
