@@ -357,7 +357,7 @@ func TestReviewChangesNoDocument(t *testing.T) {
 	}
 }
 
-// TestNodesWithoutBMC: the warning names nodes of the user's own cluster in their order, each once.
+// TestNodesWithoutBMC: the warning names nodes in their order, each once.
 func TestNodesWithoutBMC(t *testing.T) {
 	warnings := func(key ledger.ClusterKey, steps []core.Step, name string) []Finding {
 		s := newFencingScene(t)
@@ -374,8 +374,11 @@ func TestNodesWithoutBMC(t *testing.T) {
 	if found := warnings(own, power, "workers"); len(found) != 1 || !strings.HasSuffix(found[0].Message, "names 2 nodes that it selects, so no PowerRemediation of such a node can start; create a BMC for each: node-e, node-z") {
 		t.Errorf("it warns of %+v", found)
 	}
+	// A BMC names node-a of the user's own cluster, so it is not for the node of that name elsewhere.
+	if found := warnings(ledger.ClusterKey{Namespace: "n", Name: "east"}, power, "workers"); len(found) != 1 || !strings.HasSuffix(found[0].Message, "create a BMC for each: n/east/node-a, n/east/node-e, n/east/node-z") {
+		t.Errorf("of a workload cluster it warns of %+v", found)
+	}
 	for sentence, found := range map[string][]Finding{
-		"another cluster": warnings(ledger.ClusterKey{Namespace: "n", Name: "east"}, power, "workers"),
 		"other steps":     warnings(own, []core.Step{nodeStep("Reboot", 0)}, "workers"),
 		"no policy":       warnings(own, power, "others"),
 	} {

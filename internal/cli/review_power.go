@@ -91,6 +91,13 @@ func reviewBMC(u *unstructured.Unstructured) (*v1alpha1.BMC, []Remark) {
 	case spec.NodeName != "" && len(validation.IsDNS1123Subdomain(spec.NodeName)) > 0:
 		note("spec.nodeName", "is %q, which no node can be called; give the name as kubectl get nodes lists it", spec.NodeName)
 	}
+	if of := spec.Cluster; of != nil && complete {
+		for _, f := range [...]struct{ field, name string }{{"namespace", of.Namespace}, {"name", of.Name}} {
+			if len(validation.IsDNS1123Subdomain(f.name)) > 0 {
+				note("spec.cluster."+f.field, "is %q; give the namespace and the name of a Cluster of Cluster API, or leave spec.cluster out for a node of the cluster that Fettle runs in", f.name)
+			}
+		}
+	}
 	switch {
 	case spec.CredentialsName == "" && complete:
 		note("spec.credentialsName", "is missing; give the name of a Secret with the keys %s and %s, in the namespace of the BMC", v1alpha1.UsernameKey, v1alpha1.PasswordKey)
