@@ -379,8 +379,8 @@ func TestNodesWithoutBMC(t *testing.T) {
 		t.Errorf("of a workload cluster it warns of %+v", found)
 	}
 	for sentence, found := range map[string][]Finding{
-		"other steps":     warnings(own, []core.Step{nodeStep("Reboot", 0)}, "workers"),
-		"no policy":       warnings(own, power, "others"),
+		"other steps": warnings(own, []core.Step{nodeStep("Reboot", 0)}, "workers"),
+		"no policy":   warnings(own, power, "others"),
 	} {
 		if len(found) != 0 {
 			t.Errorf("%s: it warns of %+v", sentence, found)

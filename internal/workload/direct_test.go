@@ -170,8 +170,10 @@ func TestDirectWrites(t *testing.T) {
 		do   func(context.Context, *DirectClient) error
 		want string
 	}{
-		"a patch":    {func(ctx context.Context, c *DirectClient) error { return c.Patch(ctx, node, patch) }, `PATCH /api/v1/nodes/a application/merge-patch+json {"x":1}`},
-		"a deletion": {func(ctx context.Context, c *DirectClient) error { return c.Delete(ctx, node, client.Preconditions{UID: &uid}) }, `DELETE /api/v1/nodes/a application/json {"kind":"DeleteOptions","apiVersion":"v1","preconditions":{"uid":"u"}}`},
+		"a patch": {func(ctx context.Context, c *DirectClient) error { return c.Patch(ctx, node, patch) }, `PATCH /api/v1/nodes/a application/merge-patch+json {"x":1}`},
+		"a deletion": {func(ctx context.Context, c *DirectClient) error {
+			return c.Delete(ctx, node, client.Preconditions{UID: &uid})
+		}, `DELETE /api/v1/nodes/a application/json {"kind":"DeleteOptions","apiVersion":"v1","preconditions":{"uid":"u"}}`},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			var got []string
