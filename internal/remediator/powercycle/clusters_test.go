@@ -433,7 +433,7 @@ func TestMembersMachine(t *testing.T) {
 	}
 }
 
-// TestHandBack: the owner is asked for the recorded machine. A health check of Fettle that made the remediation decides when.
+// TestHandBack asks the owner of the recorded machine. A health check of Fettle that made the remediation decides when.
 func TestHandBack(t *testing.T) {
 	for _, gated := range []bool{true, false} {
 		r := forMember(in(fencing.DeletingMachine), inEast)
