@@ -27,8 +27,8 @@ const (
 	secretAge = 15 * time.Second
 	// unusedAge is how long the client of a cluster is kept without a request.
 	unusedAge = 10 * time.Minute
-	// directRequests is how many requests to one cluster are under way at a time. The others wait, within their own time.
-	directRequests = 8
+	// directRequests is how many requests to one cluster are under way at a time. The others wait for directWait at most.
+	directRequests, directWait = 8, 5 * time.Second
 	// podPage and volumePage are how many objects the first request of a list asks for. After a page that is too large, requests
 	// ask for fewer.
 	podPage, volumePage = 50, 250
@@ -125,12 +125,10 @@ var errCrowded = errors.New("other requests to it have not been answered yet")
 func (c *DirectClient) do(ctx context.Context, verb, resource string, build func(*apiClient) *rest.Request) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(withLimit(withoutLogging(ctx), objectBytes), readTimeout)
 	defer cancel()
-	select {
-	case c.slots <- struct{}{}:
-		defer func() { <-c.slots }()
-	case <-ctx.Done():
+	if !c.waitForSlot(ctx) {
 		return nil, userErrorf("workload cluster %s: %s", c.cluster, errCrowded)
 	}
+	defer func() { <-c.slots }()
 	api, err := c.current(ctx)
 	if err != nil {
 		return nil, err
@@ -141,6 +139,18 @@ func (c *DirectClient) do(ctx context.Context, verb, resource string, build func
 	}
 	body, _ := result.Raw() // its error is the one above
 	return body, nil
+}
+
+// waitForSlot reports whether another request may be made.
+func (c *DirectClient) waitForSlot(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, directWait)
+	defer cancel()
+	select {
+	case c.slots <- struct{}{}:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
 
 // explained returns an error with a text for users. It stays recognizable as what the API server said, unless any host may have said it.
@@ -161,7 +171,7 @@ func (c *DirectClient) explained(err error, host, verb, resource string) error {
 // errOther is the error about a kind that a remediator doesn't read.
 var errOther = errors.New("remediators don't use objects of this type of workload clusters")
 
-// Get reads a node. What remediators don't use is left out.
+// Get reads a node.
 func (c *DirectClient) Get(ctx context.Context, key client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
 	n, is := obj.(*corev1.Node)
 	if !is {
@@ -171,18 +181,23 @@ func (c *DirectClient) Get(ctx context.Context, key client.ObjectKey, obj client
 	if err != nil {
 		return err
 	}
+	return c.decodeNode(body, key.Name, n)
+}
+
+// decodeNode decodes a node of a name, and leaves out what remediators don't use.
+func (c *DirectClient) decodeNode(body []byte, name string, into *corev1.Node) error {
 	decoding.Lock()
 	defer decoding.Unlock()
 	read := corev1.Node{}
-	if json.Unmarshal(body, &read) != nil || !isOf(read.TypeMeta, corev1.SchemeGroupVersion, "Node") || read.Name != key.Name ||
+	if json.Unmarshal(body, &read) != nil || !isOf(read.TypeMeta, corev1.SchemeGroupVersion, "Node") || read.Name != name ||
 		len(read.Spec.Taints) > mostParts || len(read.Status.Conditions) > mostParts {
 		return c.unusable()
 	}
-	*n = corev1.Node{
+	*into = corev1.Node{
 		ObjectMeta: read.ObjectMeta, Spec: corev1.NodeSpec{Taints: read.Spec.Taints, Unschedulable: read.Spec.Unschedulable},
 		Status: corev1.NodeStatus{Conditions: read.Status.Conditions, NodeInfo: read.Status.NodeInfo},
 	}
-	n.ManagedFields = nil
+	into.ManagedFields = nil
 	return nil
 }
 
@@ -269,20 +284,22 @@ func readPage[T any](ctx context.Context, c *DirectClient, into *listPage[T], at
 		if err != nil {
 			return err
 		}
-		return c.decodePage(body, into, at, options.Limit, o.Continue, func() (metav1.TypeMeta, string, int) { return into.TypeMeta, into.Metadata.Continue, len(into.Items) })
+		return decodePage(body, c, into, at, options)
 	}
 }
 
 // decodePage decodes a page. Each page must have items, at most as many as requested, so that a list ends.
-func (c *DirectClient) decodePage(body []byte, into any, at where, limit int64, before string, said func() (metav1.TypeMeta, string, int)) error {
+func decodePage[T any](body []byte, c *DirectClient, into *listPage[T], at where, o metav1.ListOptions) error {
 	decoding.Lock()
 	defer decoding.Unlock()
 	if json.Unmarshal(body, into) != nil {
+		*into = listPage[T]{}
 		return c.unusable()
 	}
-	kind, next, items := said()
-	endless := next != "" && (items == 0 || len(next) > tokenBytes || next == before)
-	if !isOf(kind, at.version, at.kind) || int64(items) > limit || endless {
+	next, items := into.Metadata.Continue, int64(len(into.Items))
+	endless := next != "" && (items == 0 || len(next) > tokenBytes || next == o.Continue)
+	if !isOf(into.TypeMeta, at.version, at.kind) || items > o.Limit || endless {
+		*into = listPage[T]{}
 		return c.unusable()
 	}
 	return nil

@@ -33,7 +33,7 @@ var (
 const (
 	// mostLooksOfCluster is how many remediations of one workload cluster are looked at at a time, so that a cluster that hangs leaves
 	// room for the others. lookAgain is the pause of a remediation that finds no room.
-	mostLooksOfCluster = 32
+	mostLooksOfCluster = 128
 	lookAgain          = time.Second
 	// clusterPaused is the reason of a remediation that waits until its Cluster is not paused any more.
 	clusterPaused = "ClusterPaused"
