@@ -52,7 +52,7 @@ type Connections struct {
 }
 
 // complete returns a configuration with its defaults.
-func (c Config) complete() Config {
+func complete(c Config) Config {
 	scheme := runtime.NewScheme()
 	utilruntime.Must(slim.AddToScheme(scheme))
 	c.codecs = serializer.NewCodecFactory(scheme).WithoutConversion()
@@ -68,7 +68,7 @@ func (c Config) complete() Config {
 
 // New returns Connections without a connection.
 func New(c Config) *Connections {
-	c = c.complete()
+	c = complete(c)
 	return &Connections{
 		Config: c, turns: newListTurns(), budget: newMemoryBudget(c.Bounds.Memory), added: make(chan struct{}, 1),
 		kept: map[types.NamespacedName]*Connection{},

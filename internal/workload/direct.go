@@ -47,7 +47,7 @@ type Direct struct {
 
 // NewDirect returns a Direct that has no client yet. Of the configuration it uses Secrets, Now and UserAgent.
 func NewDirect(c Config) *Direct {
-	return &Direct{Config: c.complete(), byCluster: map[types.NamespacedName]*DirectClient{}}
+	return &Direct{Config: complete(c), byCluster: map[types.NamespacedName]*DirectClient{}}
 }
 
 // DirectClient is the client of one workload cluster. It reads, patches and deletes nodes, and lists pods and VolumeAttachments. Its errors

@@ -259,16 +259,19 @@ func TestDirectForgets(t *testing.T) {
 		west := types.NamespacedName{Namespace: "fleet", Name: "west"}
 		first := d.Client(east)
 		after(unusedAge)
-		if d.Client(west); d.Client(east) != first {
+		d.Client(west)
+		if d.Client(east) != first {
 			t.Error("it is forgotten too soon")
 		}
 		after(unusedAge + 1)
 		first.slots <- struct{}{}
-		if d.Client(west); len(d.byCluster) != 2 {
+		d.Client(west)
+		if len(d.byCluster) != 2 {
 			t.Error("a cluster with a request under way is forgotten")
 		}
 		<-first.slots
-		if d.Client(west); len(d.byCluster) != 1 {
+		d.Client(west)
+		if len(d.byCluster) != 1 {
 			t.Error("it is not forgotten")
 		}
 	})

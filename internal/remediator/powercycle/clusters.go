@@ -31,7 +31,7 @@ var (
 )
 
 const (
-	// mostLooksOfCluster is how many remediations of one workload cluster are looked at at a time, so that a cluster that hangs leaves
+	// mostLooksOfCluster bounds the remediations of one workload cluster that are looked at together, so that a cluster that hangs leaves
 	// room for the others. lookAgain is the pause of a remediation that finds no room.
 	mostLooksOfCluster = 128
 	lookAgain          = time.Second
@@ -112,7 +112,7 @@ func nodeOf(bmc *v1alpha1.BMC) string {
 	return bmc.Spec.NodeName
 }
 
-// crowds bounds how many remediations of each workload cluster are looked at at a time.
+// crowds counts the looks at remediations of each workload cluster.
 type crowds struct {
 	mu        sync.Mutex
 	byCluster map[types.NamespacedName]*crowd
@@ -126,8 +126,8 @@ type crowd struct {
 
 var errNoRoom = errors.New("other remediations of its cluster are looked at first")
 
-// enter returns where the nodes of a workload cluster are, until the context ends. It returns errNoRoom if too many looks are under way.
-func (c *Client) enter(ctx context.Context, cluster types.NamespacedName) (*nodeAPI, error) {
+// enter returns where the nodes of a workload cluster are, until the context ends. It reports false if too many looks are under way.
+func (c *Client) enter(ctx context.Context, cluster types.NamespacedName) (*nodeAPI, bool) {
 	k := c.crowds
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -137,17 +137,18 @@ func (c *Client) enter(ctx context.Context, cluster types.NamespacedName) (*node
 		k.byCluster[cluster] = of
 	}
 	if of.looks == mostLooksOfCluster {
-		return nil, errNoRoom
+		return nil, false
 	}
 	of.looks++
 	context.AfterFunc(ctx, func() {
 		k.mu.Lock()
 		defer k.mu.Unlock()
-		if of.looks--; of.looks == 0 {
+		of.looks--
+		if of.looks == 0 {
 			delete(k.byCluster, cluster)
 		}
 	})
-	return &nodeAPI{api: c.Workload(cluster), now: c.Now, volumes: of.volumes}, nil
+	return &nodeAPI{api: c.Workload(cluster), now: c.Now, volumes: of.volumes}, true
 }
 
 // isForClusterAPI reports whether a remediation is for a machine of Cluster API.
@@ -182,9 +183,11 @@ func (c *Client) identifyMachine(ctx context.Context, r *v1alpha1.PowerRemediati
 	if s.bmc, found = c.bmcs.find(nodeKey(s.cluster.NamespacedName, s.name)); found.found() {
 		return s, found, nil
 	}
-	if s.nodes, err = c.enter(ctx, s.cluster.NamespacedName); err != nil {
-		return s, problem{}, err
+	nodes, entered := c.enter(ctx, s.cluster.NamespacedName)
+	if !entered {
+		return s, problem{}, errNoRoom
 	}
+	s.nodes = nodes
 	if s.node, err = s.nodes.getNode(ctx, s.name); err != nil {
 		return s, problem{}, err
 	}
@@ -219,13 +222,12 @@ func (c *Client) reenter(ctx context.Context, l *look) (bool, error) {
 	if c.Workload == nil {
 		return false, c.publish(ctx, l, "NotRead", "this remediation is for a node of a workload cluster, and Fettle reaches none")
 	}
-	nodes, err := c.enter(ctx, l.cluster.NamespacedName)
-	if err != nil {
+	nodes, entered := c.enter(ctx, l.cluster.NamespacedName)
+	if !entered {
 		c.remediations.AddAfter(l.key, lookAgain)
-		return false, nil
 	}
 	l.nodes = nodes
-	return true, nil
+	return entered, nil
 }
 
 // isGone reports whether the recorded Cluster of a look does not exist any more, so that its node needs nothing.

@@ -3,6 +3,7 @@ package powercycle
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -46,9 +47,7 @@ func ofKind(kind schema.GroupVersionKind, name string, fields map[string]any) *u
 // member returns the machine of node-a in the cluster east.
 func member(fields map[string]any) *unstructured.Unstructured {
 	all := map[string]any{"spec.clusterName": "east", "status.nodeRef.name": "node-a"}
-	for path, value := range fields {
-		all[path] = value
-	}
+	maps.Copy(all, fields)
 	return ofKind(clusterAPIMachine, "m", all)
 }
 
@@ -326,29 +325,29 @@ func TestChangeThatAClusterRefuses(t *testing.T) {
 func TestRoomOfACluster(t *testing.T) {
 	w := newMemberWorld(t, map[types.NamespacedName]*world{keyEast: newWorld(t), keyWest: newWorld(t)})
 	first, end := context.WithCancel(t.Context())
-	held, err := w.enter(first, keyEast)
-	if err != nil {
-		t.Fatal(err)
+	held, entered := w.enter(first, keyEast)
+	if !entered {
+		t.Fatal("there is no room")
 	}
 	later, endAll := context.WithCancel(t.Context())
 	for range mostLooksOfCluster - 1 {
-		if n, err := w.enter(later, keyEast); err != nil || n.volumes != held.volumes {
-			t.Fatalf("%v, %+v", err, n)
+		if n, entered := w.enter(later, keyEast); !entered || n.volumes != held.volumes {
+			t.Fatalf("%t, %+v", entered, n)
 		}
 	}
-	if _, err := w.enter(t.Context(), keyEast); !errors.Is(err, errNoRoom) {
-		t.Errorf("there is room for more: %v", err)
+	if _, entered := w.enter(t.Context(), keyEast); entered {
+		t.Error("there is room for more")
 	}
 	r := forMember(in(fencing.PoweringOff), inEast)
 	if _, err := w.resume(t.Context(), &look{key: keyM, r: r, cluster: fencedCluster{keyEast, "east-uid"}}); err != nil || len(w.sessions.byKey) != 0 {
 		t.Errorf("without room it goes on: %v, %v", err, w.sessions.byKey)
 	}
-	if n, err := w.enter(t.Context(), keyWest); err != nil || n.volumes == held.volumes {
-		t.Errorf("another cluster: %v, %+v", err, n)
+	if n, entered := w.enter(t.Context(), keyWest); !entered || n.volumes == held.volumes {
+		t.Errorf("another cluster: %t, %+v", entered, n)
 	}
 	end()
-	for err = errNoRoom; err != nil; { // the end of a context takes effect later
-		_, err = w.enter(later, keyEast)
+	for entered = false; !entered; { // the end of a context takes effect later
+		_, entered = w.enter(later, keyEast)
 	}
 	endAll()
 	for left := true; left; {
@@ -358,7 +357,7 @@ func TestRoomOfACluster(t *testing.T) {
 	}
 }
 
-// TestWithoutRoomARemediationBeginsLater.
+// TestWithoutRoomARemediationBeginsLater: it has done nothing before.
 func TestWithoutRoomARemediationBeginsLater(t *testing.T) {
 	w := newMemberWorld(t, map[types.NamespacedName]*world{keyEast: newWorld(t, node())}, forMember(), member(nil), ofKind(clusterAPICluster, "east", nil), bmcIn("a", "fleet/east", "node-a"))
 	w.crowds.byCluster[keyEast] = &crowd{looks: mostLooksOfCluster, volumes: &volumeCounter{}}
