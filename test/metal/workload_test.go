@@ -26,7 +26,8 @@ const (
 	fleetCluster   = "east"
 )
 
-// The rights in a workload cluster that docs/remedies/power.md names.
+// The rights in a workload cluster that docs/remedies/power.md names, and those of a health check: to watch nodes, and for Cluster API's own
+// controller to see whether the API server answers.
 const fencesNodes = `
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
@@ -35,6 +36,7 @@ rules:
 - {apiGroups: [""], resources: [nodes], verbs: [get, list, watch, patch, delete]}
 - {apiGroups: [""], resources: [pods], verbs: [list]}
 - {apiGroups: [storage.k8s.io], resources: [volumeattachments], verbs: [list]}
+- {nonResourceURLs: [/], verbs: [get]}
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRoleBinding
