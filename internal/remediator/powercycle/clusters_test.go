@@ -373,6 +373,24 @@ func TestPausedCluster(t *testing.T) {
 	if r := w.remediation(t, keyM); err != nil || processing(r) != clusterPaused || r.Status.Phase != "" || len(r.Finalizers) != 0 {
 		t.Errorf("%v, %+v", err, r.Status)
 	}
+	waited := w.remediation(t, keyM).Status
+	for sentence, tc := range map[string]struct {
+		node   *corev1.Node
+		before v1alpha1.PowerRemediationStatus
+		begins bool
+	}{
+		"it has waited, and the node is Ready":     {node(ready), waited, false},
+		"it has waited, and the node is not Ready": {node(), waited, true},
+		"it has not waited":                        {node(ready), v1alpha1.PowerRemediationStatus{}, true},
+	} {
+		r := forMember()
+		r.Status = tc.before
+		w := newMemberWorld(t, map[types.NamespacedName]*world{keyEast: newWorld(t, tc.node)}, r, member(nil), ofKind(clusterAPICluster, "east", nil), bmcIn("a", "fleet/east", "node-a"))
+		err := w.look(t.Context(), keyM)
+		if r := w.remediation(t, keyM); err != nil || (r.Status.Phase != "") != tc.begins || !tc.begins && processing(r) != clusterPaused {
+			t.Errorf("%s: %v, %+v", sentence, err, r.Status)
+		}
+	}
 }
 
 // TestMembersMachine: what is done with the machine of Cluster API after the last power cycle.

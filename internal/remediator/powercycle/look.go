@@ -127,7 +127,7 @@ func (c *Client) begin(ctx context.Context, l *look) (*look, error) {
 		c.remediations.AddAfter(l.key, lookEvery)
 		return nil, c.publish(ctx, l, anotherRemediation, "PowerRemediation "+other.String()+" fences node "+l.node+", and this one waits until it has ended")
 	}
-	if hasWaited(l.r) && s.node != nil && isReady(s.node) {
+	if hasWaited(l.r, anotherRemediation) && s.node != nil && isReady(s.node) {
 		return nil, c.refuse(ctx, l.r, problem{reason: v1alpha1.CannotStartFencedMeanwhileReason, message: "another remediation has fenced node " + l.node + " meanwhile, and the node is Ready"})
 	}
 	if !slices.Contains(l.r.Finalizers, annotation.PowerFinalizer) {
@@ -141,10 +141,10 @@ func (c *Client) begin(ctx context.Context, l *look) (*look, error) {
 	return l, nil
 }
 
-// hasWaited reports whether a remediation has waited for another one of its node.
-func hasWaited(r *v1alpha1.PowerRemediation) bool {
+// hasWaited reports whether a remediation has waited for a reason.
+func hasWaited(r *v1alpha1.PowerRemediation, reason string) bool {
 	said := meta.FindStatusCondition(r.Status.Conditions, v1alpha1.ProcessingCondition)
-	return said != nil && said.Reason == anotherRemediation
+	return said != nil && said.Reason == reason
 }
 
 // fencedBy returns which remediation fences the node: the remediation that has begun and not ended, or the first to claim the node.
