@@ -15,10 +15,12 @@ import (
 
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
 	"github.com/fettle-io/fettle/api/openshift/v1beta1"
+	"github.com/fettle-io/fettle/internal/clusterapi"
 	"github.com/fettle-io/fettle/internal/dialect/openshift"
 	"github.com/fettle-io/fettle/internal/remediator/machinedeletion"
 	"github.com/fettle-io/fettle/internal/remediator/powercycle"
 	"github.com/fettle-io/fettle/internal/servedapi"
+	"github.com/fettle-io/fettle/internal/workload"
 )
 
 // deletionRemediator returns the remediator that deletes machines for any health checker.
@@ -54,6 +56,9 @@ func readMachine(o client.Object) machinedeletion.Machine {
 
 // powerRemediator returns the remediator that powers hosts off and on for any health checker. It reads and writes nodes as a
 // whole, for which the types of the manager's scheme have no fields, so it has a client of its own.
+//
+// For nodes of workload clusters it has clients that keep nothing. The connections of the dialect are there only while Fettle follows a
+// health check of the cluster, and Cluster API's own controller creates PowerRemediations too.
 func powerRemediator(manager ctrl.Manager, o controllerOptions, log logr.Logger) (*powercycle.Client, error) {
 	full := runtime.NewScheme()
 	utilruntime.Must(corev1.AddToScheme(full))
@@ -62,10 +67,14 @@ func powerRemediator(manager ctrl.Manager, o controllerOptions, log logr.Logger)
 	if err != nil {
 		return nil, fmt.Errorf("preparing the client of PowerRemediations: %w", err)
 	}
+	live := manager.GetAPIReader()
+	direct := workload.NewDirect(workload.Config{Secrets: live, Now: time.Now, Log: log.WithName("workload"), UserAgent: "fettle/" + version})
+	owners := clusterapi.Writer{Statuses: manager.GetClient(), Live: live, Now: time.Now}
 	metrics, err := registered(o, powercycle.NewMetrics)
 	return powercycle.NewClient(powercycle.Config{
-		Informers: manager.GetCache(), Cache: manager.GetCache(), Live: manager.GetAPIReader(), Writer: manager.GetClient(), Core: core,
+		Informers: manager.GetCache(), Cache: manager.GetCache(), Live: live, Writer: manager.GetClient(), Core: core,
 		Events: manager.GetEventRecorder("fettle"), Log: log.WithName("power-remediation"), Now: time.Now,
+		Workload: func(cluster types.NamespacedName) powercycle.API { return direct.Client(cluster) }, HandBack: owners.HandBack,
 		Namespace: o.bmcNamespace, Metrics: metrics,
 	}), err
 }

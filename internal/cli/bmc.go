@@ -17,6 +17,7 @@ import (
 
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
 	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/ledger"
 	"github.com/fettle-io/fettle/internal/power"
 )
 
@@ -111,9 +112,25 @@ func (r *bmcReading) inOrder() []*v1alpha1.BMC {
 	return bmcs
 }
 
-// of returns the BMCs that name a node.
+// of returns the BMCs that name a node, as nodeOf writes it.
 func (r *bmcReading) of(node string) []*v1alpha1.BMC {
-	return slices.DeleteFunc(r.inOrder(), func(b *v1alpha1.BMC) bool { return b.Spec.NodeName != node })
+	return slices.DeleteFunc(r.inOrder(), func(b *v1alpha1.BMC) bool { return nodeOf(&b.Spec) != node })
+}
+
+// nodeOf returns the node of a BMC: its name, or NAMESPACE/CLUSTER/NAME for a node of a workload cluster. It is empty without a name.
+func nodeOf(spec *v1alpha1.BMCSpec) string {
+	if of := spec.Cluster; of != nil && spec.NodeName != "" {
+		return nodeIn(ledger.ClusterKey{Namespace: of.Namespace, Name: of.Name}, spec.NodeName)
+	}
+	return spec.NodeName
+}
+
+// nodeIn returns a node of a cluster as nodeOf writes it.
+func nodeIn(cluster ledger.ClusterKey, node string) string {
+	if cluster == (ledger.ClusterKey{}) || node == "" {
+		return node
+	}
+	return cluster.Namespace + "/" + cluster.Name + "/" + node
 }
 
 // addressOf parses the address of a BMC, with its system. An error is about the field.
@@ -155,7 +172,7 @@ func heldUntil(b *v1alpha1.BMC, version string, at time.Time) time.Time {
 
 // stateOf returns what Fettle wrote last about a BMC.
 func stateOf(b *v1alpha1.BMC) BMCState {
-	s := BMCState{Namespace: b.Namespace, Name: b.Name, Node: b.Spec.NodeName, Reachable: core.Unknown.String(), Power: string(b.Status.Power)}
+	s := BMCState{Namespace: b.Namespace, Name: b.Name, Node: nodeOf(&b.Spec), Reachable: core.Unknown.String(), Power: string(b.Status.Power)}
 	for _, c := range b.Status.Conditions {
 		if c.Type != v1alpha1.ReachableCondition {
 			continue

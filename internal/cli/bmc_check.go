@@ -35,7 +35,7 @@ func bmcCheckCommand(o Options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check NODE",
 		Short: "Log in to the BMC of a node and read the power of its host, to see what works",
-		Long: "Find the BMC of a node, read its Secret with your own permissions, log in and read the power of the host. Nothing is changed.\n" +
+		Long: "Find the BMC of a node, or of NAMESPACE/CLUSTER/NODE for a node of a workload cluster. Read its Secret with your own permissions, log in and read the power of the host. Nothing is changed.\n" +
 			"Each line says what works, and what to do about what fails. The user name and the password are never shown.\n\n" +
 			"There is one login at most, and none while Fettle leaves the BMC alone since it has refused logins: BMCs lock accounts.\n" +
 			"The login is from this machine, whose way to the BMC may differ from that of Fettle's controller.\n\n" +
@@ -142,11 +142,11 @@ func (c *BMCCheck) find(bmcs *bmcReading) (*v1alpha1.BMC, bool) {
 // suggestion names the node of the BMC that the user may have meant.
 func (c *BMCCheck) suggestion(bmcs *bmcReading) string {
 	if b, named := bmcs.byName[c.Node]; named {
-		return fmt.Sprintf(", or give %s, which is the node of the BMC of that name", b.Spec.NodeName)
+		return fmt.Sprintf(", or give %s, which is the node of the BMC of that name", nodeOf(&b.Spec))
 	}
 	var nodes []string
 	for _, b := range bmcs.inOrder() {
-		nodes = append(nodes, b.Spec.NodeName)
+		nodes = append(nodes, nodeOf(&b.Spec))
 	}
 	if near := closest(c.Node, nodes); len(near) > 0 {
 		return "; did you mean " + strings.Join(near, ", ") + "?"

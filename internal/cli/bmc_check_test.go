@@ -106,6 +106,12 @@ var bmcCases = map[string]bmcCase{
 	"changing":  {func(s *bmcScene) { s.bmc.set("PoweringOff", nil) }, 2, 1},
 	"node-word": {func(s *bmcScene) { s.node = "node/node-a" }, 0, 1},
 
+	"node-of-a-workload-cluster": {func(s *bmcScene) {
+		s.others = []string{bmcText("bmc-b", "{nodeName: node-a, credentialsName: x, address: 'ipmi://b'}", "{}")}
+		s.node, s.spec = "fleet/east/node-a", strings.Replace(s.spec, "node-a", "node-a, cluster: {namespace: fleet, name: east}", 1)
+	}, 0, 1},
+	"no-bmc-of-a-workload-cluster": {func(s *bmcScene) { s.node = "fleet/east/node-a" }, 1, 0},
+
 	"no-bmc":           {func(s *bmcScene) { s.node = "elsewhere" }, 1, 0},
 	"no-bmc-but-near":  {func(s *bmcScene) { s.node = "node-b" }, 1, 0},
 	"no-bmc-but-named": {func(s *bmcScene) { s.node = "bmc-a" }, 1, 0},

@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
-	"github.com/fettle-io/fettle/internal/ledger"
 )
 
 // isValidPower reports whether a document is of a kind for bare metal and has no problems.
@@ -34,7 +33,7 @@ func compareBMCs(drafts []draft) {
 
 // compareBMC notes what a BMC has in common with another, which is described.
 func (d *draft) compareBMC(other *v1alpha1.BMC, described string) {
-	if node := d.bmc.Spec.NodeName; node != "" && node == other.Spec.NodeName {
+	if node := nodeOf(&d.bmc.Spec); node != "" && node == nodeOf(&other.Spec) {
 		d.note(Remark{Field: "spec.nodeName", Fault: true, Text: fmt.Sprintf(
 			"spec.nodeName is %s, as in %s; Fettle fences no node that two BMCs name; delete one of them, or correct its node", node, described)})
 	}
@@ -163,11 +162,11 @@ func lackText(secret string, lacks []string) string {
 }
 
 // warnOfNodesWithoutBMC warns each health check with a PowerRemediationTemplate of the nodes that it selects and that
-// have no BMC, in the cluster or in the input. It judges the nodes of the user's own cluster.
+// have no BMC, in the cluster or in the input.
 func warnOfNodesWithoutBMC(assessments []*assessment, judged []*draft, bmcs *bmcReading, drafts []draft) {
 	for _, d := range judged {
 		w, i, found := policyOf(assessments, d)
-		if !found || w.key != (ledger.ClusterKey{}) || !usesPower(w.policies[i].Steps) {
+		if !found || !usesPower(w.policies[i].Steps) {
 			continue
 		}
 		if bmcs.unread != "" {
@@ -187,11 +186,11 @@ func warnOfNodesWithoutBMC(assessments []*assessment, judged []*draft, bmcs *bmc
 func nodesWithBMC(bmcs *bmcReading, drafts []draft) map[string]bool {
 	has := map[string]bool{}
 	for _, b := range bmcs.byName {
-		has[b.Spec.NodeName] = true
+		has[nodeOf(&b.Spec)] = true
 	}
 	for i := range drafts {
 		if drafts[i].bmc != nil {
-			has[drafts[i].bmc.Spec.NodeName] = true
+			has[nodeOf(&drafts[i].bmc.Spec)] = true
 		}
 	}
 	return has
@@ -201,7 +200,7 @@ func nodesWithBMC(bmcs *bmcReading, drafts []draft) map[string]bool {
 func (w *assessment) nodesWithoutBMC(policy int, has map[string]bool) []string {
 	var without []string
 	for _, m := range w.policies[policy].Members {
-		if node := w.cluster.Targets[m].Node.Name; node != "" && !has[node] {
+		if node := nodeIn(w.key, w.cluster.Targets[m].Node.Name); node != "" && !has[node] {
 			without = append(without, node)
 		}
 	}

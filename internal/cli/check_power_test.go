@@ -110,13 +110,18 @@ func bmcFiles(t *testing.T) map[string]offlineCase {
 		"another namespace":             {with("namespace: fettle-system", "namespace: default"), 1, []string{"problem, line 5: metadata.namespace is default, and Fettle reads the BMCs of namespace fettle-system alone"}},
 		"no namespace":                  {with("  namespace: fettle-system\n", ""), 0, []string{"No problems"}},
 		"a node twice":                  {other("node-b", "node-a"), 1, []string{"problem, line 21: spec.nodeName is node-a, as in BMC bmc-a (", "file.yaml:1)", "1 problem found"}},
-		"two without a node":            {strings.ReplaceAll(other("node-b", "x"), "  nodeName: x\n", "") + "---\n" + strings.NewReplacer("  nodeName: node-a\n", "", "bmc-a", "bmc-c").Replace(goodBMC), 1, []string{"2 problems found in 3 objects."}},
-		"an address twice":              {other("redfish://bmc-b.example", "idrac-redfish+https://BMC-A.example:443"), 1, []string{"problem, line 22: spec.address is of the same system as that of BMC bmc-a", "1 problem found"}},
-		"any system there":              {other("redfish://bmc-b.example\n  system: \"1\"", "redfish://bmc-a.example"), 1, []string{"spec.address is of the same system as that of BMC bmc-a", "1 problem found"}},
-		"another system there":          {other("redfish://bmc-b.example\n  system: \"1\"", "redfish://bmc-a.example\n  system: \"2\""), 0, []string{"No problems in 2 objects."}},
-		"the same object twice":         {goodBMC + "---\n" + goodBMC, 0, []string{"No problems in 2 objects."}},
-		"two without any address":       {strings.NewReplacer("redfish://bmc-a", "telnet://bmc-a", "redfish://bmc-b", "telnet://bmc-b").Replace(other("node-b", "node-b")), 1, []string{"2 problems found in 2 objects."}},
-		"two without a usable address":  {other("redfish://bmc-b", "telnet://bmc-b"), 1, []string{"1 problem found in 2 objects."}},
+		"a node of another cluster":     {other("node-b", "node-a\n  cluster: {namespace: fleet, name: east}"), 0, []string{"No problems in 2 objects."}},
+		"a cluster without a name":      {with("node-a", "node-a\n  cluster: {namespace: fleet}"), 1, []string{`spec.cluster.name is ""; give the namespace and the name of a Cluster`, "1 problem found"}},
+		"a cluster's namespace":         {with("node-a", "node-a\n  cluster: {namespace: Fleet, name: east}"), 1, []string{`spec.cluster.namespace is "Fleet"; give`, "1 problem found"}},
+		"a node of a cluster twice": {strings.Replace(other("node-b", "node-a\n  cluster: {namespace: fleet, name: east}"), "nodeName: node-a\n", "nodeName: node-a\n  cluster: {namespace: fleet, name: east}\n", 1), 1,
+			[]string{"spec.nodeName is fleet/east/node-a, as in BMC bmc-a (", "1 problem found"}},
+		"two without a node":           {strings.ReplaceAll(other("node-b", "x"), "  nodeName: x\n", "") + "---\n" + strings.NewReplacer("  nodeName: node-a\n", "", "bmc-a", "bmc-c").Replace(goodBMC), 1, []string{"2 problems found in 3 objects."}},
+		"an address twice":             {other("redfish://bmc-b.example", "idrac-redfish+https://BMC-A.example:443"), 1, []string{"problem, line 22: spec.address is of the same system as that of BMC bmc-a", "1 problem found"}},
+		"any system there":             {other("redfish://bmc-b.example\n  system: \"1\"", "redfish://bmc-a.example"), 1, []string{"spec.address is of the same system as that of BMC bmc-a", "1 problem found"}},
+		"another system there":         {other("redfish://bmc-b.example\n  system: \"1\"", "redfish://bmc-a.example\n  system: \"2\""), 0, []string{"No problems in 2 objects."}},
+		"the same object twice":        {goodBMC + "---\n" + goodBMC, 0, []string{"No problems in 2 objects."}},
+		"two without any address":      {strings.NewReplacer("redfish://bmc-a", "telnet://bmc-a", "redfish://bmc-b", "telnet://bmc-b").Replace(other("node-b", "node-b")), 1, []string{"2 problems found in 2 objects."}},
+		"two without a usable address": {other("redfish://bmc-b", "telnet://bmc-b"), 1, []string{"1 problem found in 2 objects."}},
 	}
 }
 
@@ -357,7 +362,7 @@ func TestReviewChangesNoDocument(t *testing.T) {
 	}
 }
 
-// TestNodesWithoutBMC: the warning names nodes of the user's own cluster in their order, each once.
+// TestNodesWithoutBMC: the warning names nodes in their order, each once.
 func TestNodesWithoutBMC(t *testing.T) {
 	warnings := func(key ledger.ClusterKey, steps []core.Step, name string) []Finding {
 		s := newFencingScene(t)
@@ -374,10 +379,13 @@ func TestNodesWithoutBMC(t *testing.T) {
 	if found := warnings(own, power, "workers"); len(found) != 1 || !strings.HasSuffix(found[0].Message, "names 2 nodes that it selects, so no PowerRemediation of such a node can start; create a BMC for each: node-e, node-z") {
 		t.Errorf("it warns of %+v", found)
 	}
+	// A BMC names node-a of the user's own cluster, so it is not for the node of that name elsewhere.
+	if found := warnings(ledger.ClusterKey{Namespace: "n", Name: "east"}, power, "workers"); len(found) != 1 || !strings.HasSuffix(found[0].Message, "create a BMC for each: n/east/node-a, n/east/node-e, n/east/node-z") {
+		t.Errorf("of a workload cluster it warns of %+v", found)
+	}
 	for sentence, found := range map[string][]Finding{
-		"another cluster": warnings(ledger.ClusterKey{Namespace: "n", Name: "east"}, power, "workers"),
-		"other steps":     warnings(own, []core.Step{nodeStep("Reboot", 0)}, "workers"),
-		"no policy":       warnings(own, power, "others"),
+		"other steps": warnings(own, []core.Step{nodeStep("Reboot", 0)}, "workers"),
+		"no policy":   warnings(own, power, "others"),
 	} {
 		if len(found) != 0 {
 			t.Errorf("%s: it warns of %+v", sentence, found)

@@ -130,7 +130,7 @@ func (w *assessment) requestWithFencing(q *core.Request) Request {
 
 // fillBMCs fills in the BMCs of a target's node, if a health check has the node fenced by its power.
 func (w *assessment) fillBMCs(target int, e *ExplainedTarget) {
-	node := w.cluster.Targets[target].Node.Name
+	node := nodeIn(w.key, w.cluster.Targets[target].Node.Name)
 	fences := slices.ContainsFunc(w.verdictsOf[target], func(v core.Verdict) bool { return usesPower(w.policySteps(v.Policy, target)) })
 	if w.bmcs == nil || node == "" || !fences {
 		return

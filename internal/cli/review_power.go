@@ -91,6 +91,9 @@ func reviewBMC(u *unstructured.Unstructured) (*v1alpha1.BMC, []Remark) {
 	case spec.NodeName != "" && len(validation.IsDNS1123Subdomain(spec.NodeName)) > 0:
 		note("spec.nodeName", "is %q, which no node can be called; give the name as kubectl get nodes lists it", spec.NodeName)
 	}
+	if complete {
+		remarks = append(remarks, reviewCluster(spec.Cluster)...)
+	}
 	switch {
 	case spec.CredentialsName == "" && complete:
 		note("spec.credentialsName", "is missing; give the name of a Secret with the keys %s and %s, in the namespace of the BMC", v1alpha1.UsernameKey, v1alpha1.PasswordKey)
@@ -110,6 +113,20 @@ func reviewBMC(u *unstructured.Unstructured) (*v1alpha1.BMC, []Remark) {
 		note(field, "can't be used: %v", err)
 	}
 	return b, remarks
+}
+
+// reviewCluster returns the remarks about the Cluster of a BMC, which may be nil.
+func reviewCluster(of *v1alpha1.BMCCluster) []Remark {
+	if of == nil {
+		return nil
+	}
+	var remarks []Remark
+	for _, f := range [...]struct{ field, name string }{{"namespace", of.Namespace}, {"name", of.Name}} {
+		if len(validation.IsDNS1123Subdomain(f.name)) > 0 {
+			remarks = append(remarks, specparse.Fault("spec.cluster."+f.field, "is %q; give the namespace and the name of a Cluster of Cluster API, or leave spec.cluster out for a node of the cluster that Fettle runs in", f.name))
+		}
+	}
+	return remarks
 }
 
 // reviewAddress returns the remarks about the address of a BMC, and about what must fit to it.

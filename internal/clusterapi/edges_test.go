@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fettle-io/fettle/internal/core"
@@ -493,5 +494,33 @@ func TestWriterReads(t *testing.T) {
 	s.readErr = errors.New("the connection is lost")
 	if m, err := w.Read(t.Context(), "clusters", "m"); m != nil || !errors.Is(err, s.readErr) || err.Error() != "reading machine clusters/m: the connection is lost" {
 		t.Errorf("reading returns %+v, %v", m, err)
+	}
+}
+
+// TestHandBack asks the owner in both lists of conditions, or the health check in the deprecated one. It leaves another machine alone.
+func TestHandBack(t *testing.T) {
+	key := types.NamespacedName{Namespace: "clusters", Name: "m"}
+	for name, tc := range map[string]struct {
+		uid             types.UID
+		gated           bool
+		readErr         error
+		current, former bool
+	}{
+		"the owner decides":            {"m-uid", false, nil, true, true},
+		"a health check decides":       {"m-uid", true, nil, false, true},
+		"the machine was replaced":     {"other", false, nil, false, false},
+		"the machine can't be read":    {"m-uid", false, errors.New("no"), false, false},
+		"a health check, and no reply": {"m-uid", true, errors.New("no"), false, false},
+	} {
+		s := &machineServer{readErr: tc.readErr}
+		s.stored.UID, s.stored.ResourceVersion = "m-uid", "7"
+		w := &Writer{Statuses: s, Live: s, Now: func() time.Time { return noon }}
+		if err := w.HandBack(t.Context(), key, tc.uid, tc.gated); !errors.Is(err, tc.readErr) {
+			t.Errorf("%s: the error is %v", name, err)
+		}
+		sent := strings.Join(s.patches, "")
+		if strings.Contains(sent, `"/status/conditions`) != tc.current || strings.Contains(sent, `"/status/deprecated`) != tc.former || strings.Contains(sent, "HealthCheckSucceeded") {
+			t.Errorf("%s: the patches are %q", name, s.patches)
+		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -65,6 +66,22 @@ func (w *Writer) Read(ctx context.Context, namespace, name string) (*Machine, er
 		return nil, fmt.Errorf("reading machine %s/%s: %w", namespace, name, err)
 	}
 	return m, nil
+}
+
+// HandBack has the owner of a machine replace it, for a remediator that has given it up. Where a health check of Fettle is to decide when
+// (gated), it writes the deprecated condition alone, which that health check reads and owners don't. It does nothing to a machine with
+// another UID.
+func (w *Writer) HandBack(ctx context.Context, key types.NamespacedName, uid types.UID, gated bool) error {
+	m, err := w.Read(ctx, key.Namespace, key.Name)
+	if err != nil || m.UID != uid {
+		return err
+	}
+	changes := AskOwner(m)
+	if gated {
+		changes = slices.DeleteFunc(changes, func(c Change) bool { return c.In == Current })
+	}
+	_, err = w.Write(ctx, m, changes)
+	return err
 }
 
 func named(namespace, name string) *Machine {

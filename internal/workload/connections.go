@@ -51,8 +51,8 @@ type Connections struct {
 	pending []*Connection
 }
 
-// New returns Connections without a connection.
-func New(c Config) *Connections {
+// complete returns a configuration with its defaults.
+func complete(c Config) Config {
 	scheme := runtime.NewScheme()
 	utilruntime.Must(slim.AddToScheme(scheme))
 	c.codecs = serializer.NewCodecFactory(scheme).WithoutConversion()
@@ -63,6 +63,12 @@ func New(c Config) *Connections {
 	if c.dial == nil {
 		c.dial = dialer().DialContext
 	}
+	return c
+}
+
+// New returns Connections without a connection.
+func New(c Config) *Connections {
+	c = complete(c)
 	return &Connections{
 		Config: c, turns: newListTurns(), budget: newMemoryBudget(c.Bounds.Memory), added: make(chan struct{}, 1),
 		kept: map[types.NamespacedName]*Connection{},

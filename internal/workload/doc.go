@@ -9,4 +9,7 @@
 //	go clusters.Start(ctx)
 //	nodes := clusters.Keep(types.NamespacedName{Namespace: "fleet", Name: "east"})
 //	answers, why := nodes.Answers()
+//
+// Direct is for remediators. It keeps no nodes and reaches a cluster whether or not there is a connection. It reads and
+// writes single nodes, and lists pods and VolumeAttachments.
 package workload

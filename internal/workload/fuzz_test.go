@@ -7,6 +7,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -84,4 +85,23 @@ func checkExplained(t *testing.T, err error) {
 	if len(text) > 2048 || !utf8.ValidString(text) || strings.ContainsFunc(text, harmful) {
 		t.Errorf("the error has %d bytes and can't be told: %.300q", len(text), text)
 	}
+}
+
+// FuzzDirect: of what a cluster sends to a remediator, a bounded part is kept, or nothing.
+func FuzzDirect(f *testing.F) {
+	f.Add([]byte(nodeOfEast))
+	f.Add([]byte(`{"kind":"PodList","apiVersion":"v1","metadata":{"continue":"next"},"items":[{"spec":{"tolerations":[{}]}},{}]}`))
+	f.Add([]byte(`{"kind":"PodList","apiVersion":"v1","items":[null,[],{},{},{}]}`))
+	c := NewDirect(Config{Now: clock}).Client(east)
+	at := where{corev1.SchemeGroupVersion, "PodList", "", "pods", podPage}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		var n corev1.Node
+		if err := c.decodeNode(body, "a", &n); (err == nil) != (n.Name == "a") || len(n.Spec.Taints) > mostParts || len(n.Status.Conditions) > mostParts || n.ManagedFields != nil {
+			t.Errorf("%v, %+v", err, n)
+		}
+		var page listPage[podItem]
+		if err := decodePage(body, c, &page, at, metav1.ListOptions{Limit: 3, Continue: "now"}); len(page.Items) > 3 || err != nil && len(page.Items) > 0 || page.Metadata.Continue == "now" {
+			t.Errorf("%v, %+v", err, page)
+		}
+	})
 }

@@ -15,9 +15,10 @@ import (
 // TestPowerExamplesAreAdmitted: the API server accepts the examples of the page on PowerRemediation.
 func TestPowerExamplesAreAdmitted(t *testing.T) {
 	t.Parallel()
-	c := cluster.Start(t, cluster.Options{Args: []string{noNodeController}})
+	c := cluster.Start(t, clusterAPIOnly())
 	c.InstallFettle(t)
-	c.Apply(t, "{apiVersion: v1, kind: Namespace, metadata: {name: openshift-machine-api}}")
+	c.Namespace(t, "openshift-machine-api")
+	c.Namespace(t, "fleet")
 	strict := client.WithFieldValidation(c.Client, metav1.FieldValidationStrict)
 	kinds := map[string]int{}
 	for _, u := range examplesOf(t, "docs/remedies/power.md") {
@@ -47,6 +48,8 @@ func TestPowerObjectsAreChecked(t *testing.T) {
 		"tls is for Redfish":             func(s *v1alpha1.BMCSpec) { s.Address = "ipmi://192.0.2.1"; s.TLS = &v1alpha1.BMCTLS{CABundle: "x"} },
 		"either caBundle or fingerprint": func(s *v1alpha1.BMCSpec) { s.TLS = &v1alpha1.BMCTLS{} },
 		"without a path":                 func(s *v1alpha1.BMCSpec) { s.Address += "/redfish/v1/Systems/1"; s.System = "1" },
+		"spec.cluster.name":              func(s *v1alpha1.BMCSpec) { s.Cluster = &v1alpha1.BMCCluster{Namespace: "fleet"} },
+		"spec.cluster.namespace":         func(s *v1alpha1.BMCSpec) { s.Cluster = &v1alpha1.BMCCluster{Name: "east"} },
 		"spec.system":                    func(s *v1alpha1.BMCSpec) { s.System = "../1" },
 	} {
 		o := &v1alpha1.BMC{ObjectMeta: metav1.ObjectMeta{Namespace: "fettle-system", Name: "b"}, Spec: bmc}

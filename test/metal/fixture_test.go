@@ -126,7 +126,12 @@ func (p *pool) second() string { return p.name + "-b" }
 // host creates a node with a host, and its BMC.
 func (p *pool) host(name string, change func(*v1alpha1.BMC)) {
 	p.Helper()
-	ctx := cluster.Context(p.T)
+	p.bmc(p.Cluster, p.simulated(name), name, change)
+}
+
+// simulated creates a node with a host, and returns it once it is Ready.
+func (p *pool) simulated(name string) *corev1.Node {
+	p.Helper()
 	node := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: name, Labels: map[string]string{"pool": p.name, sandboxes + "host": "redfish", "example.org/keep": "label"},
@@ -134,7 +139,7 @@ func (p *pool) host(name string, change func(*v1alpha1.BMC)) {
 		},
 		Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: "example.org/keep", Effect: corev1.TaintEffectPreferNoSchedule}}},
 	}
-	if err := p.Create(ctx, node); err != nil {
+	if err := p.Create(cluster.Context(p.T), node); err != nil {
 		p.Fatalf("creating node %s: %v", name, err)
 	}
 	p.Eventually(p.T, "host of "+name, func(ctx context.Context) error {
@@ -146,15 +151,22 @@ func (p *pool) host(name string, change func(*v1alpha1.BMC)) {
 		}
 		return nil
 	})
+	return node
+}
+
+// bmc creates the BMC of a node, and its Secret, in a cluster.
+func (p *pool) bmc(in *cluster.Cluster, node *corev1.Node, name string, change func(*v1alpha1.BMC)) {
+	p.Helper()
+	ctx := cluster.Context(p.T)
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, StringData: map[string]string{"username": "admin", "password": password}}
 	bmc := &v1alpha1.BMC{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: v1alpha1.BMCSpec{
-		NodeName: name, Address: node.Annotations[sandboxes+"bmc-address"], CredentialsName: name,
+		NodeName: node.Name, Address: node.Annotations[sandboxes+"bmc-address"], CredentialsName: name,
 		TLS: &v1alpha1.BMCTLS{Fingerprint: node.Annotations[sandboxes+"bmc-fingerprint"]},
 	}}
 	if change != nil {
 		change(bmc)
 	}
-	if err := errors.Join(p.Create(ctx, secret), p.Create(ctx, bmc)); err != nil {
+	if err := errors.Join(in.Create(ctx, secret), in.Create(ctx, bmc)); err != nil {
 		p.Fatalf("creating the BMC of %s: %v", name, err)
 	}
 }

@@ -25,6 +25,7 @@ const (
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:path=bmcs,singular=bmc,categories=fettle
 // +kubebuilder:printcolumn:name="Node",type=string,JSONPath=`.spec.nodeName`
+// +kubebuilder:printcolumn:name="Cluster",type=string,JSONPath=`.spec.cluster.name`,priority=1
 // +kubebuilder:printcolumn:name="Power",type=string,JSONPath=`.status.power`
 // +kubebuilder:printcolumn:name="Reachable",type=string,JSONPath=`.status.conditions[?(@.type=="Reachable")].status`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Reachable")].reason`
@@ -49,11 +50,16 @@ type BMC struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.system) || (self.address.startsWith('ipmi://') ? false : !self.address.contains('/Systems/'))",message="system names the system of a Redfish address without a path; leave it out, or leave the path out of the address"
 // +kubebuilder:validation:XValidation:rule="!has(self.tls) || !self.address.startsWith('ipmi://') && !self.address.contains('+http://')",message="tls is for Redfish over TLS; leave it out for ipmi:// and +http://"
 type BMCSpec struct {
-	// nodeName is the name of the node on this host. Two BMCs must not name the same node.
+	// nodeName is the name of the node on this host. Two BMCs must not name the same node of one
+	// cluster.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +required
 	NodeName string `json:"nodeName"`
+	// cluster is the workload cluster of Cluster API that the node belongs to. Without it, the node
+	// belongs to the cluster that Fettle runs in. Machines of other clusters never reach this host.
+	// +optional
+	Cluster *BMCCluster `json:"cluster,omitempty"`
 	// address of the BMC, such as redfish://HOST/redfish/v1/Systems/ID or ipmi://HOST:PORT. The
 	// schemes for Redfish are redfish, idrac-redfish, ilo5-redfish, redfish-virtualmedia,
 	// idrac-virtualmedia and ilo5-virtualmedia, each also with +http or +https. The path may be left
@@ -86,6 +92,20 @@ type BMCSpec struct {
 	// +kubebuilder:validation:MaxLength=63
 	// +optional
 	Domain string `json:"domain,omitempty"`
+}
+
+// BMCCluster names a workload cluster of Cluster API.
+type BMCCluster struct {
+	// namespace of the Cluster.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +required
+	Namespace string `json:"namespace"`
+	// name of the Cluster.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +required
+	Name string `json:"name"`
 }
 
 // BMCTLS is which certificate of a BMC is trusted.

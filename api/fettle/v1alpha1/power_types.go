@@ -49,6 +49,9 @@ const (
 	CannotStartFencedMeanwhileReason = "RemediationCannotStartFencedMeanwhile"
 	// CannotStartNodeIsNewerReason: the node was created after the remediation.
 	CannotStartNodeIsNewerReason = "RemediationCannotStartNodeIsNewer"
+	// CannotStartClusterNotFoundReason: the Cluster of a machine of Cluster API does not exist, or is
+	// being deleted.
+	CannotStartClusterNotFoundReason = "RemediationCannotStartClusterNotFound"
 )
 
 // PowerRemediation requests that one node is fenced: its host is powered off, its workload may start
@@ -61,6 +64,7 @@ const (
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:categories=fettle
 // +kubebuilder:printcolumn:name="Node",type=string,JSONPath=`.status.node.name`
+// +kubebuilder:printcolumn:name="Cluster",type=string,JSONPath=`.status.node.cluster.name`,priority=1
 // +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`
 // +kubebuilder:printcolumn:name="Proof",type=string,JSONPath=`.status.proof.kind`
 // +kubebuilder:printcolumn:name="Attempt",type=integer,JSONPath=`.status.attempt`
@@ -207,6 +211,10 @@ type FencedNode struct {
 	// +kubebuilder:validation:MinLength=1
 	// +required
 	Name string `json:"name"`
+	// cluster is the workload cluster of the node. It is missing for a node of the cluster that Fettle
+	// runs in.
+	// +optional
+	Cluster *FencedCluster `json:"cluster,omitempty"`
 	// uid of the node. It is empty if there was no such node.
 	// +optional
 	UID string `json:"uid,omitempty"`
@@ -226,6 +234,22 @@ type FencedNode struct {
 	// saved is what is restored on a node that was deleted.
 	// +optional
 	Saved *SavedNode `json:"saved,omitempty"`
+}
+
+// FencedCluster is the Cluster of Cluster API that a fenced node belongs to.
+type FencedCluster struct {
+	// namespace of the Cluster.
+	// +kubebuilder:validation:MinLength=1
+	// +required
+	Namespace string `json:"namespace"`
+	// name of the Cluster.
+	// +kubebuilder:validation:MinLength=1
+	// +required
+	Name string `json:"name"`
+	// uid of the Cluster.
+	// +kubebuilder:validation:MinLength=1
+	// +required
+	UID string `json:"uid"`
 }
 
 // SavedNode is what is restored on a node that was deleted and has registered again.

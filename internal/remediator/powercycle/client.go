@@ -23,7 +23,7 @@ import (
 // Kinds are the definitions without which this remediator does nothing, by name.
 var Kinds = []string{"powerremediations.fettle.io", "bmcs.fettle.io"} //nolint:gochecknoglobals // a constant list
 
-// Config is what a Client needs. Every field is required but Metrics.
+// Config is what a Client needs. Every field is required but Metrics, and Workload with HandBack.
 type Config struct {
 	// Informers watch remediations, BMCs and nodes, and Cache reads them.
 	Informers cache.Informers
@@ -36,6 +36,11 @@ type Config struct {
 	Events events.EventRecorder
 	Log    logr.Logger
 	Now    func() time.Time
+	// Workload returns where the nodes of a workload cluster are. Its errors have texts that are fit to show. It may be nil, and then no
+	// machine of Cluster API has a node. HandBack has the owner of a machine of Cluster API replace it. Where a health check of Fettle
+	// has made the remediation (gated), that health check decides when.
+	Workload func(cluster types.NamespacedName) API
+	HandBack func(ctx context.Context, machine types.NamespacedName, uid types.UID, gated bool) error
 	// Namespace is where BMCs and the Secrets with their credentials are.
 	Namespace string
 	// Metrics may be nil.
@@ -45,6 +50,7 @@ type Config struct {
 // Client is the remediator. It is safe for concurrent use.
 type Client struct {
 	Config
+	*nodeAPI // of the cluster that Fettle runs in
 
 	remediations workqueue.TypedRateLimitingInterface[types.NamespacedName]
 	probes       workqueue.TypedRateLimitingInterface[types.NamespacedName]
@@ -53,7 +59,7 @@ type Client struct {
 	hosts        *hosts
 	turns        *turns
 	lanes        *lanes
-	volumes      *volumeCounter
+	crowds       *crowds
 
 	watched informer.Kinds
 	// watching is closed by markWatching, once all kinds are watched.
@@ -77,9 +83,9 @@ const (
 func NewClient(c Config) *Client {
 	watches := make(chan struct{})
 	return &Client{
-		Config: c, watching: watches, markWatching: sync.OnceFunc(func() { close(watches) }),
+		Config: c, nodeAPI: &nodeAPI{api: c.Core, now: c.Now, volumes: &volumeCounter{}}, watching: watches, markWatching: sync.OnceFunc(func() { close(watches) }),
 		remediations: newQueue(), probes: newQueue(),
-		sessions: newSessions(), bmcs: newInventory(), hosts: newHosts(c.Now), turns: newTurns(), lanes: newLanes(maxLanes, maxOthers), volumes: &volumeCounter{},
+		sessions: newSessions(), bmcs: newInventory(), hosts: newHosts(c.Now), turns: newTurns(), lanes: newLanes(maxLanes, maxOthers), crowds: &crowds{byCluster: map[types.NamespacedName]*crowd{}},
 	}
 }
 
@@ -114,7 +120,7 @@ func (c *Client) bmcEvents() toolscache.ResourceEventHandler {
 		}
 		if changed := c.bmcs.put(bmc); changed {
 			c.probes.AddAfter(client.ObjectKeyFromObject(bmc), firstProbe(bmc))
-			c.wakeNode(bmc.Spec.NodeName)
+			c.wakeNode(nodeOf(bmc))
 		}
 	}
 	return toolscache.ResourceEventHandlerFuncs{
@@ -176,7 +182,7 @@ func wakes(old, obj any) bool {
 	return !ok || !is || !after.SameReadiness(before)
 }
 
-// wakeNode has the remediations of a node looked at now. An operation on its BMC must not delay that, so it is interrupted if the
+// wakeNode has the remediations of a node looked at now, by its key. An operation on its BMC must not delay that, so it is interrupted if the
 // workload of the node is released: then the node may have to serve again at once.
 func (c *Client) wakeNode(node string) {
 	for _, key := range c.sessions.wake(node) {

@@ -263,7 +263,7 @@ func advice(bmc *v1alpha1.BMC, reason power.Reason) string {
 		return "check the address and the network from the controller to the BMC"
 	case power.Busy, power.Interrupted, power.CommandRefused, power.UnexpectedAnswer:
 	}
-	return "run fettle bmc check " + bmc.Spec.NodeName
+	return "run fettle bmc check " + nodeOf(bmc)
 }
 
 // loadCredentials sets the credentials of a host from its Secret, unless it has done so a short while ago.

@@ -33,10 +33,18 @@ type subject struct {
 	name    string
 	bmc     *v1alpha1.BMC
 	machine *v1alpha1.ObjectReference
+	// cluster and nodes are those of the workload cluster that the node belongs to, if it belongs to one.
+	cluster fencedCluster
+	nodes   *nodeAPI
+	// waits is why the remediation can't start yet.
+	waits problem
 }
 
 // identify finds the node of a remediation, its BMC and its machine, or returns why it can't start.
 func (c *Client) identify(ctx context.Context, r *v1alpha1.PowerRemediation) (subject, problem, error) {
+	if c.isForClusterAPI(r) {
+		return c.identifyMachine(ctx, r)
+	}
 	name, found, err := c.nodeNameOf(ctx, r)
 	if found.found() || err != nil {
 		return subject{}, found, err
@@ -84,7 +92,7 @@ func names(node *corev1.Node, group, namespace, machine string) bool {
 	case openshiftMachine.Group:
 		return node.Annotations[machineAnnotation] == namespace+"/"+machine
 	case "cluster.x-k8s.io":
-		return node.Annotations["cluster.x-k8s.io/machine"] == machine && node.Annotations["cluster.x-k8s.io/cluster-namespace"] == namespace
+		return node.Annotations[clusterAPIMachineAnnotation] == machine && node.Annotations["cluster.x-k8s.io/cluster-namespace"] == namespace
 	}
 	return false
 }

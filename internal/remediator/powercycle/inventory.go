@@ -14,7 +14,7 @@ import (
 // inventory has the BMCs of the namespace as the watch has shown them.
 type inventory struct {
 	mu sync.Mutex
-	// all are by their key, and byNode and byAddress have the keys of the BMCs with a node or at a host and port.
+	// all are by their key, and byNode and byAddress have the keys of the BMCs with the key of a node or at a host and port.
 	all               map[types.NamespacedName]*v1alpha1.BMC
 	byNode, byAddress map[string]map[types.NamespacedName]bool
 }
@@ -34,7 +34,7 @@ func (i *inventory) put(bmc *v1alpha1.BMC) bool {
 	old := i.all[key]
 	i.remove(key)
 	i.all[key] = bmc
-	add(i.byNode, bmc.Spec.NodeName, key)
+	add(i.byNode, nodeOf(bmc), key)
 	add(i.byAddress, addressKey(bmc), key)
 	return old == nil || old.UID != bmc.UID || old.Generation != bmc.Generation
 }
@@ -46,13 +46,13 @@ func (i *inventory) update(bmc *v1alpha1.BMC) {
 	}
 }
 
-// drop removes a BMC and returns the name of its node.
+// drop removes a BMC and returns the key of its node.
 func (i *inventory) drop(key types.NamespacedName) string {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	node := ""
 	if old := i.all[key]; old != nil {
-		node = old.Spec.NodeName
+		node = nodeOf(old)
 	}
 	i.remove(key)
 	return node
@@ -64,7 +64,7 @@ func (i *inventory) remove(key types.NamespacedName) {
 		return
 	}
 	delete(i.all, key)
-	remove(i.byNode, old.Spec.NodeName, key)
+	remove(i.byNode, nodeOf(old), key)
 	remove(i.byAddress, addressKey(old), key)
 }
 
@@ -89,14 +89,14 @@ func (i *inventory) get(key types.NamespacedName) *v1alpha1.BMC {
 	return i.all[key]
 }
 
-// find returns the BMC of a node, or why there is none to use. Two BMCs for one node, or for one address, would power the host
+// find returns the BMC of a node by its key, or why there is none to use. Two BMCs for one node, or for one address, would power the host
 // of another node.
 func (i *inventory) find(node string) (*v1alpha1.BMC, problem) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	keys := i.byNode[node]
 	if len(keys) == 0 {
-		return nil, problem{reason: v1alpha1.CannotStartNoBMCReason, message: "no BMC names node " + node + "; create one in the namespace of the BMCs, or choose another remedy"}
+		return nil, problem{reason: v1alpha1.CannotStartNoBMCReason, message: "no BMC names node " + named(node) + "; create one in the namespace of the BMCs, or choose another remedy"}
 	}
 	if len(keys) > 1 {
 		return nil, problem{reason: v1alpha1.CannotStartAmbiguousBMCReason, message: "the BMCs " + listed(keys) + " name the same node, so it is not known which host is meant; delete one of them"}

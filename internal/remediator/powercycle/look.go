@@ -38,12 +38,17 @@ type look struct {
 	r    *v1alpha1.PowerRemediation
 	s    *session
 	node string
-	bmc  *v1alpha1.BMC // nil if there is none to use, and then bmcProblem says why
+	// cluster and nodes are those of a workload cluster. They are zero for the cluster that Fettle runs in.
+	cluster fencedCluster
+	nodes   *nodeAPI
+	bmc     *v1alpha1.BMC // nil if there is none to use, and then bmcProblem says why
 	// bmcProblem is why no BMC can be used.
 	bmcProblem problem
 	config     fencing.Config
 	record     fencing.Record
 	facts      fencing.Facts
+	// unread is why the node or its workload could not be read last.
+	unread error
 	// raw is the node as facts.Node has it, or nil, and wakes how often it had changed before that.
 	raw   *corev1.Node
 	wakes int
@@ -96,7 +101,9 @@ func (c *Client) open(ctx context.Context, key types.NamespacedName) (*look, err
 	l := &look{key: key, r: r, config: configOf(&r.Spec)}
 	deleting := !r.DeletionTimestamp.IsZero()
 	phase := r.Status.Phase
-	switch legible := known(phase) && (phase == "" || r.Status.Node != nil); {
+	cluster, possible := clusterOf(r)
+	l.cluster = cluster
+	switch legible := known(phase) && (phase == "" || r.Status.Node != nil) && possible; {
 	case !legible && deleting:
 		c.emit(r, corev1.EventTypeWarning, "StatusInvalid", "status.phase is "+phase+", or status.node is missing, so nothing is taken back; look at the node and its host")
 		return nil, c.dropFinalizer(ctx, l)
@@ -119,20 +126,26 @@ func (c *Client) begin(ctx context.Context, l *look) (*look, error) {
 		return nil, c.refuse(ctx, l.r, problem{reason: v1alpha1.RemediationStoppedReason, message: "the health checker has asked to stop"})
 	}
 	s, found, err := c.identify(ctx, l.r)
-	if err != nil {
-		return nil, errors.Join(err, c.publish(ctx, l, "NotRead", "the node or the machine of this remediation could not be read ("+string(apierrors.ReasonForError(err))+"); it is read again"))
-	}
-	if found.found() {
+	switch {
+	case errors.Is(err, errNoRoom):
+		c.remediations.AddAfter(l.key, lookAgain)
+		return nil, nil //nolint:nilnil // it is looked at later
+	case err != nil:
+		return nil, errors.Join(err, c.publish(ctx, l, "NotRead", "the node or the machine of this remediation could not be read ("+whyUnread(s, err)+"); it is read again"))
+	case found.found():
 		return nil, c.refuse(ctx, l.r, found)
+	case s.waits.found():
+		c.remediations.AddAfter(l.key, lookEvery)
+		return nil, c.publish(ctx, l, s.waits.reason, s.waits.message)
 	}
-	l.node, l.bmc, l.machine = s.name, s.bmc, s.machine
-	l.s = c.sessions.of(l.key, l.r.UID, l.node)
+	l.node, l.bmc, l.machine, l.cluster, l.nodes = s.name, s.bmc, s.machine, s.cluster, s.nodes
+	l.s = c.sessions.of(l.key, l.r.UID, l.claims())
 	if other := c.fencedBy(ctx, l); other != l.key {
 		c.wake(c.sessions.end(l.key)) // it must not hold the node while it waits
 		c.remediations.AddAfter(l.key, lookEvery)
 		return nil, c.publish(ctx, l, anotherRemediation, "PowerRemediation "+other.String()+" fences node "+l.node+", and this one waits until it has ended")
 	}
-	if hasWaited(l.r) && s.node != nil && isReady(s.node) {
+	if hasWaited(l.r, anotherRemediation) && s.node != nil && isReady(s.node) {
 		return nil, c.refuse(ctx, l.r, problem{reason: v1alpha1.CannotStartFencedMeanwhileReason, message: "another remediation has fenced node " + l.node + " meanwhile, and the node is Ready"})
 	}
 	if !slices.Contains(l.r.Finalizers, annotation.PowerFinalizer) {
@@ -153,10 +166,10 @@ func (l *look) knows(n *corev1.Node, readAt time.Time) {
 	l.facts.Node.ReadAt = readAt
 }
 
-// hasWaited reports whether a remediation has waited for another one of its node.
-func hasWaited(r *v1alpha1.PowerRemediation) bool {
+// hasWaited reports whether a remediation has waited for a reason.
+func hasWaited(r *v1alpha1.PowerRemediation, reason string) bool {
 	said := meta.FindStatusCondition(r.Status.Conditions, v1alpha1.ProcessingCondition)
-	return said != nil && said.Reason == anotherRemediation
+	return said != nil && said.Reason == reason
 }
 
 // fencedBy returns which remediation fences the node: the remediation that has begun and not ended, or the first to claim the node.
@@ -168,30 +181,55 @@ func (c *Client) fencedBy(ctx context.Context, l *look) types.NamespacedName {
 	for i := range all.Items {
 		r := &all.Items[i]
 		phase := fencing.Phase(r.Status.Phase)
-		if r.UID != l.r.UID && phase != "" && !phase.Final() && r.Status.Node != nil && r.Status.Node.Name == l.node {
+		if r.UID != l.r.UID && phase != "" && !phase.Final() && claimOf(r) == l.claims() {
 			return client.ObjectKeyFromObject(r)
 		}
 	}
-	return c.sessions.claim(l.node, l.key)
+	return c.sessions.claim(l.claims(), l.key)
+}
+
+// claims returns the key of the node of a look. One remediation fences it at a time.
+func (l *look) claims() string { return nodeKey(l.cluster.NamespacedName, l.node) }
+
+// claimOf returns the key of the recorded node of a remediation, or an empty text.
+func claimOf(r *v1alpha1.PowerRemediation) string {
+	cluster, possible := clusterOf(r)
+	if r.Status.Node == nil || !possible {
+		return ""
+	}
+	return nodeKey(cluster.NamespacedName, r.Status.Node.Name)
+}
+
+// whyUnread returns why the node of a subject could not be read. The errors of workload clusters are fit to show.
+func whyUnread(s subject, err error) string {
+	if s.nodes == nil {
+		return string(apierrors.ReasonForError(err))
+	}
+	return err.Error()
 }
 
 // resume goes on from the record of a remediation that has begun. After its end, with something left to take back, it waits for a remediation
 // that has not.
 func (c *Client) resume(ctx context.Context, l *look) (*look, error) {
 	l.node = l.r.Status.Node.Name
-	l.s = c.sessions.of(l.key, l.r.UID, l.node)
+	if !l.cluster.isHome() {
+		if entered, err := c.reenter(ctx, l); !entered || err != nil {
+			return nil, err
+		}
+	}
+	l.s = c.sessions.of(l.key, l.r.UID, l.claims())
 	var holder types.NamespacedName
 	if fencing.Phase(l.r.Status.Phase).Final() {
 		holder = c.fencedBy(ctx, l)
 	} else {
-		holder = c.sessions.claim(l.node, l.key)
+		holder = c.sessions.claim(l.claims(), l.key)
 	}
 	if holder != l.key {
 		c.remediations.AddAfter(l.key, lookEvery)
 		return nil, c.publish(ctx, l, anotherRemediation, "PowerRemediation "+holder.String()+" fences node "+l.node+", and this one waits until it has ended")
 	}
 	c.sessions.keep(l.s, l.r)
-	l.bmc, l.bmcProblem = c.bmcs.find(l.node)
+	l.bmc, l.bmcProblem = c.bmcs.find(l.claims())
 	l.record = recordOf(&l.r.Status)
 	l.again(c.Now())
 	return l, nil
@@ -267,7 +305,7 @@ func (c *Client) take(ctx context.Context, l *look, step fencing.Step) (bool, er
 // change changes the node or the machine. The look begins anew.
 func (c *Client) change(ctx context.Context, l *look, kind fencing.StepKind) error {
 	begun, changed := c.Now(), l.raw
-	err := c.changeNode(ctx, l, kind)
+	err := c.changeNode(ctx, c.nodesOf(l), l, kind)
 	l.again(c.Now())
 	switch {
 	case err == nil:
@@ -282,24 +320,27 @@ func (c *Client) change(ctx context.Context, l *look, kind fencing.StepKind) err
 	case ctx.Err() != nil:
 		return err
 	}
+	if !l.cluster.isHome() {
+		return errors.Join(err, c.publish(ctx, l, "NotChanged", "a change of node "+named(l.claims())+" or of its machine has failed; it is tried again: "+err.Error()))
+	}
 	return errors.Join(err, c.publish(ctx, l, "NotChanged", "a change of node "+l.node+" or of its machine was refused ("+string(apierrors.ReasonForError(err))+"); it is tried again, "+
 		"and kubectl apply -k config/power grants the right"))
 }
 
-func (c *Client) changeNode(ctx context.Context, l *look, kind fencing.StepKind) error {
+func (c *Client) changeNode(ctx context.Context, nodes *nodeAPI, l *look, kind fencing.StepKind) error {
 	switch kind { //nolint:exhaustive // the others change no object but the remediation
 	case fencing.TaintNode:
-		return c.taintNode(ctx, l.r, l.raw)
+		return nodes.taintNode(ctx, l.r, l.raw)
 	case fencing.SetOutOfService:
-		return c.setOutOfService(ctx, l.raw)
+		return nodes.setOutOfService(ctx, l.raw)
 	case fencing.RemoveNode:
-		return c.deleteNode(ctx, l.raw)
+		return nodes.deleteNode(ctx, l.raw)
 	case fencing.RemoveOutOfService:
-		return c.removeTaint(ctx, l.raw, isOutOfService)
+		return nodes.removeTaint(ctx, l.raw, isOutOfService)
 	case fencing.RestoreNode:
-		return c.restoreNode(ctx, l.r, l.raw)
+		return nodes.restoreNode(ctx, l.r, l.raw)
 	case fencing.UntaintNode:
-		return c.removeTaint(ctx, l.raw, isOwn)
+		return nodes.removeTaint(ctx, l.raw, isOwn)
 	case fencing.RemoveMachine:
 		return c.deleteMachine(ctx, l)
 	}
@@ -313,7 +354,11 @@ func (c *Client) wait(ctx context.Context, l *look, step fencing.Step) error {
 		pause = min(pause, max(step.Until.Sub(c.Now()), 0))
 	}
 	c.remediations.AddAfter(l.key, pause)
-	return c.publish(ctx, l, string(step.Reason), waitMessage(l.node, step, l.s.failure))
+	message := waitMessage(l.node, step, l.s.failure)
+	if notRead := step.Reason == fencing.NodeNotRead || step.Reason == fencing.WorkloadNotCounted; notRead && l.unread != nil && !l.cluster.isHome() {
+		message += ": " + l.unread.Error()
+	}
+	return c.publish(ctx, l, string(step.Reason), message)
 }
 
 // finish ends a remediation that is being deleted.

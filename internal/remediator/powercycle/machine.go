@@ -45,6 +45,9 @@ func (c *Client) readMachine(ctx context.Context, l *look) *fencing.Machine {
 	if recorded == nil {
 		return &fencing.Machine{Exists: true, Kept: true}
 	}
+	if !l.cluster.isHome() {
+		return c.readMemberMachine(ctx, l)
+	}
 	m, err := c.getMachine(ctx, types.NamespacedName{Namespace: recorded.Namespace, Name: recorded.Name})
 	switch {
 	case err != nil:
@@ -100,8 +103,11 @@ func (c *Client) externallyProvisioned(ctx context.Context, m *unstructured.Unst
 
 // +kubebuilder:rbac:groups=machine.openshift.io,resources=machines,verbs=delete
 
-// deleteMachine deletes the recorded machine. The UID protects a replacement of its name (I11).
+// deleteMachine deletes the recorded machine, or has its owner do so. The UID protects a replacement of its name (I11).
 func (c *Client) deleteMachine(ctx context.Context, l *look) error {
+	if !l.cluster.isHome() {
+		return c.handBack(ctx, l)
+	}
 	recorded := l.r.Status.Machine
 	m := &metav1.PartialObjectMetadata{}
 	m.SetGroupVersionKind(openshiftMachine)

@@ -195,7 +195,7 @@ func waitsFor(node string, why fencing.Reason) string {
 	case fencing.MachineNotRead:
 		return "the machine of node " + node + ", or its BareMetalHost, could not be read; it is read again"
 	case fencing.MachineNotGone:
-		return "the machine of node " + node + " is being deleted"
+		return "the machine of node " + node + " is being deleted, or its owner was asked to replace it"
 	}
 	return "node " + node + " waits"
 }

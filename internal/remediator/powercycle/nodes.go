@@ -37,9 +37,9 @@ var passingTaints = []string{ //nolint:gochecknoglobals // a constant list
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get
 
 // getNode reads a node, and returns nil if there is none.
-func (c *Client) getNode(ctx context.Context, name string) (*corev1.Node, error) {
+func (c *nodeAPI) getNode(ctx context.Context, name string) (*corev1.Node, error) {
 	var n corev1.Node
-	err := c.Core.Get(ctx, types.NamespacedName{Name: name}, &n)
+	err := c.api.Get(ctx, types.NamespacedName{Name: name}, &n)
 	if apierrors.IsNotFound(err) {
 		return nil, nil //nolint:nilnil // there is none
 	}
@@ -53,8 +53,9 @@ func (c *Client) getNode(ctx context.Context, name string) (*corev1.Node, error)
 func (c *Client) readNode(ctx context.Context, l *look) {
 	at := c.Now()
 	l.wakes = c.sessions.wakesOf(l.s)
-	n, err := c.getNode(ctx, l.node)
-	if err != nil {
+	n, err := c.nodesOf(l).getNode(ctx, l.node)
+	if err != nil && !c.isGone(ctx, l) {
+		l.unread = err
 		l.facts.Node = &fencing.Node{ReadAt: at, Failed: true, RetryAt: c.Now().Add(retryRead)}
 		return
 	}
@@ -184,13 +185,13 @@ func (p *nodePatch) withTaints(taints []corev1.Taint) {
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=patch
 
 // patchNode patches a node, which then has the content of the answer.
-func (c *Client) patchNode(ctx context.Context, n *corev1.Node, p nodePatch) error {
+func (c *nodeAPI) patchNode(ctx context.Context, n *corev1.Node, p nodePatch) error {
 	body, err := json.Marshal(p)
 	if err != nil {
 		return fmt.Errorf("encoding a patch: %w", err)
 	}
 	target := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Name}}
-	if err := c.Core.Patch(ctx, target, client.RawPatch(types.MergePatchType, body)); err != nil {
+	if err := c.api.Patch(ctx, target, client.RawPatch(types.MergePatchType, body)); err != nil {
 		return fmt.Errorf("changing node %s: %w", n.Name, err)
 	}
 	*n = *target
@@ -199,7 +200,7 @@ func (c *Client) patchNode(ctx context.Context, n *corev1.Node, p nodePatch) err
 
 // taintNode sets Fettle's own taint, which keeps the pods of the node from starting again before they have moved. For the time of the
 // fencing it keeps the cluster autoscaler from removing the node, unless another does so already.
-func (c *Client) taintNode(ctx context.Context, r *v1alpha1.PowerRemediation, n *corev1.Node) error {
+func (c *nodeAPI) taintNode(ctx context.Context, r *v1alpha1.PowerRemediation, n *corev1.Node) error {
 	p := patchOf(n)
 	if !hasTaint(n, isOwn) {
 		p.withTaints(append(slices.Clone(n.Spec.Taints), corev1.Taint{Key: annotation.FencingTaint, Effect: corev1.TaintEffectNoExecute}))
@@ -212,21 +213,21 @@ func (c *Client) taintNode(ctx context.Context, r *v1alpha1.PowerRemediation, n 
 }
 
 // setOutOfService releases the workload of a node.
-func (c *Client) setOutOfService(ctx context.Context, n *corev1.Node) error {
+func (c *nodeAPI) setOutOfService(ctx context.Context, n *corev1.Node) error {
 	p := patchOf(n)
 	p.withTaints(append(slices.Clone(n.Spec.Taints), corev1.Taint{Key: corev1.TaintNodeOutOfService, Value: "nodeshutdown", Effect: corev1.TaintEffectNoExecute}))
 	return c.patchNode(ctx, n, p)
 }
 
 // removeTaint removes the taints that a function selects.
-func (c *Client) removeTaint(ctx context.Context, n *corev1.Node, is func(corev1.Taint) bool) error {
+func (c *nodeAPI) removeTaint(ctx context.Context, n *corev1.Node, is func(corev1.Taint) bool) error {
 	p := patchOf(n)
 	p.withTaints(slices.DeleteFunc(slices.Clone(n.Spec.Taints), is))
 	return c.patchNode(ctx, n, p)
 }
 
 // restoreNode takes back what the fencing has changed, but for Fettle's own taint, and restores what was saved.
-func (c *Client) restoreNode(ctx context.Context, r *v1alpha1.PowerRemediation, n *corev1.Node) error {
+func (c *nodeAPI) restoreNode(ctx context.Context, r *v1alpha1.PowerRemediation, n *corev1.Node) error {
 	p := patchOf(n)
 	m := restores(r, n)
 	p.Metadata.Labels = m.labels
@@ -252,10 +253,10 @@ func (c *Client) restoreNode(ctx context.Context, r *v1alpha1.PowerRemediation, 
 }
 
 // deleteNode deletes a node as it was read.
-func (c *Client) deleteNode(ctx context.Context, n *corev1.Node) error {
+func (c *nodeAPI) deleteNode(ctx context.Context, n *corev1.Node) error {
 	target := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Name}}
 	uid, revision := n.UID, n.ResourceVersion
-	if err := c.Core.Delete(ctx, target, client.Preconditions{UID: &uid, ResourceVersion: &revision}); err != nil {
+	if err := c.api.Delete(ctx, target, client.Preconditions{UID: &uid, ResourceVersion: &revision}); err != nil {
 		return fmt.Errorf("deleting node %s: %w", n.Name, err)
 	}
 	return nil

@@ -53,7 +53,7 @@ func (c *Client) probe(ctx context.Context, key types.NamespacedName) error {
 
 // readForStatus reads the power of a host, unless its BMC can't be used.
 func (c *Client) readForStatus(ctx context.Context, bmc *v1alpha1.BMC) {
-	_, found := c.bmcs.find(bmc.Spec.NodeName)
+	_, found := c.bmcs.find(nodeOf(bmc))
 	if !found.found() {
 		_, found = c.hosts.open(ctx, bmc)
 	}

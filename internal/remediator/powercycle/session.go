@@ -39,7 +39,7 @@ type session struct {
 type sessions struct {
 	mu    sync.Mutex
 	byKey map[types.NamespacedName]*session
-	// claims are by the name of a node.
+	// claims are by the key of a node.
 	claims map[string]types.NamespacedName
 }
 

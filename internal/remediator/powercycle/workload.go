@@ -25,16 +25,18 @@ const (
 func (c *Client) countWorkload(ctx context.Context, l *look) {
 	ctx, done := c.sessions.interruptible(ctx, l.s, l.wakes, l.releases())
 	defer done()
-	pods, err := c.countPods(ctx, l.node)
+	nodes := c.nodesOf(l)
+	pods, err := nodes.countPods(ctx, l.node)
 	volumes := 0
 	if err == nil {
-		volumes, err = c.volumes.count(ctx, c, l.node)
+		volumes, err = nodes.volumes.count(ctx, nodes, l.node)
 	}
 	if errors.Is(ctx.Err(), context.Canceled) {
 		l.facts.Node = nil // it has changed, and is read first
 		return
 	}
 	if err != nil {
+		l.unread = err
 		l.facts.Workload = &fencing.Workload{Failed: true, RetryAt: c.Now().Add(retryRead)}
 		return
 	}
@@ -42,11 +44,11 @@ func (c *Client) countWorkload(ctx context.Context, l *look) {
 }
 
 // countPods counts the pods of a node that are terminating, and the pods that Fettle's own taint evicts.
-func (c *Client) countPods(ctx context.Context, node string) (int, error) {
+func (c *nodeAPI) countPods(ctx context.Context, node string) (int, error) {
 	count := 0
 	var pods corev1.PodList
 	for range maxPages {
-		if err := c.Core.List(ctx, &pods, client.MatchingFields{"spec.nodeName": node}, client.Limit(pageSize), client.Continue(pods.Continue)); err != nil {
+		if err := c.api.List(ctx, &pods, client.MatchingFields{"spec.nodeName": node}, client.Limit(pageSize), client.Continue(pods.Continue)); err != nil {
 			return 0, fmt.Errorf("listing the pods of node %s: %w", node, err)
 		}
 		for i := range pods.Items {
@@ -82,14 +84,14 @@ type volumeCounter struct {
 }
 
 // count returns the number of VolumeAttachments of a node, from a list that began after the call.
-func (v *volumeCounter) count(ctx context.Context, c *Client, node string) (int, error) {
-	called := c.Now()
+func (v *volumeCounter) count(ctx context.Context, c *nodeAPI, node string) (int, error) {
+	called := c.now()
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.byNode != nil && v.begun.After(called) {
 		return v.byNode[node], nil
 	}
-	begun := c.Now()
+	begun := c.now()
 	counted, err := c.listVolumes(ctx)
 	if err != nil {
 		return 0, err
@@ -98,11 +100,11 @@ func (v *volumeCounter) count(ctx context.Context, c *Client, node string) (int,
 	return counted[node], nil
 }
 
-func (c *Client) listVolumes(ctx context.Context) (map[string]int, error) {
+func (c *nodeAPI) listVolumes(ctx context.Context) (map[string]int, error) {
 	counted := map[string]int{}
 	var page storagev1.VolumeAttachmentList
 	for range maxPages {
-		if err := c.Core.List(ctx, &page, client.Limit(pageSize), client.Continue(page.Continue)); err != nil {
+		if err := c.api.List(ctx, &page, client.Limit(pageSize), client.Continue(page.Continue)); err != nil {
 			return nil, fmt.Errorf("listing the VolumeAttachments: %w", err)
 		}
 		for i := range page.Items {

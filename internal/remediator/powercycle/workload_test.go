@@ -168,7 +168,7 @@ func TestListsOfVolumesAreShared(t *testing.T) {
 	}})
 	counts := make([]int, 1+others)
 	count := func(i int) {
-		n, err := c.volumes.count(t.Context(), c, "node-a")
+		n, err := c.volumes.count(t.Context(), c.nodeAPI, "node-a")
 		if err != nil {
 			t.Error(err)
 		}
@@ -189,11 +189,11 @@ func TestListsOfVolumesAreShared(t *testing.T) {
 			t.Errorf("call %d got the list that began before it: %d", i+1, n)
 		}
 	}
-	if n, err := c.volumes.count(t.Context(), c, "node-b"); n != 0 || err != nil || s.lists != 3 {
+	if n, err := c.volumes.count(t.Context(), c.nodeAPI, "node-b"); n != 0 || err != nil || s.lists != 3 {
 		t.Errorf("a later call for another node got %d (%v) after %d lists", n, err, s.lists)
 	}
 	s.err = errors.New("no")
-	if _, err := c.volumes.count(t.Context(), c, "node-a"); err == nil {
+	if _, err := c.volumes.count(t.Context(), c.nodeAPI, "node-a"); err == nil {
 		t.Error("a list that failed counts")
 	}
 }

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -69,8 +70,9 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 			t.Fatal(err)
 		}
 	}
-	scheme.AddKnownTypeWithName(openshiftMachine, &unstructured.Unstructured{})
-	scheme.AddKnownTypeWithName(bareMetalHost, &unstructured.Unstructured{})
+	for _, kind := range []schema.GroupVersionKind{openshiftMachine, bareMetalHost, clusterAPIMachine, clusterAPICluster} {
+		scheme.AddKnownTypeWithName(kind, &unstructured.Unstructured{})
+	}
 	w := &world{time: noon, events: events.NewFakeRecorder(100)}
 	w.api = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
 		WithStatusSubresource(&v1alpha1.PowerRemediation{}, &v1alpha1.BMC{}).

@@ -81,6 +81,7 @@ func (c *Client) statusWith(l *look, record fencing.Record) *v1alpha1.PowerRemed
 		status.Machine = l.machine
 	}
 	writeRecord(status, l.node, record)
+	status.Node.Cluster = l.cluster.status()
 	if l.bmc != nil {
 		status.Protocol = protocolOf(l.bmc)
 		status.BMC = &v1alpha1.FencingBMC{Name: l.bmc.Name, UID: string(l.bmc.UID), Generation: l.bmc.Generation}

@@ -1,0 +1,294 @@
+package powercycle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fettle-io/fettle/api/fettle/annotation"
+	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
+	"github.com/fettle-io/fettle/internal/fencing"
+	"github.com/fettle-io/fettle/internal/remediator/contract"
+)
+
+// This file has what is different for a node of a workload cluster of Cluster API. Its machine and its Cluster are in the cluster that
+// Fettle runs in, and so is the BMC. The node, its pods and its volumes are in the workload cluster.
+
+// The kinds of Cluster API.
+var (
+	clusterAPIMachine = schema.GroupVersionKind{Group: "cluster.x-k8s.io", Version: "v1beta2", Kind: "Machine"} //nolint:gochecknoglobals // a constant
+	clusterAPICluster = schema.GroupVersionKind{Group: "cluster.x-k8s.io", Version: "v1beta2", Kind: "Cluster"} //nolint:gochecknoglobals // a constant
+)
+
+const (
+	// mostLooksOfCluster bounds the remediations of one workload cluster that are looked at together, so that a cluster that hangs leaves
+	// room for the others. lookAgain is the pause of a remediation that finds no room.
+	mostLooksOfCluster = 128
+	lookAgain          = time.Second
+	// clusterPaused is the reason of a remediation that waits until its Cluster is not paused any more.
+	clusterPaused = "ClusterPaused"
+)
+
+// API reads and writes the nodes of one cluster, and lists its pods and VolumeAttachments, at its API server and never from a cache.
+type API interface {
+	client.Reader
+
+	Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption) error
+	Delete(ctx context.Context, obj client.Object, opts ...client.DeleteOption) error
+}
+
+// nodeAPI has what is read and written of the nodes of one cluster.
+type nodeAPI struct {
+	api     API
+	now     func() time.Time
+	volumes *volumeCounter
+}
+
+// nodesOf returns where the node of a look is.
+func (c *Client) nodesOf(l *look) *nodeAPI {
+	if l.nodes == nil {
+		return c.nodeAPI
+	}
+	return l.nodes
+}
+
+// fencedCluster is the workload cluster of a node. It is zero for the cluster that Fettle runs in.
+type fencedCluster struct {
+	types.NamespacedName
+
+	uid types.UID
+}
+
+func (f fencedCluster) isHome() bool { return f.NamespacedName == types.NamespacedName{} }
+
+// status returns the cluster as it is recorded, or nil.
+func (f fencedCluster) status() *v1alpha1.FencedCluster {
+	if f.isHome() {
+		return nil
+	}
+	return &v1alpha1.FencedCluster{Namespace: f.Namespace, Name: f.Name, UID: string(f.uid)}
+}
+
+// clusterOf returns the recorded cluster of a remediation. It reports false for a cluster that no remediation of this namespace can be for.
+func clusterOf(r *v1alpha1.PowerRemediation) (fencedCluster, bool) {
+	if r.Status.Node == nil || r.Status.Node.Cluster == nil {
+		return fencedCluster{}, true
+	}
+	recorded := r.Status.Node.Cluster
+	return fencedCluster{types.NamespacedName{Namespace: recorded.Namespace, Name: recorded.Name}, types.UID(recorded.UID)}, recorded.Namespace == r.Namespace && recorded.Name != ""
+}
+
+// nodeKey returns what identifies a node among those of all clusters: its name, after that of its workload cluster. No name has a slash.
+func nodeKey(cluster types.NamespacedName, node string) string {
+	if cluster == (types.NamespacedName{}) {
+		return node
+	}
+	return cluster.String() + "/" + node
+}
+
+// named returns the name of a node for users by its key.
+func named(key string) string {
+	if end := strings.LastIndex(key, "/"); end >= 0 {
+		return key[end+1:] + " of workload cluster " + key[:end]
+	}
+	return key
+}
+
+// nodeOf returns the key of the node of a BMC.
+func nodeOf(bmc *v1alpha1.BMC) string {
+	if of := bmc.Spec.Cluster; of != nil {
+		return of.Namespace + "/" + of.Name + "/" + bmc.Spec.NodeName
+	}
+	return bmc.Spec.NodeName
+}
+
+// crowds counts the looks at remediations of each workload cluster.
+type crowds struct {
+	mu        sync.Mutex
+	byCluster map[types.NamespacedName]*crowd
+}
+
+// crowd is what the looks at one cluster share.
+type crowd struct {
+	looks   int
+	volumes *volumeCounter
+}
+
+var errNoRoom = errors.New("other remediations of its cluster are looked at first")
+
+// enter returns where the nodes of a workload cluster are, until the context ends. It reports false if too many looks are under way.
+func (c *Client) enter(ctx context.Context, cluster types.NamespacedName) (*nodeAPI, bool) {
+	k := c.crowds
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	of := k.byCluster[cluster]
+	if of == nil {
+		of = &crowd{volumes: &volumeCounter{}}
+		k.byCluster[cluster] = of
+	}
+	if of.looks == mostLooksOfCluster {
+		return nil, false
+	}
+	of.looks++
+	context.AfterFunc(ctx, func() {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		of.looks--
+		if of.looks == 0 {
+			delete(k.byCluster, cluster)
+		}
+	})
+	return &nodeAPI{api: c.Workload(cluster), now: c.Now, volumes: of.volumes}, true
+}
+
+// isForClusterAPI reports whether a remediation is for a machine of Cluster API.
+func (c *Client) isForClusterAPI(r *v1alpha1.PowerRemediation) bool {
+	return c.Workload != nil && contract.IsForMachine(r, clusterAPIMachine.GroupKind())
+}
+
+// identifyMachine finds the node of a machine of Cluster API in its workload cluster, and the BMC that names both. The machine, its status
+// and the workload cluster may belong to a tenant: they choose among the hosts of their own cluster only, which the BMC names.
+func (c *Client) identifyMachine(ctx context.Context, r *v1alpha1.PowerRemediation) (subject, problem, error) {
+	owner, _ := contract.OwnerMachine(r, clusterAPIMachine.GroupKind())
+	m, err := c.get(ctx, clusterAPIMachine, owner.Key)
+	if err != nil {
+		return subject{}, problem{}, err
+	}
+	s, found := subjectOf(m, owner)
+	if found.found() {
+		return s, found, nil
+	}
+	cluster, err := c.get(ctx, clusterAPICluster, s.cluster.NamespacedName)
+	if err != nil {
+		return s, problem{}, err
+	}
+	if cluster == nil || cluster.GetDeletionTimestamp() != nil {
+		return s, problem{reason: v1alpha1.CannotStartClusterNotFoundReason, message: "Cluster " + s.cluster.String() + " of machine " + owner.Key.String() + " does not exist, or is being deleted"}, nil
+	}
+	if paused, _, _ := unstructured.NestedBool(cluster.Object, "spec", "paused"); paused {
+		s.waits = problem{reason: clusterPaused, message: "Cluster " + s.cluster.String() + " is paused, and nothing is begun before it goes on"}
+		return s, problem{}, nil
+	}
+	s.cluster.uid = cluster.GetUID()
+	if s.bmc, found = c.bmcs.find(nodeKey(s.cluster.NamespacedName, s.name)); found.found() {
+		return s, found, nil
+	}
+	nodes, entered := c.enter(ctx, s.cluster.NamespacedName)
+	if !entered {
+		return s, problem{}, errNoRoom
+	}
+	s.nodes = nodes
+	if s.node, err = s.nodes.getNode(ctx, s.name); err != nil {
+		return s, problem{}, err
+	}
+	if s.node != nil && s.node.Annotations[clusterAPIMachineAnnotation] != "" && s.node.Annotations[clusterAPIMachineAnnotation] != owner.Key.Name {
+		return s, problem{reason: v1alpha1.CannotStartMachineNotFoundReason, message: "node " + named(nodeKey(s.cluster.NamespacedName, s.name)) + " names another machine than " + owner.Key.String() + " by its annotations"}, nil
+	}
+	if s.node != nil && isReady(s.node) && hasWaited(r, clusterPaused) { // no health check has withdrawn the remediation meanwhile
+		s.waits = problem{reason: clusterPaused, message: "node " + s.name + " has become Ready while Cluster " + s.cluster.String() + " was paused, and nothing is begun while it is"}
+	}
+	return s, problem{}, nil
+}
+
+// clusterAPIMachineAnnotation names the machine of a node.
+const clusterAPIMachineAnnotation = "cluster.x-k8s.io/machine"
+
+// subjectOf returns the cluster and the name of the node that a machine refers to. The cluster is in the namespace of the machine.
+func subjectOf(m *unstructured.Unstructured, owner contract.Machine) (subject, problem) {
+	if m == nil || m.GetUID() != owner.UID {
+		return subject{}, problem{reason: v1alpha1.CannotStartMachineNotFoundReason, message: "machine " + owner.Key.String() + ", which owns this remediation, does not exist"}
+	}
+	s := subject{name: nodeRefOf(m), machine: &v1alpha1.ObjectReference{Kind: clusterAPIMachine.Kind, Namespace: owner.Key.Namespace, Name: owner.Key.Name, UID: string(owner.UID)}}
+	of, _, _ := unstructured.NestedString(m.Object, "spec", "clusterName")
+	s.cluster.NamespacedName = types.NamespacedName{Namespace: owner.Key.Namespace, Name: of}
+	switch {
+	case len(validation.IsDNS1123Subdomain(of)) > 0:
+		return s, problem{reason: v1alpha1.CannotStartClusterNotFoundReason, message: "machine " + owner.Key.String() + " names no Cluster (spec.clusterName)"}
+	case len(validation.IsDNS1123Subdomain(s.name)) > 0:
+		return s, problem{reason: v1alpha1.CannotStartNodeNotFoundReason, message: "machine " + owner.Key.String() + " has no node (status.nodeRef), so its BMC is not known"}
+	}
+	return s, problem{}
+}
+
+// reenter has a look go on in the recorded workload cluster. It reports false if the look has to wait for others.
+func (c *Client) reenter(ctx context.Context, l *look) (bool, error) {
+	if c.Workload == nil {
+		return false, c.publish(ctx, l, "NotRead", "this remediation is for a node of a workload cluster, and Fettle reaches none")
+	}
+	nodes, entered := c.enter(ctx, l.cluster.NamespacedName)
+	if !entered {
+		c.remediations.AddAfter(l.key, lookAgain)
+	}
+	l.nodes = nodes
+	return entered, nil
+}
+
+// isGone reports whether the recorded Cluster of a look does not exist any more, so that its node needs nothing.
+func (c *Client) isGone(ctx context.Context, l *look) bool {
+	if l.cluster.isHome() {
+		return false
+	}
+	cluster, err := c.get(ctx, clusterAPICluster, l.cluster.NamespacedName)
+	return err == nil && (cluster == nil || cluster.GetUID() != l.cluster.uid)
+}
+
+// readMemberMachine reads the recorded machine of Cluster API.
+func (c *Client) readMemberMachine(ctx context.Context, l *look) *fencing.Machine {
+	recorded := l.r.Status.Machine
+	m, err := c.get(ctx, clusterAPIMachine, types.NamespacedName{Namespace: recorded.Namespace, Name: recorded.Name})
+	switch {
+	case err != nil:
+		return &fencing.Machine{Failed: true, RetryAt: c.Now().Add(retryRead)}
+	case m == nil, string(m.GetUID()) != recorded.UID:
+		return &fencing.Machine{}
+	case m.GetDeletionTimestamp() != nil, wasHandedBack(m):
+		return &fencing.Machine{Exists: true, Deleting: true}
+	}
+	return &fencing.Machine{Exists: true, Kept: mustKeepMember(m, l)}
+}
+
+// mustKeepMember reports whether the owner of a machine of Cluster API must not be asked to replace it: the machine is of the control plane,
+// no MachineSet owns it, or it has another node by now.
+func mustKeepMember(m *unstructured.Unstructured, l *look) bool {
+	_, controlPlane := m.GetLabels()["cluster.x-k8s.io/control-plane"]
+	ofSet := false
+	for _, o := range m.GetOwnerReferences() {
+		group := schema.FromAPIVersionAndKind(o.APIVersion, o.Kind).Group
+		ofSet = ofSet || o.Controller != nil && *o.Controller && group == clusterAPIMachine.Group && o.Kind == "MachineSet"
+	}
+	return controlPlane || ofControlPlane(m, l.raw) || !ofSet || nodeRefOf(m) != l.node
+}
+
+// wasHandedBack reports whether the owner of a machine was asked to replace it, in the conditions of either generation.
+func wasHandedBack(m *unstructured.Unstructured) bool {
+	for _, path := range [][]string{{"status", "conditions"}, {"status", "deprecated", "v1beta1", "conditions"}} {
+		list, _, _ := unstructured.NestedSlice(m.Object, path...)
+		for _, item := range list {
+			if said, is := item.(map[string]any); is && said["type"] == "OwnerRemediated" && said["status"] == "False" {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// handBack has the owner of the recorded machine replace it.
+func (c *Client) handBack(ctx context.Context, l *look) error {
+	recorded := l.r.Status.Machine
+	_, gated := l.r.Annotations[annotation.RequestedByUID]
+	err := c.HandBack(ctx, types.NamespacedName{Namespace: recorded.Namespace, Name: recorded.Name}, types.UID(recorded.UID), gated)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("asking the owner of machine %s/%s to replace it: %w", recorded.Namespace, recorded.Name, err)
+	}
+	return nil
+}
