@@ -42,6 +42,8 @@ const (
 const (
 	// CannotStartNoBMCReason: no BMC names the node.
 	CannotStartNoBMCReason = "RemediationCannotStartNoBMC"
+	// CannotStartNoBareMetalHostReason: the BareMetalHost that the BMC of the node names does not exist.
+	CannotStartNoBareMetalHostReason = "RemediationCannotStartNoBareMetalHost"
 	// CannotStartAmbiguousBMCReason: two BMCs name the node, or have the same address.
 	CannotStartAmbiguousBMCReason = "RemediationCannotStartAmbiguousBMC"
 	// CannotStartFencedMeanwhileReason: another remediation has fenced the node while this one waited,
@@ -259,6 +261,11 @@ type FencingBMC struct {
 	// +kubebuilder:validation:Minimum=0
 	// +required
 	Generation int64 `json:"generation"`
+	// hostUID is the UID of the BareMetalHost that the BMC names, if it names one. Another
+	// BareMetalHost of the same name is never powered by this remediation.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	HostUID string `json:"hostUID,omitempty"`
 }
 
 // FencingProof is why a node is known to have stopped.

@@ -30,6 +30,9 @@ func (c *Client) operateHost(ctx context.Context, l *look, kind fencing.StepKind
 }
 
 func (c *Client) tryHost(ctx context.Context, l *look, kind fencing.StepKind) problem {
+	if l.bmc.Spec.BareMetalHost != nil {
+		return c.tryBareMetalHost(ctx, l, kind)
+	}
 	if kind == fencing.ReadPower {
 		reading, found := c.readPower(ctx, l.bmc)
 		if !found.found() {

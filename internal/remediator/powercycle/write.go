@@ -73,7 +73,8 @@ func (c *Client) statusWith(l *look, record fencing.Record) *v1alpha1.PowerRemed
 	}
 	writeRecord(status, l.node, record)
 	if l.bmc != nil {
-		status.BMC = &v1alpha1.FencingBMC{Name: l.bmc.Name, UID: string(l.bmc.UID), Generation: l.bmc.Generation}
+		used := l.fencingBMC()
+		status.BMC = &used
 	}
 	if record.Released && record.DeletedNode && l.raw != nil && status.Node.Saved == nil {
 		status.Node.Saved = saved(l.r, l.raw)
