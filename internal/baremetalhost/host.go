@@ -235,6 +235,8 @@ func (h *Host) get(ctx context.Context, uid types.UID) (facts, Failure) {
 	return f, Failure{}
 }
 
+// +kubebuilder:rbac:groups=metal3.io,resources=baremetalhosts,verbs=get;patch
+
 // annotate sets or removes Fettle's own annotation, and returns what the BareMetalHost is then. The UID is the precondition.
 func (h *Host) annotate(ctx context.Context, uid types.UID, set bool, options ...client.PatchOption) (facts, Failure) {
 	var value *string
