@@ -113,7 +113,7 @@ func (h *Host) observe(f facts) (fencing.PowerState, Failure) {
 	h.seenOn = false
 	why := "Metal3 reports it as off, which may be older than the command, since it was not seen on after that"
 	if !f.annotated {
-		why = "Metal3 reports it as off, and annotation " + annotation.RebootBareMetalHost + " is not there any more, so Metal3 may power it on"
+		why = "Metal3 reports it as off, and annotation " + annotation.RebootBareMetalHost + " is not there, so Metal3 may power it on"
 	}
 	return fencing.PowerUnknown, h.named(Failure{Reason: OffBefore, Message: why})
 }
