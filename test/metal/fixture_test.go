@@ -127,9 +127,27 @@ func (p *pool) second() string { return p.name + "-b" }
 func (p *pool) host(name string, change func(*v1alpha1.BMC)) {
 	p.Helper()
 	ctx := cluster.Context(p.T)
+	node := p.newNode(name, "redfish")
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, StringData: map[string]string{"username": "admin", "password": password}}
+	bmc := &v1alpha1.BMC{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: v1alpha1.BMCSpec{
+		NodeName: name, Address: node.Annotations[sandboxes+"bmc-address"], CredentialsName: name,
+		TLS: &v1alpha1.BMCTLS{Fingerprint: node.Annotations[sandboxes+"bmc-fingerprint"]},
+	}}
+	if change != nil {
+		change(bmc)
+	}
+	if err := errors.Join(p.Create(ctx, secret), p.Create(ctx, bmc)); err != nil {
+		p.Fatalf("creating the BMC of %s: %v", name, err)
+	}
+}
+
+// newNode creates a node with a host of a kind, and waits until it is Ready.
+func (p *pool) newNode(name, kind string) *corev1.Node {
+	p.Helper()
+	ctx := cluster.Context(p.T)
 	node := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: name, Labels: map[string]string{"pool": p.name, sandboxes + "host": "redfish", "example.org/keep": "label"},
+			Name: name, Labels: map[string]string{"pool": p.name, sandboxes + "host": kind, "example.org/keep": "label"},
 			Annotations: map[string]string{"kwok.x-k8s.io/node": "fake", "example.org/keep": "annotation"},
 		},
 		Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: "example.org/keep", Effect: corev1.TaintEffectPreferNoSchedule}}},
@@ -146,17 +164,7 @@ func (p *pool) host(name string, change func(*v1alpha1.BMC)) {
 		}
 		return nil
 	})
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, StringData: map[string]string{"username": "admin", "password": password}}
-	bmc := &v1alpha1.BMC{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: v1alpha1.BMCSpec{
-		NodeName: name, Address: node.Annotations[sandboxes+"bmc-address"], CredentialsName: name,
-		TLS: &v1alpha1.BMCTLS{Fingerprint: node.Annotations[sandboxes+"bmc-fingerprint"]},
-	}}
-	if change != nil {
-		change(bmc)
-	}
-	if err := errors.Join(p.Create(ctx, secret), p.Create(ctx, bmc)); err != nil {
-		p.Fatalf("creating the BMC of %s: %v", name, err)
-	}
+	return node
 }
 
 // set creates the StatefulSet.
