@@ -43,7 +43,7 @@ type api struct {
 	readFails, patchFails error
 	// during is called before each request.
 	during func()
-	// patches are the bodies of all changes, and dryRuns those that changed nothing.
+	// patches are the bodies of all changes, and dryRuns of the tried ones.
 	patches, dryRuns []string
 	now              time.Time
 }

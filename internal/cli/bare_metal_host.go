@@ -94,7 +94,7 @@ func (s *session) checkMetal3(ctx context.Context, c *BMCCheck, bmcs *bmcReading
 	default:
 		state, failure := baremetalhost.Judge(u)
 		if !failure.Failed() {
-			c.add(checkMetal3, works, "%s is one that Metal3 powers off and on by an annotation", where)
+			c.add(checkMetal3, works, "Metal3 powers %s off and on by an annotation", where)
 			c.power(state)
 			return
 		}

@@ -129,7 +129,7 @@ func TestBMCCheckOfMetal3(t *testing.T) {
 		exit   int
 		says   []string
 	}{
-		"it is on":      {func(s *bmcScene) { s.api.bareMetalHost("{}", "poweredOn: true") }, 0, []string{"BareMetalHost metal3/host-a is one that Metal3 powers off and on", "the host is On", "The BMC of node node-a works"}},
+		"it is on":      {func(s *bmcScene) { s.api.bareMetalHost("{}", "poweredOn: true") }, 0, []string{"Metal3 powers BareMetalHost metal3/host-a off and on", "the host is On", "The BMC of node node-a works"}},
 		"it is off":     {func(s *bmcScene) { s.api.bareMetalHost("{}", "poweredOn: false") }, 0, []string{"the host is Off"}},
 		"it is paused":  {func(s *bmcScene) { s.api.bareMetalHost("{baremetalhost.metal3.io/paused: ''}", "poweredOn: true") }, 1, []string{"fails", "baremetalhost.metal3.io/paused", "what it needs is missing above"}},
 		"there is none": {func(s *bmcScene) { s.api.serveMetal3() }, 1, []string{"there is no BareMetalHost metal3/host-a; correct spec.bareMetalHost"}},
