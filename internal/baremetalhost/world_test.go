@@ -122,7 +122,7 @@ func TestWorlds(t *testing.T) {
 			}
 		}
 	}
-	if proofs < int(seeds)/15 {
+	if proofs < int(seeds)/30 {
 		t.Errorf("it was read as off %d times, so this shows nothing", proofs)
 	}
 }
