@@ -230,10 +230,8 @@ func metal3Lags(p *pool) {
 
 // metal3IsStale: Metal3 still reports a host as off that a person has powered off and Metal3 has powered on again. That proves nothing.
 func metal3IsStale(p *pool) {
-	p.annotates(p.first(), sandboxes+"lag", "20s")
 	boot := p.node(cluster.Context(p.T), p.first()).Status.NodeInfo.BootID
-	p.mark(p.first(), "annotations", "power", "off")
-	p.reports(p.first(), false)
+	p.staysOff()
 	p.isBack(p.first(), boot)
 	p.hangs(p.first())
 	p.remediates(p.first(), v1alpha1.PowerRemediationSpec{PowerOffTimeout: seconds(600)})
@@ -246,6 +244,25 @@ func metal3IsStale(p *pool) {
 		p.Errorf("the proof is %+v", r.Status.Proof)
 	}
 	p.isAsBefore()
+}
+
+// staysOff has Metal3 report the host of the first node as off for a long time, although Metal3 powers it on.
+func (p *pool) staysOff() {
+	p.Helper()
+	ctx := cluster.Context(p.T)
+	if err := p.Delete(ctx, bareMetalHost(p.first())); err != nil {
+		p.Fatalf("deleting a BareMetalHost: %v", err)
+	}
+	fresh := bareMetalHost(p.first()) // of which no power was polled yet
+	fresh.Object["spec"] = map[string]any{"online": true}
+	fresh.SetAnnotations(map[string]string{paused: "test", sandboxes + "lag": "10m"})
+	if err := p.Create(ctx, fresh); err != nil {
+		p.Fatalf("creating a BareMetalHost: %v", err)
+	}
+	p.mark(p.first(), "annotations", "power", "off")
+	p.powerIs(p.first(), "off")
+	p.annotates(p.first(), paused, "")
+	p.reports(p.first(), false)
 }
 
 // metal3LeavesItAlone: while the host is paused, detached or in error, nothing is released, and the remediation and the BMC say why.

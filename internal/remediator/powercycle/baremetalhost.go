@@ -2,6 +2,7 @@ package powercycle
 
 import (
 	"context"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -98,6 +99,18 @@ func (c *Client) tryBareMetalHost(ctx context.Context, l *look, kind fencing.Ste
 		l.s.power = power
 	}
 	return found
+}
+
+// mostMetal3Retry is the longest pause after a failure that a BareMetalHost explains: it is read from the API server, and may be as it
+// should be at any moment.
+const mostMetal3Retry = 5 * time.Second
+
+// mostRetry returns the longest pause after a failed operation of the power.
+func (l *look) mostRetry() time.Duration {
+	if l.bmc != nil && l.bmc.Spec.BareMetalHost != nil {
+		return mostMetal3Retry
+	}
+	return mostRetry
 }
 
 // lookAtBareMetalHost reads the power for the status of a BMC.

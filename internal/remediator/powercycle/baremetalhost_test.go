@@ -172,7 +172,10 @@ func TestMetal3EvidenceIsLost(t *testing.T) {
 	}
 	w.reports(t, "host-a", false)
 	w.forward(3 * time.Second)
-	wantSays(t, w.looks(t), fencing.PoweringOff, "PowerNotRead: ", "off already")
+	for range 8 {
+		wantSays(t, w.looks(t), fencing.PoweringOff, "PowerNotRead: ", "off already")
+		w.forward(5 * time.Second)
+	}
 	w.reports(t, "host-a", true)
 	w.forward(5 * time.Second)
 	wantSays(t, w.looks(t), fencing.PoweringOff, "PowerNotOff: ")

@@ -23,7 +23,7 @@ func (c *Client) operateHost(ctx context.Context, l *look, kind fencing.StepKind
 		l.facts.Node, l.facts.Workload = nil, nil
 	case found.found():
 		l.s.failure, l.s.failures = found, l.s.failures+1
-		l.s.power.RetryAt = c.Now().Add(min(firstRetry<<min(l.s.failures-1, 10), mostRetry))
+		l.s.power.RetryAt = c.Now().Add(min(firstRetry<<min(l.s.failures-1, 10), l.mostRetry()))
 	default:
 		l.s.failure, l.s.failures = problem{}, 0
 	}
