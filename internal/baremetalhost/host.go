@@ -72,8 +72,10 @@ func (h *Host) Look(ctx context.Context) (state fencing.PowerState, failure Fail
 			return failed
 		}
 		state = f.power
-		_, failed = h.annotate(ctx, f.uid, true, client.DryRunAll)
-		return failed
+		if _, err := h.patch(ctx, f.uid, true, client.DryRunAll); apierrors.IsForbidden(err) { // a webhook may support no dry run
+			return h.notChanged(err)
+		}
+		return Failure{}
 	})
 	return state, failure
 }
@@ -235,10 +237,24 @@ func (h *Host) get(ctx context.Context, uid types.UID) (facts, Failure) {
 	return f, Failure{}
 }
 
+// annotate sets or removes Fettle's own annotation, and returns what the BareMetalHost is then.
+func (h *Host) annotate(ctx context.Context, uid types.UID, set bool) (facts, Failure) {
+	f, err := h.patch(ctx, uid, set)
+	if err != nil {
+		return facts{}, h.notChanged(err)
+	}
+	return f, Failure{}
+}
+
+func (h *Host) notChanged(err error) Failure {
+	return h.named(Failure{Reason: NotChanged, Message: "its annotation " + annotation.RebootBareMetalHost + " could not be changed (" +
+		string(apierrors.ReasonForError(err)) + "); kubectl apply -k config/metal3 grants the right"})
+}
+
 // +kubebuilder:rbac:groups=metal3.io,resources=baremetalhosts,verbs=get;patch
 
-// annotate sets or removes Fettle's own annotation, and returns what the BareMetalHost is then. The UID is the precondition.
-func (h *Host) annotate(ctx context.Context, uid types.UID, set bool, options ...client.PatchOption) (facts, Failure) {
+// patch sets or removes Fettle's own annotation. The UID is the precondition.
+func (h *Host) patch(ctx context.Context, uid types.UID, set bool, options ...client.PatchOption) (facts, error) {
 	var value *string
 	if set {
 		hardly := hard
@@ -248,15 +264,14 @@ func (h *Host) annotate(ctx context.Context, uid types.UID, set bool, options ..
 		"uid": uid, "annotations": map[string]*string{annotation.RebootBareMetalHost: value},
 	}})
 	if err != nil {
-		return facts{}, h.named(Failure{Reason: NotChanged, Message: "the change could not be encoded"})
+		return facts{}, fmt.Errorf("encoding an annotation: %w", err)
 	}
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(Kind)
 	u.SetNamespace(h.config.Key.Namespace)
 	u.SetName(h.config.Key.Name)
 	if err := h.config.Writer.Patch(ctx, u, client.RawPatch(types.MergePatchType, body), options...); err != nil {
-		return facts{}, h.named(Failure{Reason: NotChanged, Message: "its annotation " + annotation.RebootBareMetalHost + " could not be changed (" +
-			string(apierrors.ReasonForError(err)) + "); kubectl apply -k config/metal3 grants the right"})
+		return facts{}, fmt.Errorf("changing an annotation: %w", err)
 	}
-	return read(u), Failure{}
+	return read(u), nil
 }

@@ -367,6 +367,18 @@ func TestLook(t *testing.T) {
 	}
 }
 
+// TestLookWithoutADryRun: a webhook that supports no dry run says nothing about the right.
+func TestLookWithoutADryRun(t *testing.T) {
+	t.Parallel()
+	a := newAPI()
+	a.patchFails = apierrors.NewBadRequest("no dry run")
+	state, failure := a.host().Look(t.Context())
+	wantFailure(t, failure, "")
+	if state != fencing.IsOn {
+		t.Errorf("it is %v", state)
+	}
+}
+
 // TestInterrupted: an operation that was given up says so, also where it was not its turn yet.
 func TestInterrupted(t *testing.T) {
 	t.Parallel()
