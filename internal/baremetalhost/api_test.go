@@ -41,6 +41,8 @@ type api struct {
 	version int
 	// readFails and patchFails are the errors of the next requests, or nil.
 	readFails, patchFails error
+	// ignores has the API server drop changes, as a webhook may.
+	ignores bool
 	// during is called before each request.
 	during func()
 	// patches are the bodies of all changes, and dryRuns of the tried ones.
@@ -118,6 +120,8 @@ func (a *api) Get(_ context.Context, k client.ObjectKey, o client.Object, _ ...c
 		a.during()
 	}
 	switch {
+	case o.GetObjectKind().GroupVersionKind() != baremetalhost.Kind:
+		return apierrors.NewBadRequest("it is of another kind")
 	case a.readFails != nil:
 		return a.readFails
 	case a.object == nil, k != key:
@@ -146,6 +150,8 @@ func (a *api) Patch(_ context.Context, o client.Object, p client.Patch, options 
 	}
 	uid, _, _ := unstructured.NestedString(a.object, "metadata", "uid")
 	switch {
+	case o.GetObjectKind().GroupVersionKind() != baremetalhost.Kind:
+		return apierrors.NewBadRequest("it is of another kind")
 	case a.patchFails != nil:
 		return a.patchFails
 	case client.ObjectKeyFromObject(o) != key || a.object == nil:
@@ -161,6 +167,9 @@ func (a *api) Patch(_ context.Context, o client.Object, p client.Patch, options 
 	annotations, _, _ := unstructured.NestedStringMap(a.object, "metadata", "annotations")
 	annotations = maps.Clone(annotations)
 	for name, value := range change.Metadata.Annotations {
+		if a.ignores {
+			break
+		}
 		delete(annotations, name)
 		if value != nil {
 			annotations[name] = *value

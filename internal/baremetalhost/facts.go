@@ -105,9 +105,10 @@ func read(u *unstructured.Unstructured) facts {
 	f.state = text(u, "status", "provisioning", "state")
 	f.disablePowerOff, _ = flag(u, "spec", "disablePowerOff")
 	f.online, _ = flag(u, "spec", "online")
-	if on, known := flag(u, "status", "poweredOn"); known && on {
+	switch on, known := flag(u, "status", "poweredOn"); {
+	case on:
 		f.power = fencing.IsOn
-	} else if known {
+	case known:
 		f.power = fencing.IsOff
 	}
 	return f
@@ -115,15 +116,12 @@ func read(u *unstructured.Unstructured) facts {
 
 func text(u *unstructured.Unstructured, path ...string) string {
 	value, _, _ := unstructured.NestedString(u.Object, path...) // empty where it is no text
-	if len(value) > maxShown {
-		value = value[:maxShown]
-	}
-	return value
+	return value[:min(len(value), maxShown)]
 }
 
 func flag(u *unstructured.Unstructured, path ...string) (value, known bool) {
-	value, known, err := unstructured.NestedBool(u.Object, path...)
-	return value, known && err == nil
+	value, known, _ = unstructured.NestedBool(u.Object, path...) // not known where it is no truth value
+	return value, known
 }
 
 // Judge returns the power that a BareMetalHost reports, or why Fettle can't use it.

@@ -2,9 +2,9 @@ package baremetalhost
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -164,7 +164,7 @@ func (h *Host) On(ctx context.Context, uid types.UID) (time.Time, Failure) {
 	return h.command(ctx, func(ctx context.Context) Failure {
 		h.seenOn, h.powersOn = false, true
 		f, failed := h.get(ctx, uid)
-		if !failed.Failed() && f.annotated {
+		if f.annotated { // a read that failed has shown nothing
 			f, failed = h.annotate(ctx, f.uid, false)
 		}
 		if failed.Failed() {
@@ -205,7 +205,7 @@ func (h *Host) inTurn(ctx context.Context, do func(context.Context) Failure) Fai
 	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	failure := do(limited)
-	failure.Interrupted = failure.Failed() && errors.Is(ctx.Err(), context.Canceled)
+	failure.Interrupted = errors.Is(ctx.Err(), context.Canceled)
 	return failure
 }
 
@@ -255,17 +255,11 @@ func (h *Host) notChanged(err error) Failure {
 
 // patch sets or removes Fettle's own annotation. The UID is the precondition.
 func (h *Host) patch(ctx context.Context, uid types.UID, set bool, options ...client.PatchOption) (facts, error) {
-	var value *string
+	value := "null"
 	if set {
-		hardly := hard
-		value = &hardly
+		value = strconv.Quote(hard)
 	}
-	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid": uid, "annotations": map[string]*string{annotation.RebootBareMetalHost: value},
-	}})
-	if err != nil {
-		return facts{}, fmt.Errorf("encoding an annotation: %w", err)
-	}
+	body := fmt.Appendf(nil, `{"metadata":{"uid":%q,"annotations":{%q:%s}}}`, uid, annotation.RebootBareMetalHost, value)
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(Kind)
 	u.SetNamespace(h.config.Key.Namespace)

@@ -148,6 +148,8 @@ func TestEvidence(t *testing.T) {
 		},
 		"the annotation has another value":     {annotated(own, `{"mode":"soft"}`), []step{commands, turnsOff, readsOff}, hard},
 		"its value is changed":                 {nil, []step{commands, happens(annotated(own, "soft")), turnsOff, unbelieve}, "soft"},
+		"its value is changed for a while":     {nil, []step{commands, happens(annotated(own, "soft")), turnsOff, unbelieve, happens(annotated(own, hard)), unbelieve}, hard},
+		"it is removed for a while":            {nil, []step{commands, turnsOff, readsOff, happens(unset("metadata", "annotations", own)), uncommand, happens(annotated(own, hard)), unbelieve}, hard},
 		"another value is removed":             {annotated(own, "soft"), []step{powersOn}, ""},
 		"another value of a host that is off":  {both(powered(false), annotated(own, "soft")), []step{failsOff(baremetalhost.OffBefore, "powered it on")}, ""},
 		"paused after the command":             {nil, []step{commands, happens(annotated(paused, "")), turnsOff, failsRead(baremetalhost.Paused), happens(unset("metadata", "annotations", paused)), unbelieve}, hard},
@@ -306,6 +308,35 @@ func TestAFailedReadKeepsTheEvidence(t *testing.T) {
 	a.within(func() { a.readFails = nil })
 	a.change(powered(false))
 	if r, _ := h.Read(t.Context(), "uid-1"); r.State != fencing.IsOff {
+		t.Errorf("read %v", r)
+	}
+}
+
+// TestAFailedReadIsNoEvidence, also where the command of an earlier process stands.
+func TestAFailedReadIsNoEvidence(t *testing.T) {
+	t.Parallel()
+	a := newAPI(annotated(own, hard), powered(false))
+	h := a.host()
+	a.within(func() { a.readFails = apierrors.NewInternalError(errors.New("x")) })
+	_, failure := h.Read(t.Context(), "uid-1")
+	wantFailure(t, failure, baremetalhost.NotRead)
+	a.within(func() { a.readFails = nil })
+	if r, _ := h.Read(t.Context(), "uid-1"); r.State != fencing.PowerUnknown {
+		t.Errorf("read %v", r)
+	}
+}
+
+// TestADroppedChange: a webhook drops the annotation, and others set it later. That the host was on before proves nothing.
+func TestADroppedChange(t *testing.T) {
+	t.Parallel()
+	a := newAPI()
+	a.ignores = true
+	h := a.host()
+	if _, failure := h.Off(t.Context(), "uid-1"); failure.Failed() {
+		t.Fatal(failure)
+	}
+	a.change(annotated(own, hard), powered(false))
+	if r, _ := h.Read(t.Context(), "uid-1"); r.State != fencing.PowerUnknown {
 		t.Errorf("read %v", r)
 	}
 }
