@@ -17,7 +17,7 @@ import (
 // Kind is the kind of Metal3 that represents a host.
 var Kind = schema.GroupVersionKind{Group: "metal3.io", Version: "v1alpha1", Kind: "BareMetalHost"} //nolint:gochecknoglobals // a constant
 
-// Annotations of Metal3 (metal3.io/v1alpha1 in version 0.13.2 of the operator).
+// Annotations of Metal3 (docs/reference/metal3.md#power).
 const (
 	pausedAnnotation   = "baremetalhost.metal3.io/paused"
 	detachedAnnotation = "baremetalhost.metal3.io/detached"
