@@ -36,6 +36,7 @@ func bmcCheckCommand(o Options) *cobra.Command {
 		Use:   "check NODE",
 		Short: "Log in to the BMC of a node and read the power of its host, to see what works",
 		Long: "Find the BMC of a node, or of NAMESPACE/CLUSTER/NODE for a node of a workload cluster. Read its Secret with your own permissions, log in and read the power of the host. Nothing is changed.\n" +
+			"For a BMC that names a BareMetalHost, read that and whether Metal3 powers the host.\n" +
 			"Each line says what works, and what to do about what fails. The user name and the password are never shown.\n\n" +
 			"There is one login at most, and none while Fettle leaves the BMC alone since it has refused logins: BMCs lock accounts.\n" +
 			"The login is from this machine, whose way to the BMC may differ from that of Fettle's controller.\n\n" +
@@ -96,6 +97,11 @@ func (s *session) bmcCheck(ctx context.Context, node string, force bool) (*BMCCh
 	if b, found := c.find(bmcs); found {
 		state := stateOf(b)
 		c.BMC = &state
+		if b.Spec.BareMetalHost != nil {
+			s.checkMetal3(ctx, c, bmcs, b)
+			c.conclude()
+			return c, ctx.Err()
+		}
 		config, usable := c.configure(bmcs, b)
 		config.Now = s.Now
 		credentials, version, known := s.credentialsForCheck(ctx, c, b)

@@ -28,7 +28,8 @@ type BMCCheck struct {
 
 // BMCStep is the result of one check of a BMC.
 type BMCStep struct {
-	// Check is BMC, Address, Secret, Connection, Certificate, Login or Power.
+	// Check is BMC, Address, Secret, Connection, Certificate, Login or Power. For a BMC that names a BareMetalHost it is BMC, Metal3
+	// or Power.
 	Check string `json:"check"`
 	// State is Works, Fails, Unknown or NotTried.
 	State   string `json:"state"`
@@ -43,6 +44,7 @@ const (
 	checkConnection  = "Connection"
 	checkCertificate = "Certificate"
 	checkLogin       = "Login"
+	checkMetal3      = "Metal3"
 	checkPower       = "Power"
 )
 

@@ -37,6 +37,10 @@ func (d *draft) compareBMC(other *v1alpha1.BMC, described string) {
 		d.note(Remark{Field: "spec.nodeName", Fault: true, Text: fmt.Sprintf(
 			"spec.nodeName is %s, as in %s; Fettle fences no node that two BMCs name; delete one of them, or correct its node", node, described)})
 	}
+	if mine, theirs := d.bmc.Spec.BareMetalHost, other.Spec.BareMetalHost; mine != nil && theirs != nil && *mine == *theirs {
+		d.note(Remark{Field: bareMetalHostField, Fault: true, Text: fmt.Sprintf(
+			"spec.bareMetalHost is that of %s too; Fettle uses neither, since one of them would power off the host of another node; correct one of them", described)})
+	}
 	mine, _, failed := addressOf(&d.bmc.Spec)
 	theirs, _, _ := addressOf(&other.Spec) // zero where it can't be parsed
 	if failed == nil && mine.Overlaps(theirs) {
@@ -63,7 +67,11 @@ func (s *session) judgePower(ctx context.Context, drafts []draft) {
 				existing = readBMCsOnce(ctx, s.cluster, s.connection.bmcs)
 			}
 			d.compareExisting(existing, drafts)
-			s.checkSecret(ctx, d, drafts)
+			if d.bmc.Spec.BareMetalHost != nil {
+				s.checkBareMetalHost(ctx, d)
+			} else {
+				s.checkSecret(ctx, d, drafts)
+			}
 		}
 		if d.isValidPower() {
 			s.admit(ctx, d)

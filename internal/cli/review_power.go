@@ -91,8 +91,14 @@ func reviewBMC(u *unstructured.Unstructured) (*v1alpha1.BMC, []Remark) {
 	case spec.NodeName != "" && len(validation.IsDNS1123Subdomain(spec.NodeName)) > 0:
 		note("spec.nodeName", "is %q, which no node can be called; give the name as kubectl get nodes lists it", spec.NodeName)
 	}
+	if len(spec.Domain) > mostDomain {
+		note("spec.domain", "is longer than %d bytes; give a shorter name", mostDomain)
+	}
 	if complete {
 		remarks = append(remarks, reviewCluster(spec.Cluster)...)
+	}
+	if spec.BareMetalHost != nil {
+		return b, append(remarks, reviewBareMetalHost(spec, complete)...)
 	}
 	switch {
 	case spec.CredentialsName == "" && complete:
@@ -100,11 +106,8 @@ func reviewBMC(u *unstructured.Unstructured) (*v1alpha1.BMC, []Remark) {
 	case spec.CredentialsName != "" && len(validation.IsDNS1123Subdomain(spec.CredentialsName)) > 0:
 		note("spec.credentialsName", "is no name of a Secret; give the name of one with the keys %s and %s", v1alpha1.UsernameKey, v1alpha1.PasswordKey)
 	}
-	if len(spec.Domain) > mostDomain {
-		note("spec.domain", "is longer than %d bytes; give a shorter name", mostDomain)
-	}
 	if spec.Address == "" && complete {
-		note("spec.address", "is missing; give redfish://HOST/redfish/v1/Systems/ID or ipmi://HOST:PORT")
+		note("spec.address", "is missing; give redfish://HOST/redfish/v1/Systems/ID or ipmi://HOST:PORT, or spec.bareMetalHost in its place")
 	}
 	if spec.Address != "" {
 		remarks = append(remarks, reviewAddress(spec)...)

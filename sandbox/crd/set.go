@@ -27,6 +27,8 @@ const (
 	Provider
 	// ClusterAPI has Cluster API's own kinds, and the control plane that it comes with.
 	ClusterAPI
+	// Metal3 has BareMetalHost.
+	Metal3
 )
 
 // setOf returns the set of a definition.
@@ -34,6 +36,8 @@ func setOf(definition *apiextensionsv1.CustomResourceDefinition) Set {
 	switch kind := definition.Spec.Names.Kind; {
 	case strings.HasSuffix(definition.Spec.Group, "cluster.x-k8s.io"):
 		return ClusterAPI
+	case definition.Spec.Group == "metal3.io":
+		return Metal3
 	case strings.HasPrefix(kind, "Sandbox"):
 		return Provider
 	case strings.Contains(kind, "Remediation"):

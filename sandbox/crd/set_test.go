@@ -11,6 +11,7 @@ func TestSets(t *testing.T) {
 	want := map[Set]string{
 		MachineAPI:  "Instance Machine MachineSet",
 		Remediators: "RebootRemediation RebootRemediationTemplate ReprovisionRemediation ReprovisionRemediationTemplate",
+		Metal3:      "BareMetalHost",
 		Provider:    "SandboxBootstrapConfig SandboxBootstrapConfigTemplate SandboxCluster SandboxMachine SandboxMachineTemplate",
 		ClusterAPI:  "Cluster KubeadmConfig KubeadmControlPlane Machine MachineDeployment MachineDrainRule MachineHealthCheck MachineSet",
 	}

@@ -22,11 +22,13 @@ type keeper struct {
 	// live reads Nodes without a cache, which may lack what metal has just written.
 	live  client.Reader
 	fleet *fleet
+	// metal3 stands in for the operator of Metal3.
+	metal3 *operator
 }
 
 func (c *keeper) register(mgr ctrl.Manager) error {
 	concerned := predicate.NewPredicateFuncs(func(o client.Object) bool {
-		return o.GetLabels()[Label] == LabelRedfish || c.fleet.host(o.GetName()) != nil
+		return hasHost(o.GetLabels()) || c.fleet.host(o.GetName()) != nil
 	})
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("metal").
@@ -47,7 +49,7 @@ func (c *keeper) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, 
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	h, err := c.hostOf(req.Name, node)
+	h, err := c.hostOf(ctx, req.Name, node)
 	if h == nil || err != nil {
 		return ctrl.Result{}, err
 	}
@@ -98,12 +100,17 @@ func (c *keeper) read(ctx context.Context, name string) (*corev1.Node, error) {
 }
 
 // hostOf returns the host of that name. It makes one for a Node with the label. It returns nil if there is none.
-func (c *keeper) hostOf(name string, node *corev1.Node) (*host, error) {
+func (c *keeper) hostOf(ctx context.Context, name string, node *corev1.Node) (*host, error) {
 	if h := c.fleet.host(name); h != nil {
 		return h, nil
 	}
-	if node == nil || node.Labels[Label] != LabelRedfish {
+	if node == nil || !hasHost(node.Labels) {
 		return nil, nil
+	}
+	if node.Labels[Label] == LabelBareMetalHost {
+		if err := c.metal3.adopt(ctx, name); err != nil {
+			return nil, err
+		}
 	}
 	return c.fleet.add(node)
 }
@@ -128,4 +135,9 @@ func (c *keeper) create(ctx context.Context, h *host, f facts) error {
 	c.fleet.setShown(h, f.boot, nil)
 	c.fleet.setAlive(h, f.boot, true)
 	return nil
+}
+
+// hasHost reports whether the labels of a Node give it a host.
+func hasHost(labels map[string]string) bool {
+	return labels[Label] == LabelRedfish || labels[Label] == LabelBareMetalHost
 }

@@ -4,6 +4,8 @@
 // A host has a power, a boot ID and a kubelet. The kubelet runs from the end of a boot until the power goes off, except
 // while it is stopped by the label of package kubelets. A host whose kubelet was stopped by hand stays on.
 //
-// A client powers a host through its BMC. The Node's annotations name the BMC, order its faults, press the button of the
+// A host with the label sandbox.fettle.io/host: baremetalhost has a BareMetalHost too, and a stand-in of Metal3's operator.
+//
+// A client powers a host through its BMC, or has the operator do that. The Node's annotations name the BMC, order its faults, press the button of the
 // host, and tell its true power.
 package metal

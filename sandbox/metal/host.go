@@ -15,6 +15,7 @@ import (
 // host is one machine. Its methods are safe for concurrent use.
 type host struct {
 	name    string
+	label   string // of the Node
 	changed func() // called without the lock when the power has changed
 	now     func() time.Time
 	bmc     *redfish.BMC // set once, before the host is used
@@ -36,7 +37,7 @@ type host struct {
 // newHost returns a host for a Node. It goes on as the annotations of an earlier run say.
 func newHost(node *corev1.Node, now func() time.Time, changed func()) *host {
 	h := &host{
-		name: node.Name, now: now, changed: changed, bootTime: defaultBootTime,
+		name: node.Name, label: node.Labels[Label], now: now, changed: changed, bootTime: defaultBootTime,
 		power: redfish.On, up: true, shown: true, boot: newBootID(),
 	}
 	earlier := node.Annotations[AnnotationHostPower]
@@ -177,6 +178,7 @@ func (h *host) orderFaults(text string) {
 
 // facts is what the Node shows of a host.
 type facts struct {
+	label      string
 	power      redfish.PowerState
 	boot       string
 	up         bool
@@ -194,6 +196,7 @@ func (h *host) facts() facts {
 	defer h.mu.Unlock()
 	sum := sha256.Sum256(h.bmc.Certificate().Raw)
 	return facts{
+		label: h.label,
 		power: h.power, boot: h.boot, up: h.up, shown: h.shown, bootTime: h.bootTime,
 		order: h.order, inForce: h.inForce, refused: h.refused,
 		address:    "redfish+https://" + h.bmc.Address() + h.bmc.SystemPath(),

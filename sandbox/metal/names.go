@@ -12,6 +12,8 @@ const (
 const (
 	Label        = "sandbox.fettle.io/host"
 	LabelRedfish = "redfish"
+	// LabelBareMetalHost has the host powered through a BareMetalHost of the Node's name in Metal3Namespace.
+	LabelBareMetalHost = "baremetalhost"
 )
 
 // Annotations of a Node that its user writes.
@@ -22,6 +24,17 @@ const (
 	AnnotationPower = "sandbox.fettle.io/power"
 	// AnnotationFaults orders faults of the BMC, as a JSON object.
 	AnnotationFaults = "sandbox.fettle.io/bmc-faults"
+)
+
+// Metal3Namespace is where the BareMetalHosts are.
+const Metal3Namespace = "metal3"
+
+// Annotations of a BareMetalHost that its user writes.
+const (
+	// AnnotationLag is how old the power may be that the operator reports.
+	AnnotationLag = "sandbox.fettle.io/lag"
+	// AnnotationError has the operator report this type of error. It powers nothing then.
+	AnnotationError = "sandbox.fettle.io/error"
 )
 
 // Annotations of a Node that metal writes.
@@ -47,4 +60,7 @@ const (
 	PowerOff = "off"
 )
 
-const defaultBootTime = time.Second
+const (
+	defaultBootTime = time.Second
+	defaultLag      = 500 * time.Millisecond
+)

@@ -60,7 +60,7 @@ func newNode(name string, f facts) *corev1.Node {
 				corev1.LabelHostname:   name,
 				corev1.LabelOSStable:   "linux",
 				corev1.LabelArchStable: "amd64",
-				Label:                  LabelRedfish,
+				Label:                  f.label,
 			},
 			Annotations: map[string]string{kubelets.Annotation: kubelets.AnnotationValue},
 		},

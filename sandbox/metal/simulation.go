@@ -2,6 +2,7 @@ package metal
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/fettle-io/fettle/sandbox/crd"
 	"github.com/fettle-io/fettle/sandbox/simulation"
 )
 
@@ -26,13 +28,17 @@ type Config struct {
 // Start runs the hosts, and returns when the caches have synced.
 func Start(ctx context.Context, cfg Config) (*simulation.Simulation, error) {
 	ctrl.SetLogger(cfg.Log)
+	if err := crd.Install(cfg.Client, crd.Metal3); err != nil {
+		return nil, fmt.Errorf("installing Metal3's kind: %w", err)
+	}
 	mgr, err := simulation.NewManager(cfg.Client)
 	if err != nil {
 		return nil, err
 	}
 	f := newFleet(time.Now)
-	c := &keeper{client: mgr.GetClient(), live: mgr.GetAPIReader(), fleet: f}
-	if err := c.register(mgr); err != nil {
+	metal3 := newOperator(mgr.GetClient(), f)
+	c := &keeper{client: mgr.GetClient(), live: mgr.GetAPIReader(), fleet: f, metal3: metal3}
+	if err := errors.Join(c.register(mgr), metal3.register(mgr)); err != nil {
 		return nil, err
 	}
 	if err := mgr.Add(untilStopped(f.close)); err != nil {

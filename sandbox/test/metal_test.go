@@ -15,6 +15,8 @@ import (
 	"github.com/stmcginnis/gofish/schemas"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fettle-io/fettle/sandbox/metal"
@@ -30,6 +32,7 @@ func TestMetal(t *testing.T) {
 	cases := map[string]func(*testing.T, client.Client, string){
 		"a power cycle through the BMC is a new boot":          powerCycle,
 		"only a power cycle revives a hung node":               hungNode,
+		"Metal3 powers a host off and on":                      poweredByMetal3,
 		"a person turns the power off and on":                  pressedButton,
 		"a BMC has the ordered faults":                         orderedFaults,
 		"a kubelet registers a deleted node at its next start": registersAgain,
@@ -58,6 +61,46 @@ func newHost(t *testing.T, c client.Client, name string) *corev1.Node {
 		t.Fatalf("the boot ID of a new host is %q", id)
 	}
 	return node
+}
+
+// poweredByMetal3: an annotation with a key keeps a host off until it is removed, and the status tells the power.
+func poweredByMetal3(t *testing.T, c client.Client, _ string) {
+	node := newNode("metal3")
+	node.Labels[metal.Label] = metal.LabelBareMetalHost
+	create(t, c, node)
+	bmh := &unstructured.Unstructured{}
+	bmh.SetAPIVersion("metal3.io/v1alpha1")
+	bmh.SetKind("BareMetalHost")
+	bmh.SetNamespace(metal.Metal3Namespace)
+	bmh.SetName(node.Name)
+	reports := func(want bool) string {
+		if err := c.Get(context.Background(), client.ObjectKeyFromObject(bmh), bmh); err != nil {
+			return err.Error()
+		}
+		if on, _, _ := unstructured.NestedBool(bmh.Object, "status", "poweredOn"); on != want {
+			return fmt.Sprintf("its status is %v", bmh.Object["status"])
+		}
+		return ""
+	}
+	holds := func(value string) {
+		patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{"reboot.metal3.io/test":%s}}}`, value))
+		if err := c.Patch(t.Context(), bmh, patch); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "it is on", func() string { return reports(true) })
+	eventually(t, "the node is ready", func() string { return readyIs(c, node.Name, corev1.ConditionTrue) })
+	get(t, c, node)
+	holds(`"{\"mode\":\"hard\"}"`)
+	eventually(t, "it is off", func() string { return reports(false) })
+	eventually(t, "the host is off", func() string { return annotated(c, node.DeepCopy(), metal.AnnotationHostPower, metal.PowerOff) })
+	holds("null")
+	eventually(t, "it is on again", func() string { return reports(true) })
+	eventually(t, "it has booted anew", func() string { return bootedAnew(c, node) })
+	get(t, c, node)
+	if node.Labels[metal.Label] != metal.LabelBareMetalHost {
+		t.Errorf("the label is %q", node.Labels[metal.Label])
+	}
 }
 
 // annotated returns an error text unless the annotation has that value. It reads the node.

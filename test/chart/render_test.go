@@ -65,6 +65,13 @@ func TestChartIsTheKustomization(t *testing.T) {
 		"with Cluster API": {
 			args: []string{"--set", "namespace.create=true", "--set", "clusterAPI.enabled=true"}, dirs: []string{"config", "config/cluster_api"},
 		},
+		"with the power of hosts": {
+			args: []string{"--set", "namespace.create=true", "--set", "power.enabled=true"}, dirs: []string{"config", "config/power"},
+		},
+		"with the power of hosts by Metal3": {
+			args: []string{"--set", "namespace.create=true", "--set", "power.enabled=true,power.bareMetalHosts=true"},
+			dirs: []string{"config", "config/power", "config/metal3"},
+		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			t.Parallel()
@@ -303,7 +310,7 @@ func TestShortNames(t *testing.T) {
 func TestAnotherNamespace(t *testing.T) {
 	t.Parallel()
 	rendered := mustHelm(t, "template", release, chartDir(), "--namespace", "elsewhere", "--set", imageSet,
-		"--set", "namespace.create=true", "--set", "monitoring.enabled=true", "--set", "openshift=true,power.enabled=true", "--set", "clusterAPI.enabled=true,clusterAPI.namespaces={kube-system}")
+		"--set", "namespace.create=true", "--set", "monitoring.enabled=true", "--set", "openshift=true,power.enabled=true,power.bareMetalHosts=true", "--set", "clusterAPI.enabled=true,clusterAPI.namespaces={kube-system}")
 	if strings.Contains(rendered, "fettle-system") {
 		t.Errorf("something stays behind in fettle-system:\n%s", rendered)
 	}
@@ -344,6 +351,7 @@ func TestBadValues(t *testing.T) {
 		"clusterAPI.enabled=perhaps":                    "enabled",
 		"clusterAPI.namespaces={all}":                   "needs clusterAPI.enabled",
 		"clusterAPI.namespaces={*}":                     "namespaces",
+		"power.bareMetalHosts=true":                     "needs power.enabled",
 		"clusterAPI.enabled=true,dialects={nhc}":        "dialects has no cluster-api",
 		"dialects={latin}":                              "dialects",
 		"remediators={reboot}":                          "remediators",

@@ -98,6 +98,14 @@ func (c *Cluster) AllowPower(t testing.TB) {
 	}
 }
 
+// AllowMetal3 grants Fettle the right to have Metal3 power hosts, as its policy confines it.
+func (c *Cluster) AllowMetal3(t testing.TB) {
+	t.Helper()
+	for _, u := range Kustomization(t, "config/metal3") {
+		c.createMissing(t, u)
+	}
+}
+
 // installConfig applies config/ without its Deployment.
 func (c *Cluster) installConfig(t testing.TB) {
 	t.Helper()

@@ -109,6 +109,8 @@ func TestKustomizationIsComplete(t *testing.T) {
 		"config/monitoring":  {"[^k]*.yaml"},
 		"config/openshift":   {"[^k]*.yaml"},
 		"config/cluster_api": {"[^k]*.yaml"},
+		"config/power":       {"[^k]*.yaml"},
+		"config/metal3":      {"[^k]*.yaml"},
 	} {
 		have, _, err := unstructured.NestedStringSlice(cluster.Manifest(t, dir+"/kustomization.yaml")[0].Object, "resources")
 		if err != nil {

@@ -50,7 +50,23 @@ func TestPowerObjectsAreChecked(t *testing.T) {
 		"without a path":                 func(s *v1alpha1.BMCSpec) { s.Address += "/redfish/v1/Systems/1"; s.System = "1" },
 		"spec.cluster.name":              func(s *v1alpha1.BMCSpec) { s.Cluster = &v1alpha1.BMCCluster{Namespace: "fleet"} },
 		"spec.cluster.namespace":         func(s *v1alpha1.BMCSpec) { s.Cluster = &v1alpha1.BMCCluster{Name: "east"} },
-		"spec.system":                    func(s *v1alpha1.BMCSpec) { s.System = "../1" },
+		"give either address": func(s *v1alpha1.BMCSpec) {
+			s.BareMetalHost = &v1alpha1.BareMetalHostReference{Namespace: "n", Name: "h"}
+			s.CredentialsName = ""
+		},
+		"credentialsName is missing": func(s *v1alpha1.BMCSpec) { s.CredentialsName = "" },
+		"either address with":        func(s *v1alpha1.BMCSpec) { s.Address = "" },
+		"leave them out with": func(s *v1alpha1.BMCSpec) {
+			s.Address = ""
+			s.BareMetalHost = &v1alpha1.BareMetalHostReference{Namespace: "n", Name: "h"}
+		},
+		"whose BMC Metal3 speaks to": func(s *v1alpha1.BMCSpec) {
+			*s = v1alpha1.BMCSpec{NodeName: "n", BareMetalHost: &v1alpha1.BareMetalHostReference{Namespace: "n", Name: "h"}, TLS: &v1alpha1.BMCTLS{CABundle: "x"}}
+		},
+		"spec.bareMetalHost.name": func(s *v1alpha1.BMCSpec) {
+			*s = v1alpha1.BMCSpec{NodeName: "n", BareMetalHost: &v1alpha1.BareMetalHostReference{Namespace: "n"}}
+		},
+		"spec.system": func(s *v1alpha1.BMCSpec) { s.System = "../1" },
 	} {
 		o := &v1alpha1.BMC{ObjectMeta: metav1.ObjectMeta{Namespace: "fettle-system", Name: "b"}, Spec: bmc}
 		change(&o.Spec)

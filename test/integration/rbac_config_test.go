@@ -16,7 +16,7 @@ import (
 func installable(t *testing.T, kinds ...string) []*unstructured.Unstructured {
 	t.Helper()
 	var all []*unstructured.Unstructured
-	for _, dir := range []string{"config", "config/monitoring", "config/openshift", "config/cluster_api"} {
+	for _, dir := range []string{"config", "config/monitoring", "config/openshift", "config/cluster_api", "config/power", "config/metal3"} {
 		for _, u := range cluster.Kustomization(t, dir) {
 			if slices.Contains(kinds, u.GetKind()) {
 				all = append(all, u)

@@ -202,7 +202,7 @@ func onAnOlderServer(t *testing.T, c *cluster.Cluster) {
 func TestNoWildcards(t *testing.T) {
 	t.Parallel()
 	roles := 0
-	for _, dir := range []string{"config", "config/monitoring", "config/openshift", "config/cluster_api"} {
+	for _, dir := range []string{"config", "config/monitoring", "config/openshift", "config/cluster_api", "config/power", "config/metal3"} {
 		for _, u := range cluster.Kustomization(t, dir) {
 			if u.GetKind() != "Role" && u.GetKind() != "ClusterRole" {
 				continue

@@ -126,15 +126,15 @@ func (p *pool) second() string { return p.name + "-b" }
 // host creates a node with a host, and its BMC.
 func (p *pool) host(name string, change func(*v1alpha1.BMC)) {
 	p.Helper()
-	p.bmc(p.Cluster, p.simulated(name), name, change)
+	p.bmc(p.Cluster, p.newNode(name, "redfish"), name, change)
 }
 
-// simulated creates a node with a host, and returns it once it is Ready.
-func (p *pool) simulated(name string) *corev1.Node {
+// newNode creates a node with a host of a kind, and returns it once it is Ready.
+func (p *pool) newNode(name, kind string) *corev1.Node {
 	p.Helper()
 	node := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: name, Labels: map[string]string{"pool": p.name, sandboxes + "host": "redfish", "example.org/keep": "label"},
+			Name: name, Labels: map[string]string{"pool": p.name, sandboxes + "host": kind, "example.org/keep": "label"},
 			Annotations: map[string]string{"kwok.x-k8s.io/node": "fake", "example.org/keep": "annotation"},
 		},
 		Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: "example.org/keep", Effect: corev1.TaintEffectPreferNoSchedule}}},

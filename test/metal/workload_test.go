@@ -143,10 +143,10 @@ func (f *fleet) newMember(t *testing.T, name string) *member {
 	inCluster := func(b *v1alpha1.BMC) {
 		b.Spec.Cluster = &v1alpha1.BMCCluster{Namespace: fleetNamespace, Name: fleetCluster}
 	}
-	m.bmc(f.management.Cluster, m.simulated(m.first()), fleetCluster+"-"+m.first(), inCluster)
+	m.bmc(f.management.Cluster, m.newNode(m.first(), "redfish"), fleetCluster+"-"+m.first(), inCluster)
 	m.set()
 	m.runsOn(m.first())
-	m.bmc(f.management.Cluster, m.simulated(m.second()), fleetCluster+"-"+m.second(), inCluster)
+	m.bmc(f.management.Cluster, m.newNode(m.second(), "redfish"), fleetCluster+"-"+m.second(), inCluster)
 	m.home.host(m.first(), nil)
 	m.boot = m.home.node(cluster.Context(t), m.first()).Status.NodeInfo.BootID
 	m.machine()

@@ -93,3 +93,8 @@ const FencingTaint = "fettle.io/fencing"
 // FencedBy, on a node, is the UID of the PowerRemediation that has disabled its scale-down for the
 // time of the fencing. Fettle sets and removes it.
 const FencedBy = "fettle.io/fenced-by"
+
+// RebootBareMetalHost, on a BareMetalHost of Metal3, has its operator keep the host off until the
+// annotation is removed. The part after the slash is Fettle's own key. Fettle sets and removes it for
+// a BMC that names the BareMetalHost.
+const RebootBareMetalHost = "reboot.metal3.io/fettle"

@@ -16,10 +16,11 @@ const (
 	PasswordKey = "password"
 )
 
-// BMC is the baseboard management controller (BMC) of the host of one node. Fettle reads and
-// commands the power of the host through it, for the PowerRemediations of that node. It reads the
-// BMCs of one namespace, which the flag --bmc-namespace names, and ignores the others. A user who may
-// write BMCs decides which host is powered off in the place of a node.
+// BMC is the baseboard management controller (BMC) of the host of one node, or the BareMetalHost by
+// which Metal3 speaks to it. Fettle reads and commands the power of the host through it, for the
+// PowerRemediations of that node. It reads the BMCs of one namespace, which the flag --bmc-namespace
+// names, and ignores the others. A user who may write BMCs decides which host is powered off in the
+// place of a node.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -32,6 +33,7 @@ const (
 // +kubebuilder:printcolumn:name="Held-Until",type=date,JSONPath=`.status.authenticationHeldUntil`,priority=1
 // +kubebuilder:printcolumn:name="Domain",type=string,JSONPath=`.spec.domain`,priority=1
 // +kubebuilder:printcolumn:name="Address",type=string,JSONPath=`.spec.address`
+// +kubebuilder:printcolumn:name="BareMetalHost",type=string,JSONPath=`.spec.bareMetalHost.name`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type BMC struct {
 	metav1.TypeMeta   `json:",inline"`
@@ -45,10 +47,13 @@ type BMC struct {
 	Status BMCStatus `json:"status,omitempty"`
 }
 
-// BMCSpec is how a BMC is reached.
+// BMCSpec is how a BMC is reached: by an address with credentials, or through a BareMetalHost.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.system) || (self.address.startsWith('ipmi://') ? false : !self.address.contains('/Systems/'))",message="system names the system of a Redfish address without a path; leave it out, or leave the path out of the address"
-// +kubebuilder:validation:XValidation:rule="!has(self.tls) || !self.address.startsWith('ipmi://') && !self.address.contains('+http://')",message="tls is for Redfish over TLS; leave it out for ipmi:// and +http://"
+// +kubebuilder:validation:XValidation:rule="has(self.address) != has(self.bareMetalHost)",message="give either address with credentialsName, or bareMetalHost"
+// +kubebuilder:validation:XValidation:rule="has(self.bareMetalHost) || has(self.credentialsName)",message="credentialsName is missing: it names the Secret with the keys username and password"
+// +kubebuilder:validation:XValidation:rule="!has(self.bareMetalHost) || !has(self.credentialsName) && !has(self.system) && !has(self.tls)",message="credentialsName, system and tls are for an address; leave them out with bareMetalHost, whose BMC Metal3 speaks to"
+// +kubebuilder:validation:XValidation:rule="!has(self.system) || !has(self.address) || (self.address.startsWith('ipmi://') ? false : !self.address.contains('/Systems/'))",message="system names the system of a Redfish address without a path; leave it out, or leave the path out of the address"
+// +kubebuilder:validation:XValidation:rule="!has(self.tls) || !has(self.address) || !self.address.startsWith('ipmi://') && !self.address.contains('+http://')",message="tls is for Redfish over TLS; leave it out for ipmi:// and +http://"
 type BMCSpec struct {
 	// nodeName is the name of the node on this host. Two BMCs must not name the same node of one
 	// cluster.
@@ -63,13 +68,13 @@ type BMCSpec struct {
 	// address of the BMC, such as redfish://HOST/redfish/v1/Systems/ID or ipmi://HOST:PORT. The
 	// schemes for Redfish are redfish, idrac-redfish, ilo5-redfish, redfish-virtualmedia,
 	// idrac-virtualmedia and ilo5-virtualmedia, each also with +http or +https. The path may be left
-	// out if the BMC has one system. Two BMCs must not have the same address.
+	// out if the BMC has one system. Two BMCs must not have the same address. It needs credentialsName.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:XValidation:rule="self.matches('^((redfish|idrac-redfish|ilo5-redfish|redfish-virtualmedia|idrac-virtualmedia|ilo5-virtualmedia)([+]https?)?|ipmi)://[^/]')",message="the address must be redfish://HOST/redfish/v1/Systems/ID, with one of the schemes that docs/remedies/power.md lists, or ipmi://HOST:PORT"
 	// +kubebuilder:validation:XValidation:rule="!self.contains('@') && !self.contains('?') && !self.contains('#')",message="the address must have no user name, query or fragment; credentials belong in the Secret that spec.credentialsName names"
-	// +required
-	Address string `json:"address"`
+	// +optional
+	Address string `json:"address,omitempty"`
 	// system is the ID of the system, for a Redfish address without a path.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
@@ -80,12 +85,17 @@ type BMCSpec struct {
 	// and password.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
-	// +required
-	CredentialsName string `json:"credentialsName"`
+	// +optional
+	CredentialsName string `json:"credentialsName,omitempty"`
 	// tls is which certificate of the BMC is trusted. By default an authority of the
 	// operating system must have signed it.
 	// +optional
 	TLS *BMCTLS `json:"tls,omitempty"`
+	// bareMetalHost is the BareMetalHost of the host (metal3.io), in place of an address. Fettle asks
+	// Metal3 to power the host off and on, by an annotation of its own. Two BMCs must not name the same
+	// BareMetalHost.
+	// +optional
+	BareMetalHost *BareMetalHostReference `json:"bareMetalHost,omitempty"`
 	// domain is what the host shares with others, such as a rack or a power strip. Fettle powers on
 	// one host of a domain every five seconds, so that no fuse blows.
 	// +kubebuilder:validation:MinLength=1
@@ -102,6 +112,20 @@ type BMCCluster struct {
 	// +required
 	Namespace string `json:"namespace"`
 	// name of the Cluster.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +required
+	Name string `json:"name"`
+}
+
+// BareMetalHostReference names a BareMetalHost.
+type BareMetalHostReference struct {
+	// namespace of the BareMetalHost.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +required
+	Namespace string `json:"namespace"`
+	// name of the BareMetalHost.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +required

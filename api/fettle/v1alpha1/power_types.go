@@ -42,6 +42,8 @@ const (
 const (
 	// CannotStartNoBMCReason: no BMC names the node.
 	CannotStartNoBMCReason = "RemediationCannotStartNoBMC"
+	// CannotStartNoBareMetalHostReason: the BareMetalHost that the BMC of the node names does not exist.
+	CannotStartNoBareMetalHostReason = "RemediationCannotStartNoBareMetalHost"
 	// CannotStartAmbiguousBMCReason: two BMCs name the node, or have the same address.
 	CannotStartAmbiguousBMCReason = "RemediationCannotStartAmbiguousBMC"
 	// CannotStartFencedMeanwhileReason: another remediation has fenced the node while this one waited,
@@ -163,7 +165,7 @@ type PowerRemediationStatus struct {
 	// bmc is the BMC of the node's host.
 	// +optional
 	BMC *FencingBMC `json:"bmc,omitempty"`
-	// protocol is how Fettle speaks to the BMC: Redfish or IPMI.
+	// protocol is how Fettle reaches the power: Redfish, IPMI or BareMetalHost.
 	// +optional
 	Protocol string `json:"protocol,omitempty"`
 	// commandedAt is when the power was first commanded off in this attempt.
@@ -298,6 +300,11 @@ type FencingBMC struct {
 	// +kubebuilder:validation:Minimum=0
 	// +required
 	Generation int64 `json:"generation"`
+	// hostUID is the UID of the BareMetalHost that the BMC names, if it names one. Another
+	// BareMetalHost of the same name is never powered by this remediation.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	HostUID string `json:"hostUID,omitempty"`
 }
 
 // FencingProof is why a node is known to have stopped.

@@ -82,11 +82,13 @@ const (
 // NewClient returns a remediator that watches nothing yet.
 func NewClient(c Config) *Client {
 	watches := make(chan struct{})
-	return &Client{
+	created := &Client{
 		Config: c, nodeAPI: &nodeAPI{api: c.Core, now: c.Now, volumes: &volumeCounter{}}, watching: watches, markWatching: sync.OnceFunc(func() { close(watches) }),
 		remediations: newQueue(), probes: newQueue(),
 		sessions: newSessions(), bmcs: newInventory(), hosts: newHosts(c.Now), turns: newTurns(), lanes: newLanes(maxLanes, maxOthers), crowds: &crowds{byCluster: map[types.NamespacedName]*crowd{}},
 	}
+	created.hosts.metal = created.bareMetalHostOf
+	return created
 }
 
 func newQueue() workqueue.TypedRateLimitingInterface[types.NamespacedName] {

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
+	"github.com/fettle-io/fettle/internal/baremetalhost"
 	"github.com/fettle-io/fettle/internal/fencing"
 	"github.com/fettle-io/fettle/internal/power"
 )
@@ -60,7 +61,9 @@ type observation struct {
 type host struct {
 	uid        types.UID
 	generation int64
-	power      *power.Host
+	// power is set for a BMC with an address, and metal for a BMC that names a BareMetalHost.
+	power *power.Host
+	metal *baremetalhost.Host
 
 	// mu guards what follows.
 	mu       sync.Mutex
@@ -73,6 +76,8 @@ type host struct {
 type hosts struct {
 	now   func() time.Time
 	slots chan struct{}
+	// metal returns the host behind the BareMetalHost that a BMC names.
+	metal func(*v1alpha1.BMC) *baremetalhost.Host
 
 	mu    sync.Mutex
 	byKey map[types.NamespacedName]*host
@@ -99,6 +104,11 @@ func (h *hosts) of(bmc *v1alpha1.BMC) *host {
 func (h *hosts) open(ctx context.Context, bmc *v1alpha1.BMC) (*host, problem) {
 	if known := h.of(bmc); known != nil {
 		return known, problem{}
+	}
+	if bmc.Spec.BareMetalHost != nil {
+		opened := &host{uid: bmc.UID, generation: bmc.Generation, metal: h.metal(bmc)}
+		h.replace(ctx, client.ObjectKeyFromObject(bmc), opened)
+		return opened, problem{}
 	}
 	address, err := addressOf(bmc)
 	if err != nil {
@@ -155,6 +165,9 @@ func (h *hosts) close(ctx context.Context) {
 
 // close ends the session of a host, also where the context is over.
 func (h *host) close(ctx context.Context) {
+	if h.power == nil {
+		return // there is no session
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closing)
 	defer cancel()
 	h.power.Close(ctx)
@@ -217,8 +230,14 @@ func (c *Client) operate(ctx context.Context, bmc *v1alpha1.BMC, do func(context
 	if found = c.loadCredentials(ctx, bmc, h); !found.found() {
 		found = ofFailure(bmc, do(ctx, h.power))
 	}
+	c.noteOperation(bmc, h, found, note)
+	return found
+}
+
+// noteOperation stores what an operation has shown of a BMC, and has its status written if that has changed.
+func (c *Client) noteOperation(bmc *v1alpha1.BMC, h *host, found problem, note func(*observation)) {
 	if found.interrupted {
-		return found
+		return
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -230,7 +249,6 @@ func (c *Client) operate(ctx context.Context, bmc *v1alpha1.BMC, do func(context
 		h.secretAt = time.Time{} // with another Secret a login is tried at once
 	}
 	c.probes.Add(client.ObjectKeyFromObject(bmc))
-	return found
 }
 
 // ofFailure returns the problem of a failed operation.

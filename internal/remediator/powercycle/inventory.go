@@ -104,15 +104,26 @@ func (i *inventory) find(node string) (*v1alpha1.BMC, problem) {
 	for key := range keys {
 		bmc := i.all[key]
 		if same := i.sameAddress(key); len(same) > 1 {
-			return nil, problem{reason: v1alpha1.CannotStartAmbiguousBMCReason, message: "the BMCs " + listed(same) + " have the same address, so it is not known whose host it is; correct one of them"}
+			return nil, problem{reason: v1alpha1.CannotStartAmbiguousBMCReason, message: "the BMCs " + listed(same) + sharing(bmc) + ", so it is not known whose host it is; correct one of them"}
 		}
 		return bmc, problem{}
 	}
 	return nil, problem{}
 }
 
+// sharing says what the BMCs of one host have in common.
+func sharing(bmc *v1alpha1.BMC) string {
+	if bmc.Spec.BareMetalHost != nil {
+		return " name the same BareMetalHost"
+	}
+	return " have the same address"
+}
+
 // sameAddress returns the BMCs that may power the host of a BMC, including itself.
 func (i *inventory) sameAddress(key types.NamespacedName) map[types.NamespacedName]bool {
+	if i.all[key].Spec.BareMetalHost != nil {
+		return i.byAddress[addressKey(i.all[key])]
+	}
 	own, err := addressOf(i.all[key])
 	same := map[types.NamespacedName]bool{key: true}
 	if err != nil {
@@ -145,8 +156,11 @@ func addressOf(bmc *v1alpha1.BMC) (power.Address, error) {
 	return power.ParseSystem(bmc.Spec.Address, bmc.Spec.System)
 }
 
-// addressKey is the same for two BMCs at the same host and port. A BMC with an invalid address has one of its own.
+// addressKey is the same for two BMCs at the same host and port, and for two that name the same BareMetalHost. A BMC with an invalid address has one of its own.
 func addressKey(bmc *v1alpha1.BMC) string {
+	if named := bmc.Spec.BareMetalHost; named != nil {
+		return "BareMetalHost " + named.Namespace + "/" + named.Name
+	}
 	address, err := addressOf(bmc)
 	if err != nil {
 		return "invalid " + string(bmc.UID)

@@ -44,9 +44,11 @@ type look struct {
 	bmc     *v1alpha1.BMC // nil if there is none to use, and then bmcProblem says why
 	// bmcProblem is why no BMC can be used.
 	bmcProblem problem
-	config     fencing.Config
-	record     fencing.Record
-	facts      fencing.Facts
+	// hostUID is the UID of the BareMetalHost that the BMC names, or empty.
+	hostUID string
+	config  fencing.Config
+	record  fencing.Record
+	facts   fencing.Facts
 	// unread is why the node or its workload could not be read last.
 	unread error
 	// raw is the node as facts.Node has it, or nil, and wakes how often it had changed before that.
@@ -148,6 +150,9 @@ func (c *Client) begin(ctx context.Context, l *look) (*look, error) {
 	if hasWaited(l.r, anotherRemediation) && s.node != nil && isReady(s.node) {
 		return nil, c.refuse(ctx, l.r, problem{reason: v1alpha1.CannotStartFencedMeanwhileReason, message: "another remediation has fenced node " + l.node + " meanwhile, and the node is Ready"})
 	}
+	if found := c.pin(ctx, l); found.found() {
+		return nil, c.refuseOrWait(ctx, l, found)
+	}
 	if !slices.Contains(l.r.Finalizers, annotation.PowerFinalizer) {
 		if err := c.setFinalizers(ctx, l, append(slices.Clone(l.r.Finalizers), annotation.PowerFinalizer)); err != nil {
 			return nil, err
@@ -230,6 +235,9 @@ func (c *Client) resume(ctx context.Context, l *look) (*look, error) {
 	}
 	c.sessions.keep(l.s, l.r)
 	l.bmc, l.bmcProblem = c.bmcs.find(l.claims())
+	if found := c.pin(ctx, l); found.found() {
+		l.bmc, l.bmcProblem = nil, found
+	}
 	l.record = recordOf(&l.r.Status)
 	l.again(c.Now())
 	return l, nil
@@ -246,10 +254,7 @@ func (c *Client) refresh(l *look) {
 	l.facts.Now = c.Now()
 	l.facts.Deleting = !l.r.DeletionTimestamp.IsZero()
 	l.facts.Stopped = contract.Stopped(l.r)
-	current := v1alpha1.FencingBMC{}
-	if l.bmc != nil {
-		current = v1alpha1.FencingBMC{Name: l.bmc.Name, UID: string(l.bmc.UID), Generation: l.bmc.Generation}
-	}
+	current := l.fencingBMC()
 	if l.s.bmc != current { // what is known of the power is of another host
 		l.s.bmc, l.s.power, l.s.failures, l.s.failure = current, fencing.Power{}, 0, problem{}
 	}
@@ -358,7 +363,7 @@ func (c *Client) wait(ctx context.Context, l *look, step fencing.Step) error {
 	if notRead := step.Reason == fencing.NodeNotRead || step.Reason == fencing.WorkloadNotCounted; notRead && l.unread != nil && !l.cluster.isHome() {
 		message += ": " + l.unread.Error()
 	}
-	return c.publish(ctx, l, string(step.Reason), message)
+	return c.publish(ctx, l, string(step.Reason), message+l.metalNote(step.Reason))
 }
 
 // finish ends a remediation that is being deleted.

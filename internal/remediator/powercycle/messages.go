@@ -89,7 +89,7 @@ func hostLeft(s *v1alpha1.PowerRemediationStatus) string {
 	if !s.PoweredOff {
 		return ""
 	}
-	return "; its host was not observed on again and may be off: power it on by hand"
+	return "; its host was not observed on again and may be off: power it on by hand" + byMetal3(s)
 }
 
 func successMessage(s *v1alpha1.PowerRemediationStatus) string {
@@ -97,7 +97,7 @@ func successMessage(s *v1alpha1.PowerRemediationStatus) string {
 	case v1alpha1.MachineDeletedReason:
 		return "no power cycle has brought node " + s.Node.Name + " back, and its machine was deleted"
 	case hostIsOff:
-		return "the host of node " + s.Node.Name + " is off, and stays off until this remediation is deleted and a user powers it on"
+		return "the host of node " + s.Node.Name + " is off, and stays off until this remediation is deleted and a user powers it on" + byMetal3(s)
 	}
 	return "node " + s.Node.Name + " is back"
 }

@@ -24,13 +24,16 @@ func (c *Client) operateHost(ctx context.Context, l *look, kind fencing.StepKind
 		l.facts.Node, l.facts.Workload = nil, nil
 	case found.found():
 		l.s.failure, l.s.failures = found, l.s.failures+1
-		l.s.power.RetryAt = c.Now().Add(min(firstRetry<<min(l.s.failures-1, 10), mostRetry))
+		l.s.power.RetryAt = c.Now().Add(min(firstRetry<<min(l.s.failures-1, 10), l.mostRetry()))
 	default:
 		l.s.failure, l.s.failures = problem{}, 0
 	}
 }
 
 func (c *Client) tryHost(ctx context.Context, l *look, kind fencing.StepKind) problem {
+	if l.bmc.Spec.BareMetalHost != nil {
+		return c.tryBareMetalHost(ctx, l, kind)
+	}
 	if kind == fencing.ReadPower {
 		reading, found := c.readPower(ctx, l.bmc)
 		if !found.found() {

@@ -58,7 +58,11 @@ func (c *Client) readForStatus(ctx context.Context, bmc *v1alpha1.BMC) {
 		_, found = c.hosts.open(ctx, bmc)
 	}
 	c.hosts.note(bmc, observation{at: c.Now(), problem: found})
-	if !found.found() {
+	switch {
+	case found.found():
+	case bmc.Spec.BareMetalHost != nil:
+		c.lookAtBareMetalHost(ctx, bmc)
+	default:
 		c.readPower(ctx, bmc)
 	}
 }
@@ -134,7 +138,9 @@ func (c *Client) statusOf(bmc *v1alpha1.BMC, seen observation) v1alpha1.BMCStatu
 		s.Power = seen.power
 	}
 	meta.SetStatusCondition(&s.Conditions, condition)
-	if h := c.hosts.of(bmc); h != nil {
+	if bmc.Spec.BareMetalHost != nil { // what an address left behind is about other credentials
+		s.RefusedLogins, s.AuthenticationHeldSince, s.AuthenticationHeldUntil, s.CredentialsVersion = 0, nil, nil, ""
+	} else if h := c.hosts.of(bmc); h != nil {
 		h.writeHold(&s, seen.at)
 	}
 	return s

@@ -84,6 +84,9 @@ func writeRecord(s *v1alpha1.PowerRemediationStatus, node string, r fencing.Reco
 
 // protocolOf returns how Fettle speaks to a BMC, or an empty text if that can't be said.
 func protocolOf(bmc *v1alpha1.BMC) string {
+	if bmc.Spec.BareMetalHost != nil {
+		return "BareMetalHost"
+	}
 	address, err := power.ParseAddress(bmc.Spec.Address)
 	if err != nil {
 		return ""

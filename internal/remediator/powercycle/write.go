@@ -84,7 +84,8 @@ func (c *Client) statusWith(l *look, record fencing.Record) *v1alpha1.PowerRemed
 	status.Node.Cluster = l.cluster.status()
 	if l.bmc != nil {
 		status.Protocol = protocolOf(l.bmc)
-		status.BMC = &v1alpha1.FencingBMC{Name: l.bmc.Name, UID: string(l.bmc.UID), Generation: l.bmc.Generation}
+		used := l.fencingBMC()
+		status.BMC = &used
 	}
 	if record.Released && record.DeletedNode && l.raw != nil && status.Node.Saved == nil {
 		status.Node.Saved = saved(l.r, l.raw)

@@ -108,7 +108,7 @@ func (o *options) register(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.remediators, "remediators", false,
 		"install RebootRemediation, ReprovisionRemediation and their templates, and simulate the remediators of nodes")
 	flags.BoolVar(&o.metal, "metal", false,
-		"simulate a host and its BMC for each node labelled "+metal.Label+"="+metal.LabelRedfish+" (needs --kubelets)")
+		"simulate a host and its BMC for each node labelled "+metal.Label+"="+metal.LabelRedfish+" or "+metal.LabelBareMetalHost+" (needs --kubelets)")
 	flags.StringVar(&o.metalLog, "metal-log", "",
 		"file to which one JSON line is added for each pod that runs on a host, ten times a second")
 	flags.BoolVar(&o.clusterAPI, "cluster-api", false,

@@ -1,0 +1,165 @@
+package baremetalhost
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/fettle-io/fettle/api/fettle/annotation"
+	"github.com/fettle-io/fettle/internal/fencing"
+)
+
+// Kind is the kind of Metal3 that represents a host.
+var Kind = schema.GroupVersionKind{Group: "metal3.io", Version: "v1alpha1", Kind: "BareMetalHost"} //nolint:gochecknoglobals // a constant
+
+// Annotations of Metal3 (docs/reference/metal3.md#power).
+const (
+	pausedAnnotation   = "baremetalhost.metal3.io/paused"
+	detachedAnnotation = "baremetalhost.metal3.io/detached"
+	// heldPrefix begins the annotations that keep a host off until they are removed. An annotation without the slash reboots it once.
+	heldPrefix = "reboot.metal3.io/"
+	// hard is the value of Fettle's annotation. The operator powers the host off without asking the operating system.
+	hard = `{"mode":"hard"}`
+)
+
+// Values of the status.
+const (
+	operationalOK     = "OK"
+	operationalDetach = "detached"
+	stateProvisioned  = "provisioned"
+	stateExternally   = "externally provisioned"
+	maxShown          = 64
+)
+
+// Reason is why the power can't be read or commanded, or is not believed. It is empty if nothing is wrong.
+type Reason string
+
+// Reasons.
+const (
+	// NotFound means that there is no such BareMetalHost, or that the cluster has no such kind.
+	NotFound Reason = "BareMetalHostNotFound"
+	// NotRead means that it could not be read, and NotChanged that the change of its annotation was refused.
+	NotRead    Reason = "BareMetalHostNotRead"
+	NotChanged Reason = "BareMetalHostNotChanged"
+	// Replaced means that another BareMetalHost has the name of the recorded one.
+	Replaced Reason = "BareMetalHostReplaced"
+	// Paused and Detached mean that Metal3 leaves the host alone.
+	Paused   Reason = "BareMetalHostPaused"
+	Detached Reason = "BareMetalHostDetached"
+	// InError means that Metal3 reports an error or another state than OK.
+	InError Reason = "BareMetalHostInError"
+	// Unsuitable means that Metal3 doesn't power this host off by an annotation.
+	Unsuitable Reason = "BareMetalHostUnsuitable"
+	// OffBefore means that the host is reported as off, and that this may be older than the command.
+	OffBefore Reason = "BareMetalHostOffBefore"
+	// KeptOff means that others keep the host off.
+	KeptOff Reason = "BareMetalHostKeptOff"
+)
+
+// Failure is why an operation failed. Its zero value means that it didn't.
+type Failure struct {
+	Reason Reason
+	// Message says what was found and what a user can do.
+	Message string
+	// Interrupted is set if the caller has given up.
+	Interrupted bool
+}
+
+// Failed reports whether the operation failed.
+func (f Failure) Failed() bool { return f.Reason != "" }
+
+// facts is what is read of a BareMetalHost. A field with another type than expected is absent.
+type facts struct {
+	uid                        types.UID
+	deleting, paused, detached bool
+	// operational and errorType are as in the status, and state is that of the provisioning.
+	operational, errorType, state string
+	disablePowerOff, online       bool
+	power                         fencing.PowerState
+	// annotated is set if Fettle's own annotation is there, and commanded if it has the value that Fettle writes.
+	annotated, commanded bool
+	// holders are the annotations of others that keep the host off.
+	holders []string
+}
+
+// read returns what is read of a BareMetalHost.
+func read(u *unstructured.Unstructured) facts {
+	annotations := u.GetAnnotations()
+	f := facts{uid: u.GetUID(), deleting: u.GetDeletionTimestamp() != nil}
+	_, f.paused = annotations[pausedAnnotation]
+	_, f.detached = annotations[detachedAnnotation]
+	own, annotated := annotations[annotation.RebootBareMetalHost]
+	f.annotated, f.commanded = annotated, own == hard
+	for _, key := range slices.Sorted(maps.Keys(annotations)) {
+		if strings.HasPrefix(key, heldPrefix) && key != annotation.RebootBareMetalHost {
+			f.holders = append(f.holders, key)
+		}
+	}
+	f.operational = text(u, "status", "operationalStatus")
+	f.errorType = text(u, "status", "errorType")
+	f.state = text(u, "status", "provisioning", "state")
+	f.disablePowerOff, _ = flag(u, "spec", "disablePowerOff")
+	f.online, _ = flag(u, "spec", "online")
+	switch on, known := flag(u, "status", "poweredOn"); {
+	case on:
+		f.power = fencing.IsOn
+	case known:
+		f.power = fencing.IsOff
+	}
+	return f
+}
+
+func text(u *unstructured.Unstructured, path ...string) string {
+	value, _, _ := unstructured.NestedString(u.Object, path...) // empty where it is no text
+	return value[:min(len(value), maxShown)]
+}
+
+func flag(u *unstructured.Unstructured, path ...string) (value, known bool) {
+	value, known, _ = unstructured.NestedBool(u.Object, path...) // not known where it is no truth value
+	return value, known
+}
+
+// Judge returns the power that a BareMetalHost reports, or why Fettle can't use it.
+func Judge(u *unstructured.Unstructured) (fencing.PowerState, Failure) {
+	f := read(u)
+	return f.power, f.unusable()
+}
+
+// unusable returns why Metal3 doesn't power the host as Fettle asks, or reports a power that proves nothing.
+func (f facts) unusable() Failure {
+	switch {
+	case f.deleting:
+		return Failure{Reason: Unsuitable, Message: "it is being deleted"}
+	case f.paused:
+		return Failure{Reason: Paused, Message: "annotation " + pausedAnnotation + " has Metal3 leave it alone; remove the annotation"}
+	case f.detached, f.operational == operationalDetach:
+		return Failure{Reason: Detached, Message: "annotation " + detachedAnnotation + " has Metal3 leave it alone; remove the annotation"}
+	case f.errorType != "":
+		return Failure{Reason: InError, Message: fmt.Sprintf("Metal3 reports the error %q (status.errorType); its status.errorMessage says more", f.errorType)}
+	case f.operational != operationalOK:
+		return Failure{Reason: InError, Message: fmt.Sprintf("status.operationalStatus is %q and must be %s", f.operational, operationalOK)}
+	case f.disablePowerOff:
+		return Failure{Reason: Unsuitable, Message: "spec.disablePowerOff has Metal3 never power it off; give the BMC an address in place of bareMetalHost"}
+	case f.state != stateProvisioned && f.state != stateExternally:
+		return Failure{Reason: Unsuitable, Message: fmt.Sprintf("status.provisioning.state is %q, and Metal3 powers a host off by an annotation only if it is %q or %q", f.state, stateProvisioned, stateExternally)}
+	case f.power == fencing.PowerUnknown:
+		return Failure{Reason: Unsuitable, Message: "it has no status.poweredOn"}
+	}
+	return Failure{}
+}
+
+// keptOff returns what keeps the host off besides Fettle, or nothing.
+func (f facts) keptOff() string {
+	switch {
+	case len(f.holders) > 0:
+		return "annotation " + f.holders[0] + " of others keeps it off"
+	case !f.online:
+		return "spec.online is not true, so Metal3 keeps it off"
+	}
+	return ""
+}

@@ -1,0 +1,148 @@
+package powercycle
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/fettle-io/fettle/api/fettle/annotation"
+	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
+	"github.com/fettle-io/fettle/internal/baremetalhost"
+	"github.com/fettle-io/fettle/internal/fencing"
+)
+
+// bareMetalHostOf returns the host behind the BareMetalHost that a BMC names.
+func (c *Client) bareMetalHostOf(bmc *v1alpha1.BMC) *baremetalhost.Host {
+	named := bmc.Spec.BareMetalHost
+	return baremetalhost.New(baremetalhost.Config{
+		Key: types.NamespacedName{Namespace: named.Namespace, Name: named.Name}, Live: c.Live, Writer: c.Writer, Now: c.Now,
+	})
+}
+
+// fencingBMC names the BMC of a look, as its status does.
+func (l *look) fencingBMC() v1alpha1.FencingBMC {
+	if l.bmc == nil {
+		return v1alpha1.FencingBMC{}
+	}
+	return v1alpha1.FencingBMC{Name: l.bmc.Name, UID: string(l.bmc.UID), Generation: l.bmc.Generation, HostUID: l.hostUID}
+}
+
+// pin finds out which BareMetalHost the BMC of a look means. Once a remediation has begun with a BMC as it is now, it is the recorded
+// BareMetalHost, and another one of its name is left alone (I11).
+func (c *Client) pin(ctx context.Context, l *look) problem {
+	if l.bmc == nil || l.bmc.Spec.BareMetalHost == nil {
+		return problem{}
+	}
+	if recorded := l.r.Status.BMC; recorded != nil && recorded.HostUID != "" {
+		l.hostUID = recorded.HostUID
+		if *recorded == l.fencingBMC() {
+			return problem{}
+		}
+		l.hostUID = ""
+	}
+	h, found := c.hosts.open(ctx, l.bmc)
+	if found.found() {
+		return found
+	}
+	uid, failure := h.metal.Find(ctx)
+	l.hostUID = string(uid)
+	return ofBareMetalHost(l.bmc, failure)
+}
+
+// refuseOrWait refuses a remediation whose BareMetalHost does not exist, or has it wait until that can be read.
+func (c *Client) refuseOrWait(ctx context.Context, l *look, found problem) error {
+	if found.reason == string(baremetalhost.NotFound) {
+		return c.refuse(ctx, l.r, problem{reason: v1alpha1.CannotStartNoBareMetalHostReason, message: found.message})
+	}
+	c.wake(c.sessions.end(l.key)) // it must not hold the node while it waits
+	c.remediations.AddAfter(l.key, lookEvery)
+	return c.publish(ctx, l, found.reason, found.message)
+}
+
+// ofBareMetalHost returns the problem of a failed operation.
+func ofBareMetalHost(bmc *v1alpha1.BMC, f baremetalhost.Failure) problem {
+	if !f.Failed() {
+		return problem{}
+	}
+	return problem{reason: string(f.Reason), message: "BMC " + bmc.Name + ": " + f.Message, interrupted: f.Interrupted}
+}
+
+// tryBareMetalHost reads or commands the power through the BareMetalHost of a look.
+func (c *Client) tryBareMetalHost(ctx context.Context, l *look, kind fencing.StepKind) problem {
+	h, found := c.hosts.open(ctx, l.bmc)
+	if found.found() {
+		return found
+	}
+	uid := types.UID(l.hostUID)
+	var failure baremetalhost.Failure
+	power := l.s.power
+	note := func(*observation) {}
+	switch kind { //nolint:exhaustive // the others don't concern the power
+	case fencing.CommandOff:
+		at, failed := h.metal.Off(ctx, uid)
+		power, failure = power.CommandedOff(at), failed
+	case fencing.CommandOn:
+		at, failed := h.metal.On(ctx, uid)
+		power, failure = power.CommandedOn(at), failed
+	default:
+		reading, failed := h.metal.Read(ctx, uid)
+		power, failure = power.Observe(reading.Reading), failed
+		if reading.Unproven.Failed() {
+			power = fencing.Power{Last: reading.Reading} // no later read proves anything, so the command is repeated
+		}
+		note = func(seen *observation) { seen.power = hostPower(reading.State) }
+	}
+	found = ofBareMetalHost(l.bmc, failure)
+	c.noteOperation(l.bmc, h, found, note)
+	if !found.found() {
+		l.s.power = power
+	}
+	return found
+}
+
+// mostMetal3Retry is the longest pause after a failure that a BareMetalHost explains: it is read from the API server, and may be as it
+// should be at any moment.
+const mostMetal3Retry = 5 * time.Second
+
+// mostRetry returns the longest pause after a failed operation of the power.
+func (l *look) mostRetry() time.Duration {
+	if l.bmc != nil && l.bmc.Spec.BareMetalHost != nil {
+		return mostMetal3Retry
+	}
+	return mostRetry
+}
+
+// lookAtBareMetalHost reads the power for the status of a BMC.
+func (c *Client) lookAtBareMetalHost(ctx context.Context, bmc *v1alpha1.BMC) {
+	h, found := c.hosts.open(ctx, bmc)
+	if found.found() {
+		return
+	}
+	state, failure := h.metal.Look(ctx)
+	c.noteOperation(bmc, h, ofBareMetalHost(bmc, failure), func(seen *observation) { seen.power = hostPower(state) })
+}
+
+// metalNote says how Metal3 comes into a wait, to append to a message.
+func (l *look) metalNote(why fencing.Reason) string {
+	if l.bmc == nil || l.bmc.Spec.BareMetalHost == nil {
+		return ""
+	}
+	named := l.bmc.Spec.BareMetalHost
+	switch why { //nolint:exhaustive // the others don't concern the power
+	case fencing.PowerNotOff:
+		return "; annotation " + annotation.RebootBareMetalHost + " of BareMetalHost " + named.Namespace + "/" + named.Name +
+			" asks Metal3 to power it off, and Metal3 still reports it as on"
+	case fencing.PowerNotOn:
+		return "; Metal3 reports BareMetalHost " + named.Namespace + "/" + named.Name + " as off, and powers it on"
+	}
+	return ""
+}
+
+// byMetal3 says how a host is powered on that Metal3 powers, to append to a message.
+func byMetal3(s *v1alpha1.PowerRemediationStatus) string {
+	if s.BMC == nil || s.BMC.HostUID == "" {
+		return ""
+	}
+	return ", by removing annotation " + annotation.RebootBareMetalHost + " from its BareMetalHost"
+}
