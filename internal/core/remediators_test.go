@@ -60,7 +60,7 @@ func TestWhoElseWorksOnATarget(t *testing.T) {
 		policy core.Policy
 		target core.Target
 	}{
-		"another remediator works on it, since PowerRemediation m has claimed it; it follows when that remediator is done":       {check("p", []int{0}, needsNoOwner), machine("m", dead, claimed)},
+		"another remediator works on it, since PowerRemediation m has claimed it; it follows when that remediator is done":      {check("p", []int{0}, needsNoOwner), machine("m", dead, claimed)},
 		"another remediator works on it, since it is marked for an outside remediator; it follows when that remediator is done": {check("p", []int{0}, classic, awaiting), machine("m", dead, externallyRemediated)},
 	} {
 		f := with([]core.Target{c.target}, nil)
