@@ -67,7 +67,7 @@ func TestWhoElseWorksOnATarget(t *testing.T) {
 		f.Observed, f.ClockAgrees, f.Upgrading = core.Yes, core.Yes, core.No
 		d := core.Decide([]core.Policy{c.policy}, f, noon)
 		if len(d.Refusals) != 1 || d.Refusals[0].Text() != want || d.Refusals[0].Policy != 0 {
-			t.Errorf("refusals are %+v, want one that says %q", d.Refusals, want)
+			t.Errorf("refusals are %+v, want a single one with the text %q", d.Refusals, want)
 		}
 	}
 }

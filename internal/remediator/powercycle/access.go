@@ -23,8 +23,8 @@ const (
 	mostFailure   = 300
 )
 
-// Access tells whether Fettle has the rights of config/power, without which no PowerRemediation gets far. It reviews them while someone
-// asks. It is safe for concurrent use.
+// Access tells whether Fettle has the rights of config/power, without which no PowerRemediation gets far. It reviews them after a call of
+// Problem. It is safe for concurrent use.
 type Access struct {
 	api    client.Client
 	needs  []authorizationv1.ResourceAttributes
@@ -83,7 +83,7 @@ func (a *Access) Start(ctx context.Context) error {
 	}
 }
 
-// NeedLeaderElection lets each replica review its rights when it is asked.
+// NeedLeaderElection lets each replica review its rights when Problem was called.
 func (*Access) NeedLeaderElection() bool { return false }
 
 // pause reports whether the time has passed before the end of the context.

@@ -53,7 +53,7 @@ func (r *reviewer) count() int {
 	return len(r.asked)
 }
 
-// TestAccess: rights are reviewed while someone asks. Those that are missing are named, until they are granted.
+// TestAccess: rights are reviewed after a call of Problem. The missing ones are named, until an administrator grants them.
 func TestAccess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api, changes := &reviewer{}, 0
