@@ -6,8 +6,9 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// BuiltIn returns what is known of a template that need not exist as an object. An object of its name takes its place.
-// For any other template it returns the zero BuiltInTemplate. A nil BuiltIn knows no template.
+// BuiltIn returns what is known of a template that need not exist as an object, for requests for OpenShift's machines. An
+// object of its name takes its place. For any other template it returns the zero BuiltInTemplate. A nil BuiltIn knows no
+// template.
 type BuiltIn func(core.Reference) BuiltInTemplate
 
 // BuiltInTemplate is a template that need not exist as an object.
@@ -20,8 +21,8 @@ type BuiltInTemplate struct {
 	Pending bool
 }
 
-func (b BuiltIn) find(t core.Reference) BuiltInTemplate {
-	if b == nil {
+func (b BuiltIn) find(remedy string, t core.Reference) BuiltInTemplate {
+	if b == nil || remedy != MachineRemedy {
 		return BuiltInTemplate{}
 	}
 	return b(t)

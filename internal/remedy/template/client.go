@@ -101,7 +101,7 @@ func (c *Client) lookUp(o core.RemedyCall) (*unstructured.Unstructured, *store) 
 		return nil, nil
 	}
 	at := resolveTemplate(&o.Step, o.Target.ID.Namespace, of.namespaced)
-	stock := c.BuiltIn.find(at)
+	stock := c.BuiltIn.find(o.Step.Remedy, at)
 	return stock.or(of.store.find(at.Namespace, at.Name)), made.store
 }
 

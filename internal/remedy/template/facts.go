@@ -13,7 +13,9 @@ import (
 // inOrder returns the kinds in the order in which they came.
 func (c *Client) inOrder() []schema.GroupVersionKind { return c.order }
 
-func (c *Client) builtIn(t core.Reference) BuiltInTemplate { return c.BuiltIn.find(t) }
+func (c *Client) builtIn(remedy string, t core.Reference) BuiltInTemplate {
+	return c.BuiltIn.find(remedy, t)
+}
 
 // known returns a kind that was needed, or nil.
 func (c *Client) known(gvk schema.GroupVersionKind) *kind { return c.kinds[gvk] }
@@ -25,8 +27,8 @@ type kindRegistry interface {
 	// inOrder returns all kinds, and known returns one of them, or nil.
 	inOrder() []schema.GroupVersionKind
 	known(gvk schema.GroupVersionKind) *kind
-	// builtIn returns what is known of a template that need not exist as an object.
-	builtIn(t core.Reference) BuiltInTemplate
+	// builtIn returns what is known of a template of a remedy that need not exist as an object.
+	builtIn(remedy string, t core.Reference) BuiltInTemplate
 }
 
 // factReader adds facts to one cluster. Its user holds the lock of the kinds.
@@ -209,7 +211,7 @@ func (c factReader) kindsFor(step *core.Step, home string, running bool) kindPai
 	k := kindPair{templates: c.need(template)}
 	if k.templates != nil {
 		at := resolveTemplate(step, home, k.templates.namespaced)
-		k.stock = c.builtIn(at)
+		k.stock = c.builtIn(step.Remedy, at)
 		k.template = k.stock.or(k.templates.store.find(at.Namespace, at.Name))
 	}
 	if running || (k.template != nil && step.Problem == "") {

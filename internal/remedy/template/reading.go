@@ -120,7 +120,9 @@ func (r *Reading) need(gvk schema.GroupVersionKind) *kind {
 
 func (r *Reading) inOrder() []schema.GroupVersionKind { return inOrderOfNames(r.kinds) }
 
-func (r *Reading) builtIn(t core.Reference) BuiltInTemplate { return r.BuiltIn.find(t) }
+func (r *Reading) builtIn(remedy string, t core.Reference) BuiltInTemplate {
+	return r.BuiltIn.find(remedy, t)
+}
 
 func (r *Reading) known(gvk schema.GroupVersionKind) *kind { return r.kinds[gvk] }
 
