@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/api/openshift/v1beta1"
@@ -92,6 +93,29 @@ func clientOf(usual ExternalBaremetal, u *unstructured.Unstructured) core.Policy
 	c.store.storeWritten(u)
 	policies, _ := c.store.snapshot(nil)
 	return policies[0]
+}
+
+// TestLiveReadHasTheSetting: a health check that has not changed has the fingerprint with which its repairs were decided.
+func TestLiveReadHasTheSetting(t *testing.T) {
+	u := check(t, "check", "1", `{}`, map[string]string{v1beta1.RemediationStrategyAnnotation: "external-baremetal"})
+	live := getter(func(_ string, into client.Object) error {
+		into.(*unstructured.Unstructured).Object = u.DeepCopy().Object
+		return nil
+	})
+	prints := map[string]bool{}
+	for _, usual := range []ExternalBaremetal{Mark, PowerRemediation} {
+		c := NewClient(Config{External: usual, Live: live})
+		c.store.putCheck(u)
+		policies, _ := c.store.snapshot(nil)
+		got, err := c.ReadPolicy(t.Context(), policies[0].ID)
+		if err != nil || got == "" || got != policies[0].Fingerprint {
+			t.Errorf("%s: the fingerprint is %q, want %q (%v)", usual, got, policies[0].Fingerprint, err)
+		}
+		prints[got] = true
+	}
+	if len(prints) != 2 {
+		t.Error("the setting does not change the fingerprint")
+	}
 }
 
 // TestWaysByName: a flag takes their names alone.
