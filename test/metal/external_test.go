@@ -448,8 +448,10 @@ func TestExternalBaremetalChanges(t *testing.T) {
 	// The repair began with a PowerRemediation, and goes on so, also without its record.
 	last := replica("Mark")
 	next.Kill(t)
-	marked.hangs(marked.first())
-	marked.Eventually(t, "mark by the next leader", func(ctx context.Context) error { return marked.hasMark(ctx, true) })
+	other := s.newPool(t, "changes-c")
+	other.machine(nil)
+	other.hangs(other.first())
+	other.Eventually(t, "mark by the next leader", func(ctx context.Context) error { return other.hasMark(ctx, true) })
 	powered.Never(t, "Fettle has the machine", quiet, func(ctx context.Context) error { return powered.hasMark(ctx, false) })
 	var repairs v1alpha1.RepairList
 	if err := s.List(cluster.Context(t), &repairs, client.InNamespace(machines)); err != nil {
