@@ -43,9 +43,11 @@ type components struct {
 	templates *template.Client
 	deletion  *machinedeletion.Client
 	power     *powercycle.Client
-	clusters  *workloadClusters
-	home      *homeCluster
-	leases    *nodelease.Client
+	// powerAccess tells whether power may do its work.
+	powerAccess *powercycle.Access
+	clusters    *workloadClusters
+	home        *homeCluster
+	leases      *nodelease.Client
 	// leaseCache caches the leases of one namespace.
 	leaseCache cache.Cache
 	upgrades   *upgrade.Client
@@ -74,10 +76,10 @@ func wireComponents(manager ctrl.Manager, w transports, m controllerMetrics, o c
 	}
 	r.deletion = deletionRemediator(manager, log)
 	var err error
-	if r.power, err = powerRemediator(manager, o, log); err != nil {
+	if r.power, r.powerAccess, err = powerRemediator(manager, o, r.wake, log); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(r.addRemedies(), r.addGuards(w.watched)); err != nil {
+	if err := errors.Join(r.addRemedies(o), r.addGuards(w.watched)); err != nil {
 		return nil, err
 	}
 	if r.clusters, err = newWorkloadClusters(r, m, o); err != nil {
@@ -152,7 +154,7 @@ func (r *components) addLedger(o controllerOptions) error {
 	return nil
 }
 
-func (r *components) addRemedies() error {
+func (r *components) addRemedies(o controllerOptions) error {
 	api, err := client.NewWithWatch(r.manager.GetConfig(), client.Options{
 		HTTPClient: r.manager.GetHTTPClient(), Scheme: r.manager.GetScheme(), Mapper: r.manager.GetRESTMapper(),
 	})
@@ -161,7 +163,7 @@ func (r *components) addRemedies() error {
 	}
 	r.templates = template.NewClient(template.Config{
 		Informers: r.manager.GetCache(), API: api, Served: r.waker.Served, Changed: r.waker.Changed,
-		Log: r.log.WithName("template"),
+		Log: r.log.WithName("template"), BuiltIn: r.builtInTemplates(o),
 	})
 	return nil
 }
@@ -189,7 +191,7 @@ func (r *components) addGuards(watched *watchLogger) error {
 
 func (r *components) addTo(manager ctrl.Manager) error {
 	return errors.Join(
-		add(manager, r.clock), add(manager, cached{r.leaseCache}), add(manager, r.templates), r.clusters.addTo(manager), add(manager, r.waker),
+		add(manager, r.clock), add(manager, cached{r.leaseCache}), add(manager, r.templates), add(manager, r.powerAccess), r.clusters.addTo(manager), add(manager, r.waker),
 		addChecks(manager, r.watchdog, r.waker),
 	)
 }

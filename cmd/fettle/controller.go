@@ -18,6 +18,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/dialect/openshift"
 	"github.com/fettle-io/fettle/internal/sanitize"
 	"github.com/fettle-io/fettle/internal/workload"
 )
@@ -45,13 +46,14 @@ type controllerOptions struct {
 	watchFilter     string
 	workloadBounds  workload.Bounds
 	retention       core.Retention
+	external        openshift.ExternalBaremetal
 
 	logLevel  string
 	logFormat string
 }
 
 func controllerCommand() *cobra.Command {
-	var o controllerOptions
+	o := controllerOptions{external: openshift.Mark}
 	cmd := &cobra.Command{
 		Use:   "controller",
 		Short: "Watch the cluster's health checks and have unhealthy machines repaired",
@@ -76,6 +78,7 @@ func controllerCommand() *cobra.Command {
 	f.StringSliceVar(&o.remediators, "remediators", allRemediators(), "which of Fettle's own remediators run; empty runs none")
 	f.StringVar(&o.repairNamespace, "repair-namespace", "fettle-system", "namespace of Repairs whose targets have no namespace, such as nodes; it must exist")
 	f.StringVar(&o.bmcNamespace, "bmc-namespace", "fettle-system", "namespace of BMCs and of the Secrets with their credentials; BMCs elsewhere are ignored")
+	f.Var(&o.external, "external-baremetal", externalUsage)
 	f.StringVar(&o.watchFilter, "watch-filter", "", "follow only Cluster API health checks whose label cluster.x-k8s.io/watch-filter has this value (default: all)")
 	f.IntVar(&o.workloadBounds.Memory, "workload-clusters-max-memory", workload.DefaultMemory, "how many bytes the nodes of all workload clusters of Cluster API may take; beyond that each namespace has an equal share")
 	f.IntVar(&o.workloadBounds.Nodes, "workload-cluster-max-nodes", workload.DefaultNodes, "how many nodes one workload cluster of Cluster API may have; a cluster with more is not judged")
@@ -85,6 +88,8 @@ func controllerCommand() *cobra.Command {
 	f.StringVar(&o.logFormat, "log-format", "json", "json, or text for people")
 	return cmd
 }
+
+const externalUsage = "how OpenShift health checks of the strategy external-baremetal are carried out: Mark leaves machines to the machine controller of their platform, and PowerRemediation has Fettle power their hosts"
 
 func (o *controllerOptions) validate() error {
 	var problems []error

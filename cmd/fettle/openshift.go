@@ -10,6 +10,7 @@ import (
 	"github.com/fettle-io/fettle/internal/engine"
 	"github.com/fettle-io/fettle/internal/remedy/annotate"
 	"github.com/fettle-io/fettle/internal/remedy/machinedelete"
+	"github.com/fettle-io/fettle/internal/remedy/template"
 	"github.com/fettle-io/fettle/internal/servedapi"
 )
 
@@ -19,7 +20,7 @@ const openshiftName = "openshift"
 func openshiftDialect() dialect {
 	return dialect{
 		name:          openshiftName,
-		commands:      cli.OpenShift{},
+		commands:      &cli.OpenShift{},
 		addToScheme:   openshift.AddToScheme,
 		isSlim:        func(obj any) bool { _, is := obj.(*openshift.Machine); return is },
 		isHealthCheck: openshift.IsHealthCheck,
@@ -35,7 +36,7 @@ func (r *components) wireOpenShift(m controllerMetrics, o controllerOptions) err
 	r.machines = openshift.NewClient(openshift.Config{
 		Informers: r.manager.GetCache(), Live: r.manager.GetAPIReader(), Writer: r.manager.GetClient(),
 		Events: r.manager.GetEventRecorder("fettle"), Now: time.Now, Wake: r.wake, Served: r.serves(openshift.Kinds),
-		MachinesServed: r.machinesServed, Metrics: metrics, Writers: m.writersOf(openshift.Kinds),
+		MachinesServed: r.machinesServed, External: o.external, Metrics: metrics, Writers: m.writersOf(openshift.Kinds),
 	})
 	return err
 }
@@ -60,6 +61,25 @@ func (r *components) machineRemedies() map[string]engine.Remedy {
 	return map[string]engine.Remedy{
 		openshift.DeleteMachine:   machinedelete.NewClient(machineKind, writer),
 		openshift.AnnotateMachine: annotate.NewClient(machineKind, openshift.ExternalRemediationMarks(), writer),
+	}
+}
+
+// builtInTemplates returns the templates that need no object: those of the strategy
+// external-baremetal. Nothing is created from them where Fettle would not carry it out.
+func (r *components) builtInTemplates(o controllerOptions) template.BuiltIn {
+	return func(of core.Reference) template.BuiltInTemplate {
+		built := template.BuiltInTemplate{Object: openshift.BuiltInTemplate(of)}
+		switch {
+		case built.Object == nil:
+		case !o.remediates(powerCycleRemediator):
+			built.Problem = "Fettle carries out no PowerRemediation, since --remediators lacks " + powerCycleRemediator + "; add it"
+		default:
+			problem, known := r.powerAccess.Problem()
+			if built.Problem, built.Pending = problem, !known; !known {
+				built.Problem = "it is not known yet whether Fettle has the rights of config/power"
+			}
+		}
+		return built
 	}
 }
 

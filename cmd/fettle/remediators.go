@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -55,17 +56,19 @@ func readMachine(o client.Object) machinedeletion.Machine {
 }
 
 // powerRemediator returns the remediator that powers hosts off and on for any health checker. It reads and writes nodes as a
-// whole, for which the types of the manager's scheme have no fields, so it has a client of its own.
+// whole, for which the types of the manager's scheme have no fields, so it has a client of its own. The second result reviews its rights,
+// and calls a function when they change.
 //
 // For nodes of workload clusters it has clients that keep nothing. The connections of the dialect are there only while Fettle follows a
 // health check of the cluster, and Cluster API's own controller creates PowerRemediations too.
-func powerRemediator(manager ctrl.Manager, o controllerOptions, log logr.Logger) (*powercycle.Client, error) {
+func powerRemediator(manager ctrl.Manager, o controllerOptions, wake func(), log logr.Logger) (*powercycle.Client, *powercycle.Access, error) {
 	full := runtime.NewScheme()
 	utilruntime.Must(corev1.AddToScheme(full))
 	utilruntime.Must(storagev1.AddToScheme(full))
+	utilruntime.Must(authorizationv1.AddToScheme(full))
 	core, err := client.New(manager.GetConfig(), client.Options{HTTPClient: manager.GetHTTPClient(), Scheme: full, Mapper: manager.GetRESTMapper()})
 	if err != nil {
-		return nil, fmt.Errorf("preparing the client of PowerRemediations: %w", err)
+		return nil, nil, fmt.Errorf("preparing the client of PowerRemediations: %w", err)
 	}
 	live := manager.GetAPIReader()
 	direct := workload.NewDirect(workload.Config{Secrets: live, Now: time.Now, Log: log.WithName("workload"), UserAgent: "fettle/" + version})
@@ -76,7 +79,7 @@ func powerRemediator(manager ctrl.Manager, o controllerOptions, log logr.Logger)
 		Events: manager.GetEventRecorder("fettle"), Log: log.WithName("power-remediation"), Now: time.Now,
 		Workload: func(cluster types.NamespacedName) powercycle.API { return direct.Client(cluster) }, HandBack: owners.HandBack,
 		Namespace: o.bmcNamespace, Metrics: metrics,
-	}), err
+	}), powercycle.NewAccess(core, o.bmcNamespace, wake, log.WithName("power-rights")), err
 }
 
 // powerPart returns the part that starts the remediator once the cluster serves its kinds.

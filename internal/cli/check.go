@@ -210,6 +210,7 @@ func (s *session) judgeChecks(ctx context.Context, drafts []draft) ([]Grant, err
 	effects(assessments, judged)
 	grants, unknown := s.missingGrants(ctx, assessments, judged)
 	warnOfMissingGrants(assessments, judged, grants)
+	s.warnOfMissingPower(ctx, assessments, judged)
 	warnOfNodesWithoutBMC(assessments, judged, v.external.bmcs, drafts)
 	for _, d := range judged {
 		if d.Effect != nil {

@@ -190,6 +190,64 @@ func warnOfNodesWithoutBMC(assessments []*assessment, judged []*draft, bmcs *bmc
 	}
 }
 
+// powerRights are the rights of config/power. Those with the namespace of the BMCs are granted in it alone.
+//
+//nolint:gochecknoglobals // a constant table
+var powerRights = []struct {
+	verb   string
+	of     schema.GroupResource
+	ofBMCs bool
+}{
+	{"get", schema.GroupResource{Resource: "secrets"}, true},
+	{"delete", schema.GroupResource{Resource: "nodes"}, false},
+	{"list", schema.GroupResource{Resource: "pods"}, false},
+	{"list", schema.GroupResource{Group: "storage.k8s.io", Resource: "volumeattachments"}, false},
+	{"get", schema.GroupResource{Group: "metal3.io", Resource: "baremetalhosts"}, false},
+}
+
+// warnOfMissingPower warns each health check that has Fettle power hosts of the rights of config/power that the controller lacks.
+func (s *session) warnOfMissingPower(ctx context.Context, assessments []*assessment, judged []*draft) {
+	var lacks []string
+	var failed error
+	reviewed := false
+	for _, d := range judged {
+		w, i, found := policyOf(assessments, d)
+		if !found || !usesPower(w.policies[i].Steps) {
+			continue
+		}
+		if !reviewed {
+			lacks, failed = s.missingPower(ctx)
+			reviewed = true
+		}
+		field := d.fieldOf(fieldOfSteps(w.policies[i].Steps))
+		switch {
+		case failed != nil:
+			d.Unchecked = append(d.Unchecked, "whether Fettle has the rights of config/power ("+failureText(failed)+")")
+		case len(lacks) > 0:
+			d.Warnings = append(d.Warnings, Finding{Line: d.locate(field, ""), Field: field, Message: fmt.Sprintf(
+				"Fettle lacks the permission to %s, so it can't power hosts; kubectl apply -k config/power grants that, or power.enabled=true in the chart", strings.Join(lacks, ", "))})
+		}
+	}
+}
+
+// missingPower returns the rights of config/power that the controller lacks.
+func (s *session) missingPower(ctx context.Context) (lacks []string, err error) {
+	for _, right := range powerRights {
+		in, where := "", ""
+		if right.ofBMCs {
+			in, where = s.connection.bmcs, " of namespace "+s.connection.bmcs
+		}
+		may, err := s.mayController(ctx, right.verb, in, right.of)
+		if err != nil {
+			return nil, err
+		}
+		if !may {
+			lacks = append(lacks, right.verb+" "+right.of.String()+where)
+		}
+	}
+	return lacks, nil
+}
+
 // nodesWithBMC returns the nodes that a BMC names, in the cluster or in the input.
 func nodesWithBMC(bmcs *bmcReading, drafts []draft) map[string]bool {
 	has := map[string]bool{}

@@ -47,7 +47,7 @@ func offline(t *testing.T, content string, flags ...string) (out string, status 
 func runCheck(t *testing.T, args ...string) (out string, status int) {
 	t.Helper()
 	var printed bytes.Buffer
-	cmd := checkCommand(Options{Name: "fettle", UserAgent: "test", Dialects: []Dialect{OpenShift{}, NHC{}}, Now: func() time.Time { return noon }})
+	cmd := checkCommand(Options{Name: "fettle", UserAgent: "test", Dialects: []Dialect{&OpenShift{}, NHC{}}, Now: func() time.Time { return noon }})
 	cmd.SetArgs(args)
 	cmd.SetOut(&printed)
 	cmd.SetErr(&printed)

@@ -3,6 +3,7 @@ package cli
 import (
 	"time"
 
+	"github.com/spf13/pflag"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -21,6 +22,11 @@ type Dialect interface {
 	Review(u *unstructured.Unstructured) ([]Remark, bool)
 	// Phase returns the phase of a health check in one word, or nothing where the API has no phases.
 	Phase(r core.PolicyReport) string
+}
+
+// flagged is a Dialect with flags of its own.
+type flagged interface {
+	addFlags(f *pflag.FlagSet)
 }
 
 // Reading is what a dialect has read of one cluster. It is not safe for concurrent use.

@@ -52,6 +52,7 @@ type unreadReasons struct {
 
 func newExternalFacts() externalFacts {
 	s := externalFacts{templates: template.NewReading(), leases: lease.NewReading(), versions: map[string]bool{}, fencings: map[string]Fencing{}}
+	s.templates.BuiltIn = builtInTemplate
 	s.unread = unreadReasons{quorum: map[string]string{}, requests: s.templates.Hidden}
 	return s
 }

@@ -308,7 +308,7 @@ func fencedCluster(t *testing.T) *fakeAPI {
 func runCommand(t *testing.T, command func(Options) *cobra.Command, args ...string) string {
 	t.Helper()
 	var out bytes.Buffer
-	cmd := command(Options{Name: "fettle", UserAgent: "test", Dialects: []Dialect{OpenShift{}, NHC{}}, Now: func() time.Time { return noon }})
+	cmd := command(Options{Name: "fettle", UserAgent: "test", Dialects: []Dialect{&OpenShift{}, NHC{}}, Now: func() time.Time { return noon }})
 	cmd.SetArgs(append([]string{}, args...))
 	cmd.SetOut(&out)
 	cmd.SetErr(&out)

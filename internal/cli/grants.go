@@ -100,7 +100,7 @@ func (s *session) missingGrant(ctx context.Context, kinds remediatorKinds) (*Gra
 		of    schema.GroupResource
 	}{{templateVerbs, kinds.templates}, {requestVerbs, kinds.request}} {
 		for _, verb := range need.verbs {
-			may, err := s.mayController(ctx, verb, need.of)
+			may, err := s.mayController(ctx, verb, "", need.of)
 			switch {
 			case apierrors.IsForbidden(err):
 				return nil, "whether Fettle may use " + kinds.template.Kind + ", since you may not create subjectaccessreviews.authorization.k8s.io"
@@ -117,13 +117,13 @@ func (s *session) missingGrant(ctx context.Context, kinds remediatorKinds) (*Gra
 	return &Grant{APIVersion: kinds.template.APIVersion, Kind: kinds.template.Kind, Lacks: lacks, ClusterRole: roleOf(kinds)}, ""
 }
 
-// mayController reports whether the controller's service account may use a verb in all namespaces.
-func (s *session) mayController(ctx context.Context, verb string, resource schema.GroupResource) (bool, error) {
+// mayController reports whether the controller's service account may use a verb in a namespace, or in all.
+func (s *session) mayController(ctx context.Context, verb, in string, resource schema.GroupResource) (bool, error) {
 	namespace := s.connection.controller
 	review := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
 		"user":               "system:serviceaccount:" + namespace + ":" + serviceAccount,
 		"groups":             []any{"system:serviceaccounts", "system:serviceaccounts:" + namespace, "system:authenticated"},
-		"resourceAttributes": map[string]any{"verb": verb, "group": resource.Group, "resource": resource.Resource},
+		"resourceAttributes": map[string]any{"verb": verb, "namespace": in, "group": resource.Group, "resource": resource.Resource},
 	}}}
 	review.SetGroupVersionKind(schema.GroupVersionKind{Group: "authorization.k8s.io", Version: "v1", Kind: "SubjectAccessReview"})
 	if err := s.cluster.Create(ctx, review); err != nil {

@@ -162,7 +162,7 @@ func (s *nodeScene) lease(node, holder string, ago, during time.Duration) {
 func (s *nodeScene) assessment() *assessment {
 	seen := []observed{{ClusterObservation: ClusterObservation{Observation: s.Observation}, dialect: NHC{}}}
 	if s.machines != nil {
-		seen = append([]observed{{ClusterObservation: ClusterObservation{Observation: s.machines.Observation}, dialect: OpenShift{}}}, seen...)
+		seen = append([]observed{{ClusterObservation: ClusterObservation{Observation: s.machines.Observation}, dialect: &OpenShift{}}}, seen...)
 	}
 	return newAssessment(ledger.ClusterKey{}, seen, detailsOf(s.repairs), &s.around, noon)
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"time"
 
+	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -10,20 +11,47 @@ import (
 	"github.com/fettle-io/fettle/api/openshift/v1beta1"
 	"github.com/fettle-io/fettle/internal/core"
 	"github.com/fettle-io/fettle/internal/dialect/openshift"
+	"github.com/fettle-io/fettle/internal/remedy/template"
 	"github.com/fettle-io/fettle/internal/slim"
 )
 
 // OpenShift is the dialect of OpenShift's MachineHealthCheck.
-type OpenShift struct{}
+type OpenShift struct {
+	// external is the controllers' setting for the strategy external-baremetal, as the user says.
+	external openshift.ExternalBaremetal
+}
+
+// addFlags adds the flags of a dialect to those of a command.
+func (d *OpenShift) addFlags(f *pflag.FlagSet) {
+	d.external = openshift.Mark
+	f.Var(&d.external, "external-baremetal", "the flag of this name of Fettle's controllers: Mark or PowerRemediation")
+}
 
 // Read returns an empty reading.
-func (OpenShift) Read() Reading { return openShiftReading{openshift.NewReading()} }
+func (d *OpenShift) Read() Reading { return openShiftReading{openshift.NewReading(d.external)} }
 
 // Review reviews a MachineHealthCheck.
-func (OpenShift) Review(u *unstructured.Unstructured) ([]Remark, bool) { return openshift.Review(u) }
+func (d *OpenShift) Review(u *unstructured.Unstructured) ([]Remark, bool) {
+	return openshift.Review(u, d.external)
+}
+
+// FieldOf returns the field of a health check that has what another field would have. The strategy
+// external-baremetal stands for a template.
+func (*OpenShift) FieldOf(u *unstructured.Unstructured, field string) string {
+	if _, set, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "remediationTemplate"); field == "spec.remediationTemplate" && !set {
+		return "metadata.annotations." + v1beta1.RemediationStrategyAnnotation
+	}
+	return field
+}
 
 // Phase is empty, since a MachineHealthCheck has none.
-func (OpenShift) Phase(core.PolicyReport) string { return "" }
+func (*OpenShift) Phase(core.PolicyReport) string { return "" }
+
+// builtInTemplate returns a template that need not exist as an object. Whether the controller may make anything from it
+// is for the controller to say.
+func builtInTemplate(of core.Reference) template.BuiltInTemplate {
+	return template.BuiltInTemplate{Object: openshift.BuiltInTemplate(of)}
+}
 
 type openShiftReading struct{ reading *openshift.Reading }
 

@@ -73,6 +73,11 @@ func (s *session) open(cmd *cobra.Command) error {
 
 func (s *session) addFlags(cmd *cobra.Command) {
 	s.connection.addFlags(cmd.Flags())
+	for _, d := range s.Dialects {
+		if with, has := d.(flagged); has {
+			with.addFlags(cmd.Flags())
+		}
+	}
 	s.connection.complete(cmd)
 	s.addFlag(cmd.Flags())
 	s.output.complete(cmd)

@@ -57,7 +57,7 @@ func emitted(p *Policy, g Gate) bool {
 // open by themselves, or have an event for the policy as a whole.
 func lastingGate(g Gate) bool {
 	switch g {
-	case NoOwner, NoRemedy, QuorumUnknown, BackingOff, PoolGivenUp, QuorumLost, Excluded, LeaseHeld, RequestsUnseen, StepsExhausted,
+	case NoOwner, NoRemedy, QuorumUnknown, BackingOff, PoolGivenUp, QuorumLost, Excluded, LeaseHeld, AnotherRemediator, RequestsUnseen, StepsExhausted,
 		ClusterUpgrading, TargetUpgrading, ControlPlaneBusy, TemplateUnusable, ClockSkewed, ClockUnknown:
 		return true
 	case PolicyInvalid, PolicyPaused, TooManyUnhealthy, StormCooldown, InFlightLimit, AttemptPause, Unconfirmed:

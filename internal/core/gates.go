@@ -30,7 +30,7 @@ type targetGate func(d *planner, p *proposal) (refusal Refusal, refuses bool)
 // The gates of a repair that has not begun, and of each step that deletes the target.
 var policyGates = [...]policyGate{validGate, pauseGate, upgradeGate, shortCircuitGate, cooldownGate, inFlightGate, backoffGate}
 
-var targetGates = [...]targetGate{clockGate, unjudgedGate, remedyGate, templateGate, ownerGate, exclusionGate, leaseGate, quorumGate, controlPlaneGate}
+var targetGates = [...]targetGate{clockGate, unjudgedGate, remedyGate, templateGate, remediatorGate, ownerGate, exclusionGate, leaseGate, quorumGate, controlPlaneGate}
 
 // The gates of the further steps of a running repair, which has its place in the limits already.
 var laterPolicyGates = [...]policyGate{validGate, pauseGate, upgradeGate}
@@ -38,7 +38,7 @@ var laterPolicyGates = [...]policyGate{validGate, pauseGate, upgradeGate}
 // The gates of a repair that gives up its last step. The target stays as it is then.
 var lastTargetGates = [...]targetGate{clockGate, unjudgedGate, templateGate, exclusionGate, leaseGate}
 
-var laterTargetGates = [...]targetGate{clockGate, unjudgedGate, templateGate, exclusionGate, leaseGate, quorumGate, controlPlaneGate}
+var laterTargetGates = [...]targetGate{clockGate, unjudgedGate, templateGate, remediatorGate, exclusionGate, leaseGate, quorumGate, controlPlaneGate}
 
 // gatesOpen checks every gate and records every refusal. When all are open but the facts about the
 // node are stale, it requests a live read.
@@ -262,6 +262,23 @@ func templateGate(d *planner, p *proposal) (Refusal, bool) {
 	}
 	if step := d.stepOf(p); step != nil && step.problemFor(t) != "" {
 		return Refusal{Policy: p.leader, Gate: TemplateUnusable, Detail: step.problemFor(t)}, true
+	}
+	return Refusal{}, false
+}
+
+// remediatorGate refuses a step while another remediator works on the target. A mark for a remediator waits while the
+// target is claimed, and a request waits for the end of the mark where its policy says so.
+func remediatorGate(d *planner, p *proposal) (Refusal, bool) {
+	step := d.stepOf(p)
+	if step == nil {
+		return Refusal{}, false
+	}
+	t, effect := &d.cluster.Targets[p.target], step.Nature.Effect()
+	switch {
+	case effect.MarksForRemediator && t.Claimed != "":
+		return Refusal{Policy: p.leader, Gate: AnotherRemediator, Detail: t.Claimed}, true
+	case effect.CreatesRequest && t.ExternallyRemediated && d.policies[p.leader].RequestsAwaitMarks:
+		return Refusal{Policy: p.leader, Gate: AnotherRemediator, Detail: "it is marked for an outside remediator"}, true
 	}
 	return Refusal{}, false
 }

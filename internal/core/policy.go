@@ -65,6 +65,9 @@ type Policy struct {
 	FixedCooldown bool
 	// IgnoresRequests has targets count as healthy for which a remediator is still at work.
 	IgnoresRequests bool
+	// RequestsAwaitMarks has the requests of the policy wait while a target is marked for an outside remediator, which would work on the
+	// same host.
+	RequestsAwaitMarks bool
 	// QuietWhileNoneFails has the short circuit reported only once a member is found unhealthy. Other members that are
 	// not healthy, such as new ones, are not worth an event.
 	QuietWhileNoneFails bool

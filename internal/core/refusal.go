@@ -31,6 +31,7 @@ const (
 	ClusterUpgrading
 	TargetUpgrading
 	LeaseHeld
+	AnotherRemediator
 	TemplateUnusable
 	RequestsUnseen
 	StepsExhausted
@@ -39,29 +40,30 @@ const (
 )
 
 var gateNames = [...]string{
-	PolicyInvalid:    "InvalidSpec",
-	PolicyPaused:     "Paused",
-	TooManyUnhealthy: "TooManyUnhealthy",
-	StormCooldown:    "StormCooldown",
-	NoRemedy:         "NoRemedy",
-	NoOwner:          "NoOwner",
-	QuorumUnknown:    "QuorumUnknown",
-	ControlPlaneBusy: "ControlPlaneBusy",
-	InFlightLimit:    "InFlightLimit",
-	BackingOff:       "BackingOff",
-	PoolGivenUp:      "PoolGivenUp",
-	AttemptPause:     "AttemptPause",
-	Unconfirmed:      "Unconfirmed",
-	QuorumLost:       "QuorumLost",
-	Excluded:         "Excluded",
-	ClusterUpgrading: "ClusterUpgrading",
-	TargetUpgrading:  "TargetUpgrading",
-	LeaseHeld:        "LeaseHeld",
-	TemplateUnusable: "TemplateUnusable",
-	RequestsUnseen:   "RequestsUnseen",
-	StepsExhausted:   "LadderExhausted",
-	ClockSkewed:      "ClockSkewed",
-	ClockUnknown:     "ClockUnknown",
+	PolicyInvalid:     "InvalidSpec",
+	PolicyPaused:      "Paused",
+	TooManyUnhealthy:  "TooManyUnhealthy",
+	StormCooldown:     "StormCooldown",
+	NoRemedy:          "NoRemedy",
+	NoOwner:           "NoOwner",
+	QuorumUnknown:     "QuorumUnknown",
+	ControlPlaneBusy:  "ControlPlaneBusy",
+	InFlightLimit:     "InFlightLimit",
+	BackingOff:        "BackingOff",
+	PoolGivenUp:       "PoolGivenUp",
+	AttemptPause:      "AttemptPause",
+	Unconfirmed:       "Unconfirmed",
+	QuorumLost:        "QuorumLost",
+	Excluded:          "Excluded",
+	ClusterUpgrading:  "ClusterUpgrading",
+	TargetUpgrading:   "TargetUpgrading",
+	LeaseHeld:         "LeaseHeld",
+	AnotherRemediator: "AnotherRemediator",
+	TemplateUnusable:  "TemplateUnusable",
+	RequestsUnseen:    "RequestsUnseen",
+	StepsExhausted:    "LadderExhausted",
+	ClockSkewed:       "ClockSkewed",
+	ClockUnknown:      "ClockUnknown",
 }
 
 // String returns the name of the gate in conditions, events and metrics.
@@ -126,7 +128,7 @@ func (r Refusal) Text() string {
 		return r.attemptText()
 	case Unconfirmed:
 		return "its node is read once more from the API server before anything is done"
-	case PoolGivenUp, QuorumLost, Excluded, ClusterUpgrading, TargetUpgrading, LeaseHeld, TemplateUnusable, RequestsUnseen, StepsExhausted,
+	case PoolGivenUp, QuorumLost, Excluded, ClusterUpgrading, TargetUpgrading, LeaseHeld, AnotherRemediator, TemplateUnusable, RequestsUnseen, StepsExhausted,
 		ClockSkewed, ClockUnknown:
 		return r.circumstance()
 	}
@@ -171,6 +173,8 @@ func (r Refusal) circumstance() string {
 		return "the lease of its node is held by " + r.Detail + ", so another tool is at work on it; it follows when they release the lease, or let it expire"
 	case TemplateUnusable:
 		return "a step of the health check can't be taken: " + r.Detail
+	case AnotherRemediator:
+		return "another remediator works on it, since " + r.Detail + "; it follows when that remediator is done"
 	case RequestsUnseen:
 		return "the request to its remediator can't be seen at the moment, so it is left as it is"
 	case ClockSkewed:

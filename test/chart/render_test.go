@@ -238,10 +238,12 @@ func TestRightsOfDialects(t *testing.T) {
 func TestRightsToMachines(t *testing.T) {
 	t.Parallel()
 	for set, want := range map[string]map[string][]string{
-		`dialects=["openshift"],remediators=[]`:   {"machines": {"delete", "get", "list", "patch", "watch"}, "machinesets": {"get", "list", "watch"}},
-		`dialects=["nhc"]`:                        {"machines": {"delete", "get", "list", "watch"}, "machinesets": {"get"}},
-		`dialects=["nhc"],remediators=[]`:         {"machines": {"get", "list", "watch"}, "machinesets": nil},
-		`dialects=["cluster-api"],remediators=[]`: {"machines": nil, "machinesets": nil},
+		`dialects=["openshift"],remediators=[]`:             {"machines": {"delete", "get", "list", "patch", "watch"}, "machinesets": {"get", "list", "watch"}},
+		`dialects=["nhc"]`:                                  {"machines": {"delete", "get", "list", "patch", "watch"}, "machinesets": {"get"}},
+		`dialects=["nhc"],remediators=["machine-deletion"]`: {"machines": {"delete", "get", "list", "watch"}, "machinesets": {"get"}},
+		`dialects=["nhc"],remediators=["power"]`:            {"machines": {"delete", "get", "list", "patch", "watch"}, "machinesets": nil},
+		`dialects=["nhc"],remediators=[]`:                   {"machines": {"get", "list", "watch"}, "machinesets": nil},
+		`dialects=["cluster-api"],remediators=[]`:           {"machines": nil, "machinesets": nil},
 	} {
 		t.Run(set, func(t *testing.T) {
 			t.Parallel()
@@ -278,6 +280,17 @@ func TestNothingToRun(t *testing.T) {
 	out, err := helm(t, "template", release, chartDir(), "--set", imageSet, "--set-json", `dialects=[],remediators=[]`)
 	if err == nil || !strings.Contains(err.Error(), "dialects and remediators are both empty") {
 		t.Errorf("the complaint does not name both: %v\n%s", err, out)
+	}
+}
+
+// TestExternalBaremetal: with the rights to power hosts, the controller gets the flag.
+func TestExternalBaremetal(t *testing.T) {
+	t.Parallel()
+	for way, want := range map[string]bool{"Mark": false, "PowerRemediation": true} {
+		rendered := mustHelm(t, "template", release, chartDir(), "--set", imageSet, "--set", "power.enabled=true,externalBaremetal="+way)
+		if got := strings.Contains(rendered, "- --external-baremetal="+way+"\n"); got != want {
+			t.Errorf("%s: there is a flag: %t", way, got)
+		}
 	}
 }
 
@@ -325,17 +338,20 @@ func TestAnotherNamespace(t *testing.T) {
 func TestBadValues(t *testing.T) {
 	t.Parallel()
 	for value, complaint := range map[string]string{
-		"replica=2":                                     "replica",
-		"replicas=0":                                    "replicas",
-		"replicas=many":                                 "replicas",
-		"image.tagg=v1":                                 "tagg",
-		"image.repository=":                             "make release",
-		"image.repository=mirror/fettle:v1":             "repository",
-		"image.digest=sha256:0":                         "digest",
-		"image.tag=sha256:0":                            "tag",
-		"image.pullPolicy=Sometimes":                    "pullPolicy",
-		"logLevel=loud":                                 "logLevel",
-		"extraArgs=--log-level=debug":                   "extraArgs",
+		"replica=2":                          "replica",
+		"replicas=0":                         "replicas",
+		"replicas=many":                      "replicas",
+		"image.tagg=v1":                      "tagg",
+		"image.repository=":                  "make release",
+		"image.repository=mirror/fettle:v1":  "repository",
+		"image.digest=sha256:0":              "digest",
+		"image.tag=sha256:0":                 "tag",
+		"image.pullPolicy=Sometimes":         "pullPolicy",
+		"logLevel=loud":                      "logLevel",
+		"extraArgs=--log-level=debug":        "extraArgs",
+		"externalBaremetal=mark":             "externalBaremetal",
+		"externalBaremetal=PowerRemediation": "set power.enabled",
+		"externalBaremetal=PowerRemediation,remediators={machine-deletion}": "name power in remediators",
 		"extraArgs[0]=log-level":                        "extraArgs",
 		"crds.openshift=Always":                         "openshift",
 		"crds.medik8s=Always":                           "medik8s",

@@ -40,6 +40,7 @@ func TestRights(t *testing.T) {
 	isRefused(f)
 	isRefusedForOthers(f)
 	marks(newMachineFixture(t, c, "metal"))
+	reviewsItsPower(newMachineFixture(t, c, "power"))
 	onlyRehearses(f)
 	tellsOfTheSameTwice(f)
 	givesMetrics(f, "https://"+address+"/metrics")
@@ -71,6 +72,15 @@ func marks(f *machineFixture) {
 	f.machine("m", machineOptions{labels: map[string]string{"role": "metal"}})
 	f.setReady("m", corev1.ConditionFalse)
 	f.wantMarked("m", true)
+}
+
+// reviewsItsPower: before Fettle powers hosts, it reviews whether it has the rights of config/power, which it lacks here.
+func reviewsItsPower(f *machineFixture) {
+	f.healthCheck("power", map[string]string{"machine.openshift.io/remediation-strategy": "external-baremetal", "fettle.io/external-baremetal": "PowerRemediation"},
+		"selector: {matchLabels: {role: power}}\nunhealthyConditions:\n"+`- {type: Ready, status: "False", timeout: 2s}`)
+	f.machine("p", machineOptions{labels: map[string]string{"role": "power"}})
+	f.setReady("p", corev1.ConditionFalse)
+	f.wantEvent("p", "RemediationHeldTemplateUnusable")
 }
 
 // remediatesForOthers: by another health checker's remediation, Fettle deletes a machine whose set wants no other.

@@ -39,13 +39,19 @@ type site struct {
 // newSite starts a cluster on bare metal, with Fettle's definitions and rights. Fettle itself does not run yet.
 func newSite(t *testing.T) *site {
 	t.Helper()
-	log := filepath.Join(t.TempDir(), "pods.log")
-	c := cluster.Start(t, cluster.Options{Args: []string{"--kubelets", "--metal", "--metal-log", log, "--node-monitor-grace-period=4s", "--node-monitor-period=1s"}})
-	c.InstallFettleForNodes(t)
-	c.AllowPower(t)
-	s := &site{Cluster: c, log: log}
+	s := startSite(t)
+	s.InstallFettleForNodes(t)
+	s.AllowPower(t)
 	s.schedules(t)
 	return s
+}
+
+// startSite starts a cluster on bare metal, where nothing is installed.
+func startSite(t *testing.T) *site {
+	t.Helper()
+	log := filepath.Join(t.TempDir(), "pods.log")
+	c := cluster.Start(t, cluster.Options{Args: []string{"--kubelets", "--metal", "--metal-log", log, "--node-monitor-grace-period=4s", "--node-monitor-period=1s"}})
+	return &site{Cluster: c, log: log}
 }
 
 // schedules binds pods to nodes, as a scheduler does: to the first node of the pod's pool that is Ready and has no taint against it.

@@ -38,6 +38,12 @@ const (
 	// NodeGoneDelay is how long the node of a machine must have been gone before the machine is
 	// unhealthy. It is a duration. The default is 0s.
 	NodeGoneDelay = "fettle.io/node-gone-delay"
+	// ExternalBaremetal is how the strategy external-baremetal of an OpenShift MachineHealthCheck is carried out: Mark or
+	// PowerRemediation. The default is a flag of the controller.
+	ExternalBaremetal = "fettle.io/external-baremetal"
+	// PowerRelease is how a PowerRemediation of that strategy releases the workload of a node: DeleteNode, the default, or
+	// Taint.
+	PowerRelease = "fettle.io/power-release"
 	// ForceDelete, with the value "true", lets a NodeHealthCheck be deleted while nodes are under remediation. Their
 	// remediation objects are deleted with it.
 	ForceDelete = "fettle.io/force-delete"
@@ -77,6 +83,13 @@ const (
 	// config/rbac/ext_remediation.yaml.
 	AggregateToFettleLabel = "fettle.io/aggregate-to-fettle"
 )
+
+// ClaimedBy, on a machine, names the PowerRemediation that works on its host. Fettle sets and removes it. No machine gets a
+// mark for another remediator while it is there.
+const ClaimedBy = "fettle.io/claimed-by"
+
+// ClaimedMachine, on a PowerRemediation, names the machine that it has claimed.
+const ClaimedMachine = "fettle.io/claimed-machine"
 
 // MachineDeletionFinalizer is on a MachineDeletionRemediation before its first effect, and until it
 // is deleted.

@@ -19,6 +19,7 @@ rules and the root; the result is a YAML object with the key rules.
   "fettle.io/powerremediations/status" $power
   "fettle.io/bmcs" $power
   "fettle.io/bmcs/status" $power
+  "authorization.k8s.io/selfsubjectaccessreviews" $power
   "remediation.medik8s.io/nodehealthchecks" $nhc
   "remediation.medik8s.io/nodehealthchecks/status" $nhc
 -}}
@@ -33,10 +34,10 @@ rules and the root; the result is a YAML object with the key rules.
 {{- end -}}
 {{- end -}}
 {{- $verbs := $rule.verbs -}}
-{{- if or (and (eq $group "") (has "nodes" $resources) (not $nhc) (not $power)) (and (has "machines" $resources) (not $openshift)) -}}
+{{- if or (and (eq $group "") (has "nodes" $resources) (not $nhc) (not $power)) (and (has "machines" $resources) (not $openshift) (not $power)) -}}
 {{- $verbs = without $verbs "patch" -}}
 {{- end -}}
-{{- if and (has "machines" $resources) (not $openshift) (not $deletion) -}}
+{{- if and (has "machines" $resources) (not $openshift) (not $deletion) (not $power) -}}
 {{- $verbs = without $verbs "delete" -}}
 {{- end -}}
 {{- if and (has "machinesets" $resources) (not $openshift) -}}

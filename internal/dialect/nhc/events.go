@@ -101,7 +101,7 @@ func isWarning(g core.Gate) bool {
 		core.AttemptPause, core.Unconfirmed:
 		return false
 	case core.PolicyInvalid, core.TooManyUnhealthy, core.StormCooldown, core.NoRemedy, core.NoOwner, core.QuorumUnknown, core.PoolGivenUp,
-		core.ControlPlaneBusy, core.QuorumLost, core.Excluded, core.LeaseHeld, core.TemplateUnusable, core.RequestsUnseen,
+		core.ControlPlaneBusy, core.QuorumLost, core.Excluded, core.LeaseHeld, core.AnotherRemediator, core.TemplateUnusable, core.RequestsUnseen,
 		core.StepsExhausted, core.ClockSkewed, core.ClockUnknown:
 	}
 	return true

@@ -28,7 +28,7 @@ import (
 var Kinds = []string{"machinehealthchecks.machine.openshift.io", "machines.machine.openshift.io"} //nolint:gochecknoglobals // a constant list
 
 // Config holds the dependencies of a Client. All fields are required except Served, MachinesServed,
-// Metrics and Writers.
+// External, Metrics and Writers.
 type Config struct {
 	// Informers deliver the watched objects.
 	Informers cache.Informers
@@ -45,6 +45,8 @@ type Config struct {
 	// MachinesServed reports whether the cluster serves MachineKinds. Where it is nil, MachineOf
 	// finds no machine.
 	MachinesServed func() core.Tri
+	// External is how the strategy external-baremetal is carried out where a health check does not say.
+	External ExternalBaremetal
 	// Metrics may be nil. Then nothing is counted.
 	Metrics *Metrics
 	// Writers may be nil. Then foreign writers are not detected.
@@ -63,7 +65,9 @@ type Client struct {
 
 // NewClient returns a client that watches nothing yet.
 func NewClient(c Config) *Client {
-	return &Client{Config: c, store: newStore(), nodes: node.NewStore()}
+	s := newStore()
+	s.external = c.External
+	return &Client{Config: c, store: s, nodes: node.NewStore()}
 }
 
 // +kubebuilder:rbac:groups=machine.openshift.io,resources=machinehealthchecks,verbs=list;watch
@@ -165,7 +169,7 @@ func (c *Client) ReadPolicy(ctx context.Context, id core.ID) (string, error) {
 	if u == nil {
 		return "", err
 	}
-	return readHealthCheck(u).policy.Fingerprint, nil
+	return c.External.read(u).policy.Fingerprint, nil
 }
 
 // WriteStatuses writes the statuses that have changed, and returns the errors by health check.

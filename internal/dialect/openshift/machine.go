@@ -62,7 +62,7 @@ func (m *Machine) UnmarshalJSON(body []byte) error {
 		wire.Metadata, status = apart.Metadata, &apart.Status.plainStatus
 	}
 	status.checkNode()
-	meta := wire.Metadata.Keep(externalAnnotation, annotation.RepairRequestedAt)
+	meta := wire.Metadata.Keep(externalAnnotation, annotation.RepairRequestedAt, annotation.ClaimedBy)
 	status.addProblem(meta.Unread)
 	*m = Machine{
 		Meta:        meta,

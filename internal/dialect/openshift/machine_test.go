@@ -2,6 +2,7 @@ package openshift
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"pgregory.net/rapid"
 
+	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/api/openshift/v1beta1"
 	"github.com/fettle-io/fettle/internal/core"
 )
@@ -183,7 +185,7 @@ func someMachine() *rapid.Generator[*apiMachine] {
 			ResourceVersion:   rapid.StringMatching(`[1-9][0-9]{0,3}`).Draw(t, "revision"),
 			CreationTimestamp: metav1.NewTime(someInstant().Draw(t, "created")),
 			Labels:            someStrings(roleLabel, "role", "zone").Draw(t, "labels"),
-			Annotations:       someStrings(externalAnnotation, "a", "b").Draw(t, "annotations"),
+			Annotations:       someStrings(externalAnnotation, annotation.ClaimedBy, "a", "b").Draw(t, "annotations"),
 			Finalizers:        rapid.SliceOfN(rapid.Just("f"), 0, 2).Draw(t, "finalizers"),
 			OwnerReferences:   rapid.SliceOfN(someOwner(), 0, 2).Draw(t, "owners"),
 			ManagedFields:     rapid.SliceOfN(rapid.Just(metav1.ManagedFieldsEntry{Manager: "x"}), 0, 2).Draw(t, "managed"),
@@ -241,6 +243,9 @@ func readAPIMachine(s *apiMachine) core.Target {
 		t.Node = core.Node{State: core.NodeUnseen, Name: s.Status.NodeRef.Name}
 	}
 	_, t.ExternallyRemediated = s.Annotations["host.metal3.io/external-remediation"]
+	if by, claimed := s.Annotations["fettle.io/claimed-by"]; claimed {
+		t.Claimed = fmt.Sprintf("PowerRemediation %q has claimed it by annotation fettle.io/claimed-by", by)
+	}
 	return t
 }
 

@@ -22,8 +22,13 @@ type Reading struct {
 	nodes *node.Store
 }
 
-// NewReading returns a reading of an empty cluster.
-func NewReading() *Reading { return &Reading{store: newStore(), nodes: node.NewStore()} }
+// NewReading returns a reading of an empty cluster, with the controller's setting for the strategy
+// external-baremetal.
+func NewReading(external ExternalBaremetal) *Reading {
+	s := newStore()
+	s.external = external
+	return &Reading{store: s, nodes: node.NewStore()}
+}
 
 // PutCheck stores a health check, an *unstructured.Unstructured.
 func (r *Reading) PutCheck(obj any) bool { return r.store.putCheck(obj) }

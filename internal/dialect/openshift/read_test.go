@@ -17,7 +17,7 @@ var readAt = time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)
 
 func aReading(t *testing.T) *Reading {
 	t.Helper()
-	r := NewReading()
+	r := NewReading(Mark)
 	check := &unstructured.Unstructured{Object: map[string]any{
 		"spec": map[string]any{"selector": map[string]any{"matchLabels": map[string]any{"role": "worker", "zone": "a"}}},
 	}}
@@ -121,7 +121,7 @@ func TestOpeningFromStatus(t *testing.T) {
 
 // TestReadingReportsChanges: a reader of a watch looks again after an object that can change a decision.
 func TestReadingReportsChanges(t *testing.T) {
-	r := NewReading()
+	r := NewReading(Mark)
 	u := check(t, "check", "1", `{selector: {matchLabels: {role: worker}}}`, nil)
 	u.Object["status"] = map[string]any{"conditions": []any{map[string]any{
 		"type": "RemediationAllowed", "status": "False", "reason": "StormCooldown", "lastTransitionTime": "2026-08-01T11:59:59Z",
@@ -151,12 +151,12 @@ func TestReadingReportsChanges(t *testing.T) {
 // TestReviewIsForItsOwnKind: other kinds get no remarks. internal/cli tests the remarks.
 func TestReviewIsForItsOwnKind(t *testing.T) {
 	machines := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "machine.openshift.io/v1beta1", "kind": "Machine"}}
-	if remarks, mine := Review(machines); mine || len(remarks) > 0 {
+	if remarks, mine := Review(machines, Mark); mine || len(remarks) > 0 {
 		t.Errorf("a machine is reviewed: %v", remarks)
 	}
 	for apiVersion, want := range map[string]bool{"machine.openshift.io/v1beta1": true, "machine.openshift.io/v1": true, "cluster.x-k8s.io/v1beta2": false, "": false} {
 		u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": apiVersion, "kind": healthCheckKind}}
-		remarks, mine := Review(u)
+		remarks, mine := Review(u, Mark)
 		if mine != want || (mine && len(remarks) == 0) {
 			t.Errorf("%q: reviewed %t with %d remarks", apiVersion, mine, len(remarks))
 		}

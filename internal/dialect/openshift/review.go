@@ -17,21 +17,21 @@ import (
 type Remark = specparse.Remark
 
 // Review returns remarks about a health check: its mistakes, and settings that its author may not
-// have meant. It returns false for objects of another kind.
-func Review(u *unstructured.Unstructured) ([]Remark, bool) {
+// have meant. It returns false for objects of another kind. External is the controller's setting.
+func Review(u *unstructured.Unstructured, external ExternalBaremetal) ([]Remark, bool) {
 	if u.GetKind() != healthCheckKind || u.GroupVersionKind().Group != v1beta1.GroupVersion.Group {
 		return nil, false
 	}
 	remarks := specparse.ReviewIdentity(u, v1beta1.GroupVersion)
 	mhc, wrong := specparse.ReadLeniently[v1beta1.MachineHealthCheck](u, "spec.maxUnhealthy")
 	remarks = append(remarks, wrong...)
-	for _, problem := range (&healthCheck{}).problemsOf(&mhc.Spec, mhc.Annotations) {
+	for _, problem := range (&healthCheck{external: external}).problemsOf(&mhc.Spec, mhc.Annotations) {
 		remarks = append(remarks, specparse.Problem(problem))
 	}
 	if len(wrong) > 0 {
 		return remarks, true // a field that is misspelt or can't be read would pass for a missing one
 	}
-	return slices.Concat(remarks, selectorWarnings(mhc), conditionWarnings(mhc), limitWarnings(mhc), annotationWarnings(mhc)), true
+	return slices.Concat(remarks, selectorWarnings(mhc), conditionWarnings(mhc), limitWarnings(mhc), annotationWarnings(mhc, external)), true
 }
 
 func warning(field, format string, args ...any) Remark {
@@ -94,13 +94,13 @@ func limitWarnings(mhc *v1beta1.MachineHealthCheck) []Remark {
 	return remarks
 }
 
-func annotationWarnings(mhc *v1beta1.MachineHealthCheck) []Remark {
+func annotationWarnings(mhc *v1beta1.MachineHealthCheck, external ExternalBaremetal) []Remark {
 	remarks := specparse.AnnotationWarnings(mhc.Annotations,
 		annotation.DryRun, annotation.MaxInFlight, annotation.StormCooldown, annotation.BackoffBase, annotation.BackoffLimit, annotation.GiveUpAfter, annotation.ResumedAt,
-		annotation.WaitForUpgrades, annotation.UnhealthyConditions, annotation.NodeGoneDelay)
+		annotation.WaitForUpgrades, annotation.UnhealthyConditions, annotation.NodeGoneDelay, annotation.ExternalBaremetal, annotation.PowerRelease)
 	remarks = append(remarks, specparse.GroupWarnings(mhc.Annotations, annotation.UnhealthyConditions, "machine")...)
 	if _, paused := mhc.Annotations[v1beta1.PausedAnnotation]; paused {
 		remarks = append(remarks, warning("metadata.annotations."+v1beta1.PausedAnnotation, "annotation %s is set, with whatever value, so nothing is repaired until it is removed", v1beta1.PausedAnnotation))
 	}
-	return append(remarks, remedyWarnings(mhc)...)
+	return append(remarks, remedyWarnings(mhc, external)...)
 }

@@ -83,7 +83,7 @@ func TestReviewRemarks(t *testing.T) {
 	}
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {
-			remarks, mine := Review(check(t, "check", "1", tc.spec, tc.annotations))
+			remarks, mine := Review(check(t, "check", "1", tc.spec, tc.annotations), Mark)
 			if !mine {
 				t.Fatal("it is taken for another kind")
 			}
@@ -106,7 +106,7 @@ func TestReviewRemarks(t *testing.T) {
 func TestReviewOfAFileWithoutNamespace(t *testing.T) {
 	u := check(t, "check", "1", `{remediationTemplate: {apiVersion: a.example/v1, kind: XTemplate, name: x, namespace: other}}`, nil)
 	u.SetNamespace("")
-	remarks, _ := Review(u)
+	remarks, _ := Review(u, Mark)
 	for _, r := range remarks {
 		if r.Field == templateField {
 			t.Errorf("it says %q", r.Text)

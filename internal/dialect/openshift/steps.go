@@ -44,17 +44,25 @@ const templateSuffix = "Template"
 // phase Failed where they differ (docs/reference/openshift.md#deletion-and-annotation). A template
 // serves for all machines. The strategy annotation leaves failed machines to deletion, since they
 // have no host to reboot.
-func readSteps(spec *v1beta1.MachineHealthCheckSpec, annotations map[string]string, namespace string) (all, failed []core.Step) {
+//
+// Power is the name of the template for the strategy, or "" if it marks machines.
+func readSteps(spec *v1beta1.MachineHealthCheckSpec, annotations map[string]string, namespace, power string) (all, failed []core.Step) {
 	deletion := []core.Step{{Remedy: DeleteMachine, Nature: core.Delete}}
 	switch {
 	case spec.RemediationTemplate != nil:
 		return []core.Step{{
 			Remedy: RequestMachineRemediation, Nature: core.CreateRequest, Template: templateIn(namespace, spec.RemediationTemplate),
 		}}, nil
-	case annotations[v1beta1.RemediationStrategyAnnotation] == externalStrategy:
-		return []core.Step{{Remedy: AnnotateMachine, Nature: core.Annotate}}, deletion
+	case hasStrategy(spec, annotations):
+		return []core.Step{strategyStep(namespace, power)}, deletion
 	}
 	return deletion, nil
+}
+
+// hasStrategy reports whether a health check has the strategy external-baremetal. With a template it
+// has no effect.
+func hasStrategy(spec *v1beta1.MachineHealthCheckSpec, annotations map[string]string) bool {
+	return spec.RemediationTemplate == nil && annotations[v1beta1.RemediationStrategyAnnotation] == externalStrategy
 }
 
 // templateIn returns the reference to a template in the health check's own namespace, whatever
@@ -107,7 +115,7 @@ func readMaxInFlight(annotations map[string]string, steps []core.Step) (core.Amo
 }
 
 // remedyWarnings returns remarks about settings of the remedy that the author may not have meant.
-func remedyWarnings(mhc *v1beta1.MachineHealthCheck) []Remark {
+func remedyWarnings(mhc *v1beta1.MachineHealthCheck, usual ExternalBaremetal) []Remark {
 	const key = v1beta1.RemediationStrategyAnnotation
 	field := "metadata.annotations." + key
 	strategy, set := mhc.Annotations[key]
@@ -119,10 +127,8 @@ func remedyWarnings(mhc *v1beta1.MachineHealthCheck) []Remark {
 		remarks = append(remarks, warning(field, "annotation %s is ignored, since there is a remediationTemplate, which takes all machines; remove one of them", key))
 	case strategy != externalStrategy:
 		remarks = append(remarks, warning(field, "annotation %s is %s, which means nothing, so unhealthy machines are deleted; %s has them marked for an outside remediator", key, lenient.Quote(strategy), externalStrategy))
-	default:
-		remarks = append(remarks, warning(field, "unhealthy machines get the annotation %s and are left to the controller that repairs their hosts and removes it, such as the machine controller of OpenShift's bare-metal platform; "+
-			"without such a controller nothing happens. Machines in phase Failed are deleted all the same", externalAnnotation))
 	}
+	remarks = append(remarks, powerWarnings(mhc, usual)...)
 	if template != nil && template.Namespace != "" && mhc.Namespace != "" && template.Namespace != mhc.Namespace {
 		remarks = append(remarks, warning("spec.remediationTemplate.namespace", "spec.remediationTemplate.namespace is ignored: the template is looked for in the health check's own namespace"))
 	}

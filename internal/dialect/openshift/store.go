@@ -21,6 +21,9 @@ import (
 // store holds the translated health checks and machines of one cluster, and which health check
 // selects which machine. It is safe for concurrent use.
 type store struct {
+	// external is the controller's own setting.
+	external ExternalBaremetal
+
 	mu *sync.Mutex
 	// checks and machines are keyed by namespace/name. index holds the same machines, and which
 	// health check selects which.
@@ -51,7 +54,7 @@ func (s *store) putCheck(obj any) bool {
 		s.dropCheck(key)
 		return true
 	}
-	fresh := readHealthCheck(u)
+	fresh := s.external.read(u)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.storeCheck(key, fresh)
@@ -61,7 +64,7 @@ func (s *store) putCheck(obj any) bool {
 // meanwhile. The watch would not report that again.
 func (s *store) storeWritten(u *unstructured.Unstructured) {
 	lenient.Bound(u) // as the cache bounds it: the answer and the watch must agree
-	key, fresh := u.GetNamespace()+"/"+u.GetName(), readHealthCheck(u)
+	key, fresh := u.GetNamespace()+"/"+u.GetName(), s.external.read(u)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if old := s.checks[key]; old != nil && old.policy.ID == fresh.policy.ID {

@@ -43,6 +43,7 @@ const defaultNodeStartup = 10 * time.Minute
 // healthCheck is one MachineHealthCheck, translated.
 type healthCheck struct {
 	policy   core.Policy
+	external ExternalBaremetal
 	selector labels.Selector
 	revision string
 	status   v1beta1.MachineHealthCheckStatus
@@ -50,10 +51,11 @@ type healthCheck struct {
 	selection *selector.Selection
 }
 
-// readHealthCheck translates a health check. Mistakes in it become the policy's problem. Such a
+// read translates a health check. Mistakes in it become the policy's problem. Such a
 // policy judges what it still can, and permits nothing.
-func readHealthCheck(u *unstructured.Unstructured) *healthCheck {
+func (e ExternalBaremetal) read(u *unstructured.Unstructured) *healthCheck {
 	h := &healthCheck{
+		external: e,
 		revision: u.GetResourceVersion(),
 		selector: labels.Nothing(),
 		policy: core.Policy{
@@ -97,8 +99,12 @@ func (h *healthCheck) translate(spec *v1beta1.MachineHealthCheckSpec, wrong []le
 // field.
 func (h *healthCheck) problemsOf(spec *v1beta1.MachineHealthCheckSpec, annotations map[string]string) []string {
 	p := &h.policy
-	p.Steps, p.FailedSteps = readSteps(spec, annotations, p.ID.Namespace)
-	var problems [12]error
+	var problems [13]error
+	power, wrong := readPower(annotations, h.external)
+	problems[12] = wrong
+	p.Steps, p.FailedSteps = readSteps(spec, annotations, p.ID.Namespace, power)
+	// With a remediationTemplate the mark has no effect (docs/reference/openshift.md#remediation-objects).
+	p.RequestsAwaitMarks = power != "" && hasStrategy(spec, annotations)
 	h.selector, problems[0] = readSelector(&spec.Selector)
 	p.Criteria.Conditions, problems[1] = readConditions(spec.UnhealthyConditions)
 	p.Criteria.NodeStartup, problems[2] = readStartup(spec.NodeStartupTimeout)
@@ -278,6 +284,9 @@ func readMachine(m *Machine) *machine {
 	}
 	if owner := m.Owner; owner != nil {
 		t.Owner = core.ID{Kind: owner.Kind, Namespace: m.Namespace, Name: owner.Name, UID: owner.UID}
+	}
+	if by, claimed := m.Annotations.Lookup(annotation.ClaimedBy); claimed {
+		t.Claimed = "PowerRemediation " + lenient.Quote(by) + " has claimed it by annotation " + annotation.ClaimedBy
 	}
 	t.ExternallyRemediated, t.RepairRequest = m.Annotations.Has(externalAnnotation), m.RepairRequest()
 	if m.Node != "" {

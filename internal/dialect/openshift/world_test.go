@@ -168,3 +168,6 @@ func membersOf(policies []core.Policy, targets []core.Target) map[string][]strin
 	}
 	return members
 }
+
+// readHealthCheck translates a health check under a controller without a setting.
+func readHealthCheck(u *unstructured.Unstructured) *healthCheck { return ExternalBaremetal("").read(u) }

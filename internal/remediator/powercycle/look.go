@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -147,16 +148,26 @@ func (c *Client) begin(ctx context.Context, l *look) (*look, error) {
 		c.remediations.AddAfter(l.key, lookEvery)
 		return nil, c.publish(ctx, l, anotherRemediation, "PowerRemediation "+other.String()+" fences node "+l.node+", and this one waits until it has ended")
 	}
-	if hasWaited(l.r, anotherRemediation) && s.node != nil && isReady(s.node) {
+	machine, err := c.machineNamedBy(ctx, l, s.node)
+	if err != nil {
+		return nil, errors.Join(err, c.publish(ctx, l, "NotRead", "the machine of this remediation could not be read ("+string(apierrors.ReasonForError(err))+"); it is read again"))
+	}
+	if why := marked(machine); why != "" {
+		c.wake(c.sessions.end(l.key))
+		c.remediations.AddAfter(l.key, lookEvery)
+		return nil, c.publish(ctx, l, machineMarked, why)
+	}
+	if (hasWaited(l.r, anotherRemediation) || hasWaited(l.r, machineMarked)) && s.node != nil && isReady(s.node) {
 		return nil, c.refuse(ctx, l.r, problem{reason: v1alpha1.CannotStartFencedMeanwhileReason, message: "another remediation has fenced node " + l.node + " meanwhile, and the node is Ready"})
 	}
 	if found := c.pin(ctx, l); found.found() {
 		return nil, c.refuseOrWait(ctx, l, found)
 	}
-	if !slices.Contains(l.r.Finalizers, annotation.PowerFinalizer) {
-		if err := c.setFinalizers(ctx, l, append(slices.Clone(l.r.Finalizers), annotation.PowerFinalizer)); err != nil {
-			return nil, err
-		}
+	if err := c.setFinalizer(ctx, l, machine); err != nil {
+		return nil, err
+	}
+	if err := c.claim(ctx, l.r, machine); err != nil {
+		return nil, err
 	}
 	c.sessions.keep(l.s, l.r)
 	l.record = recordOf(&l.r.Status)
@@ -170,6 +181,21 @@ func (l *look) knows(n *corev1.Node, readAt time.Time) {
 	l.raw, l.facts.Node = n, factsOf(l.r, n)
 	l.facts.Node.ReadAt = readAt
 }
+
+// setFinalizer sets the finalizer of a remediation, with the name of the machine that it is about to claim.
+func (c *Client) setFinalizer(ctx context.Context, l *look, machine *unstructured.Unstructured) error {
+	var annotations map[string]string
+	if machine != nil {
+		annotations = map[string]string{annotation.ClaimedMachine: machine.GetNamespace() + "/" + machine.GetName()}
+	}
+	if slices.Contains(l.r.Finalizers, annotation.PowerFinalizer) && l.r.Annotations[annotation.ClaimedMachine] == annotations[annotation.ClaimedMachine] {
+		return nil
+	}
+	finalizers := slices.DeleteFunc(slices.Clone(l.r.Finalizers), isPowerFinalizer)
+	return c.setMetadata(ctx, l, append(finalizers, annotation.PowerFinalizer), annotations)
+}
+
+func isPowerFinalizer(name string) bool { return name == annotation.PowerFinalizer }
 
 // hasWaited reports whether a remediation has waited for a reason.
 func hasWaited(r *v1alpha1.PowerRemediation, reason string) bool {
@@ -370,15 +396,21 @@ func (c *Client) wait(ctx context.Context, l *look, step fencing.Step) error {
 func (c *Client) finish(ctx context.Context, l *look) error {
 	if !l.facts.Deleting {
 		c.wake(c.sessions.end(l.key))
+		if isDone(l.r) {
+			return c.release(ctx, l.r)
+		}
 		return nil
 	}
 	return c.dropFinalizer(ctx, l)
 }
 
 func (c *Client) dropFinalizer(ctx context.Context, l *look) error {
-	without := slices.DeleteFunc(slices.Clone(l.r.Finalizers), func(name string) bool { return name == annotation.PowerFinalizer })
+	without := slices.DeleteFunc(slices.Clone(l.r.Finalizers), isPowerFinalizer)
 	if len(without) != len(l.r.Finalizers) {
-		if err := c.setFinalizers(ctx, l, without); err != nil && !apierrors.IsNotFound(err) {
+		if err := c.release(ctx, l.r); err != nil {
+			return err
+		}
+		if err := c.setMetadata(ctx, l, without, nil); err != nil && !apierrors.IsNotFound(err) {
 			return err
 		}
 	}

@@ -183,9 +183,14 @@ func (c *Client) patchStatus(ctx context.Context, r *v1alpha1.PowerRemediation, 
 	return nil
 }
 
-// setFinalizers has the revision as its precondition, since other controllers change finalizers too.
-func (c *Client) setFinalizers(ctx context.Context, l *look, finalizers []string) error {
-	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": l.r.ResourceVersion, "finalizers": finalizers}})
+// setMetadata replaces the finalizers and adds annotations. It has the revision as its precondition, since other controllers change
+// finalizers too.
+func (c *Client) setMetadata(ctx context.Context, l *look, finalizers []string, annotations map[string]string) error {
+	metadata := map[string]any{"resourceVersion": l.r.ResourceVersion, "finalizers": finalizers}
+	if len(annotations) > 0 {
+		metadata["annotations"] = annotations
+	}
+	body, err := json.Marshal(map[string]any{"metadata": metadata})
 	if err != nil {
 		return fmt.Errorf("encoding a patch: %w", err)
 	}

@@ -24,7 +24,7 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// Config is what a Client needs. Every field is required.
+// Config is what a Client needs. Every field is required but BuiltIn.
 type Config struct {
 	// Informers watch unstructured objects. The client removes the informer of a kind that is not served any more, so
 	// other users of the same informers lose it.
@@ -36,6 +36,7 @@ type Config struct {
 	Served  func(names []string) core.Tri
 	Changed func() <-chan struct{}
 	Log     logr.Logger
+	BuiltIn BuiltIn
 }
 
 // Client is the remedy's access to the API server, for all forms and all clusters. It is safe for concurrent use.
@@ -100,7 +101,8 @@ func (c *Client) lookUp(o core.RemedyCall) (*unstructured.Unstructured, *store) 
 		return nil, nil
 	}
 	at := resolveTemplate(&o.Step, o.Target.ID.Namespace, of.namespaced)
-	return of.store.find(at.Namespace, at.Name), made.store
+	stock := c.BuiltIn.find(o.Step.Remedy, at)
+	return stock.or(of.store.find(at.Namespace, at.Name)), made.store
 }
 
 // Begin creates the request of a call. The result is Stale when the template is gone, requests of its kind can't be

@@ -13,6 +13,10 @@ import (
 // inOrder returns the kinds in the order in which they came.
 func (c *Client) inOrder() []schema.GroupVersionKind { return c.order }
 
+func (c *Client) builtIn(remedy string, t core.Reference) BuiltInTemplate {
+	return c.BuiltIn.find(remedy, t)
+}
+
 // known returns a kind that was needed, or nil.
 func (c *Client) known(gvk schema.GroupVersionKind) *kind { return c.kinds[gvk] }
 
@@ -23,6 +27,8 @@ type kindRegistry interface {
 	// inOrder returns all kinds, and known returns one of them, or nil.
 	inOrder() []schema.GroupVersionKind
 	known(gvk schema.GroupVersionKind) *kind
+	// builtIn returns what is known of a template of a remedy that need not exist as an object.
+	builtIn(remedy string, t core.Reference) BuiltInTemplate
 }
 
 // factReader adds facts to one cluster. Its user holds the lock of the kinds.
@@ -162,6 +168,9 @@ func (c factReader) checkStep(steps []core.Step, at int, home string, running bo
 	s.kindRepeated, s.templateRepeated = repeatedIn(steps, at)
 	step.Problem, step.Missing = s.problem(&step)
 	step.Pending = step.Problem != "" && s.isRead()
+	if step.Problem == "" {
+		step.Problem, step.Pending = k.stock.Problem, k.stock.Pending
+	}
 	return step
 }
 
@@ -191,6 +200,8 @@ type kindPair struct {
 	templates, requests *kind
 	// template is the template of the step, or nil if it is not known to exist.
 	template *unstructured.Unstructured
+	// stock is what is known of the template if it need not exist as an object.
+	stock BuiltInTemplate
 }
 
 // kindsFor returns the kinds that a step needs. It has the kind of the requests watched only once the template exists
@@ -201,7 +212,8 @@ func (c factReader) kindsFor(step *core.Step, home string, running bool) kindPai
 	k := kindPair{templates: c.need(template)}
 	if k.templates != nil {
 		at := resolveTemplate(step, home, k.templates.namespaced)
-		k.template = k.templates.store.find(at.Namespace, at.Name)
+		k.stock = c.builtIn(step.Remedy, at)
+		k.template = k.stock.or(k.templates.store.find(at.Namespace, at.Name))
 	}
 	if running || (k.template != nil && step.Problem == "") {
 		k.requests = c.need(request)

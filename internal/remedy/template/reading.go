@@ -24,6 +24,7 @@ import (
 type Reading struct {
 	// Cluster is the cluster of the requests that AddFacts adds.
 	Cluster ClusterKey
+	BuiltIn BuiltIn
 	kinds   map[schema.GroupVersionKind]*kind
 }
 
@@ -118,6 +119,10 @@ func (r *Reading) need(gvk schema.GroupVersionKind) *kind {
 }
 
 func (r *Reading) inOrder() []schema.GroupVersionKind { return inOrderOfNames(r.kinds) }
+
+func (r *Reading) builtIn(remedy string, t core.Reference) BuiltInTemplate {
+	return r.BuiltIn.find(remedy, t)
+}
 
 func (r *Reading) known(gvk schema.GroupVersionKind) *kind { return r.kinds[gvk] }
 

@@ -425,6 +425,8 @@ func (forgetfulRegistry) inOrder() []schema.GroupVersionKind { return []schema.G
 
 func (forgetfulRegistry) known(schema.GroupVersionKind) *kind { return nil }
 
+func (forgetfulRegistry) builtIn(string, core.Reference) BuiltInTemplate { return BuiltInTemplate{} }
+
 // TestListedKindThatIsNotKnown has no requests.
 func TestListedKindThatIsNotKnown(t *testing.T) {
 	var cluster core.Cluster

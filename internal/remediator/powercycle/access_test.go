@@ -1,0 +1,150 @@
+package powercycle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// reviewer answers reviews of rights, and counts them.
+type reviewer struct {
+	client.Client
+
+	mu     sync.Mutex
+	denied []string
+	err    error
+	asked  []string
+}
+
+func (r *reviewer) Create(_ context.Context, o client.Object, _ ...client.CreateOption) error {
+	review, is := o.(*authorizationv1.SelfSubjectAccessReview)
+	if !is {
+		return fmt.Errorf("%T is no review", o)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	right := review.Spec.ResourceAttributes
+	text := strings.TrimSpace(strings.Join([]string{right.Namespace, right.Verb, right.Group, right.Resource}, " "))
+	r.asked = append(r.asked, text)
+	review.Status.Allowed = !slices.Contains(r.denied, text)
+	return r.err
+}
+
+func (r *reviewer) answers(err error, denied ...string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.err, r.denied, r.asked = err, denied, nil
+}
+
+func (r *reviewer) count() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.asked)
+}
+
+// TestAccess: rights are reviewed after a call of Problem. The missing ones are named, until an administrator grants them.
+func TestAccess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api, changes := &reviewer{}, 0
+		a := NewAccess(api, "bmcs", func() { changes++ }, logr.Discard())
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- a.Start(ctx) }()
+		wants := func(sentence, problem string, known bool, reviews, changed int) {
+			t.Helper()
+			synctest.Wait()
+			got, is := a.Problem()
+			synctest.Wait()
+			if got != problem || is != known || api.count() != reviews || changes != changed {
+				t.Errorf("%s: %q (known: %t) after %d reviews and %d changes, want %q (%t) after %d and %d", sentence, got, is, api.count(), changes, problem, known, reviews, changed)
+			}
+		}
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if api.count() != 0 {
+			t.Errorf("without a question there are %d reviews", api.count())
+		}
+		api.answers(errors.New("the API server is down"))
+		wants("the first question", "", false, 1, 1)
+		wants("a failure", "it is not known whether Fettle has the rights of config/power: reviewing the right to get secrets of namespace bmcs: the API server is down", true, 1, 1)
+		api.answers(nil, "delete  nodes", "bmcs get  secrets")
+		time.Sleep(reviewSoon)
+		const lacks = "Fettle may not get secrets of namespace bmcs, delete nodes; kubectl apply -k config/power grants that, or power.enabled=true in the chart"
+		wants("the answer", lacks, true, 5, 2)
+		api.answers(errors.New("the API server is down"))
+		time.Sleep(reviewSoon)
+		wants("a later failure changes no answer", lacks, true, 1, 2)
+		api.answers(nil)
+		time.Sleep(reviewSoon)
+		wants("all are granted", "", true, 5, 3)
+		time.Sleep(reviewEvery - time.Second)
+		wants("it was reviewed lately", "", true, 5, 3)
+		time.Sleep(time.Second)
+		wants("it is reviewed again", "", true, 10, 3)
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("it ended with %v", err)
+		}
+		if a.NeedLeaderElection() {
+			t.Error("it waits for the lead")
+		}
+	})
+}
+
+// TestAccessEnds while it pauses before it asks again.
+func TestAccessEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := &reviewer{denied: []string{"list  pods"}}
+		a := NewAccess(api, "bmcs", func() {}, logr.Discard())
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- a.Start(ctx) }()
+		a.Problem()
+		synctest.Wait()
+		cancel()
+		if err := <-ended; err != nil || api.count() != 5 {
+			t.Errorf("it ended with %v after %d reviews", err, api.count())
+		}
+	})
+}
+
+// TestNeededRightsAreGranted: they are those of package rights, from which config/power is generated.
+func TestNeededRightsAreGranted(t *testing.T) {
+	text, err := os.ReadFile("rights/doc.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	granted := map[string]bool{}
+	for line := range strings.Lines(string(text)) {
+		marker, is := strings.CutPrefix(strings.TrimSpace(line), "// +kubebuilder:rbac:")
+		if !is {
+			continue
+		}
+		values := map[string]string{}
+		for _, pair := range strings.Split(marker, ",") {
+			key, value, _ := strings.Cut(pair, "=")
+			values[key] = strings.Trim(value, `"`)
+		}
+		granted[values["verbs"]+" "+values["groups"]+" "+values["resources"]+" "+values["namespace"]] = true
+	}
+	needs := neededRights("fettle-system")
+	for _, r := range needs {
+		if !granted[r.Verb+" "+r.Group+" "+r.Resource+" "+r.Namespace] {
+			t.Errorf("%+v is not granted: %v", r, granted)
+		}
+	}
+	if len(needs) != len(granted) {
+		t.Errorf("%d rights are needed, and %d granted", len(needs), len(granted))
+	}
+}

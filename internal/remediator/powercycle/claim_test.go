@@ -1,0 +1,247 @@
+package powercycle
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fettle-io/fettle/api/fettle/annotation"
+	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
+	"github.com/fettle-io/fettle/internal/fencing"
+)
+
+// with sets an annotation of a machine.
+func with(key, value string) func(*unstructured.Unstructured) {
+	return func(m *unstructured.Unstructured) {
+		all := m.GetAnnotations()
+		all[key] = value
+		m.SetAnnotations(all)
+	}
+}
+
+func claiming(r *v1alpha1.PowerRemediation) {
+	r.Annotations = map[string]string{annotation.ClaimedMachine: "machines/m"}
+}
+
+// claimWorld has node-a, which names machine m, its BMC and a remediation.
+func claimWorld(t *testing.T, m *unstructured.Unstructured, r *v1alpha1.PowerRemediation, nodeChanges ...func(*corev1.Node)) *world {
+	t.Helper()
+	objects := []client.Object{
+		node(append(nodeChanges, annotated(machineAnnotation, "machines/m"))...), r, bmcFor("a", "node-a", "telnet://10.0.0.1"),
+	}
+	if m != nil {
+		objects = append(objects, m)
+	}
+	return newWorld(t, objects...)
+}
+
+// claimOfM returns the claim on machine m.
+func (w *world) claimOfM(t *testing.T) string {
+	t.Helper()
+	return read(t, w, "machines", "m", machine()).GetAnnotations()[annotation.ClaimedBy]
+}
+
+const ourClaim = "checks/node-a/r-uid"
+
+// TestARemediationWaitsForTheEndOfAMark: the machine controller of the platform works on the host, and nothing is done
+// meanwhile. If the node is Ready at the end of the mark, nothing is left to do.
+func TestARemediationWaitsForTheEndOfAMark(t *testing.T) {
+	for sentence, tc := range map[string]struct {
+		changes []func(*corev1.Node)
+		want    string
+	}{
+		"the node is back":     {[]func(*corev1.Node){ready}, v1alpha1.CannotStartFencedMeanwhileReason},
+		"the node is not back": {nil, string(fencing.PowerNotRead)},
+	} {
+		w := claimWorld(t, machine(with(externalMark, "")), remediation(), tc.changes...)
+		for range 2 {
+			if err := w.look(t.Context(), keyA); err != nil {
+				t.Fatalf("%s: %v", sentence, err)
+			}
+		}
+		r := w.remediation(t, keyA)
+		said := meta.FindStatusCondition(r.Status.Conditions, v1alpha1.ProcessingCondition)
+		if said == nil || said.Status != metav1.ConditionTrue || said.Reason != machineMarked || !strings.Contains(said.Message, "machine machines/m has the annotation host.metal3.io/external-remediation") {
+			t.Errorf("%s: it says %+v", sentence, said)
+		}
+		if r.Status.Phase != "" || len(r.Finalizers) > 0 || len(w.patches) > 0 || len(w.sessions.claims) > 0 || w.claimOfM(t) != "" {
+			t.Errorf("%s: it is %+v after patches %v with claims %v", sentence, r.Status, w.patches, w.sessions.claims)
+		}
+		m := read(t, w, "machines", "m", machine())
+		m.SetAnnotations(nil)
+		if err := w.api.Update(t.Context(), m); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.look(t.Context(), keyA); err != nil {
+			t.Fatalf("%s: %v", sentence, err)
+		}
+		if got := processing(w.remediation(t, keyA)); got != tc.want {
+			t.Errorf("%s: after the mark it says %s, want %s", sentence, got, tc.want)
+		}
+	}
+}
+
+// TestClaimBeforeTheFirstEffect: the finalizer and the name of the machine come first, then the claim, then the taint.
+func TestClaimBeforeTheFirstEffect(t *testing.T) {
+	for sentence, tc := range map[string]struct {
+		m    *unstructured.Unstructured
+		want []string
+	}{
+		"a machine": {machine(), []string{`claimed-machine":"machines/m"`, `claimed-by":"` + ourClaim, "fettle.io/fencing"}},
+		"of the control plane": {machine(func(m *unstructured.Unstructured) {
+			m.SetLabels(map[string]string{"machine.openshift.io/cluster-api-machine-role": "master"})
+		}), []string{"claimed-machine", "claimed-by", "fettle.io/fencing"}},
+		"claimed before":    {machine(with(annotation.ClaimedBy, "checks/gone/gone-uid")), []string{"claimed-machine", `claimed-by":"` + ourClaim, "fettle.io/fencing"}},
+		"claimed by itself": {machine(with(annotation.ClaimedBy, ourClaim)), []string{"claimed-machine", "fettle.io/fencing"}},
+		"no machine":        {nil, []string{"finalizers", "fettle.io/fencing"}},
+	} {
+		w := claimWorld(t, tc.m, remediation())
+		if err := w.look(t.Context(), keyA); err != nil {
+			t.Errorf("%s: %v", sentence, err)
+		}
+		if len(w.patches) != len(tc.want) {
+			t.Errorf("%s: patches %v, want %v", sentence, w.patches, tc.want)
+			continue
+		}
+		for i, patch := range w.patches {
+			if !strings.Contains(patch, tc.want[i]) {
+				t.Errorf("%s: patch %d is %s, want %s", sentence, i, patch, tc.want[i])
+			}
+		}
+		if tc.m != nil && w.claimOfM(t) != ourClaim {
+			t.Errorf("%s: the claim is %q", sentence, w.claimOfM(t))
+		}
+		if tc.m == nil && strings.Contains(w.patches[0], "annotations") {
+			t.Errorf("%s: the first patch is %s", sentence, w.patches[0])
+		}
+	}
+}
+
+// TestClaimRequiresTheRevision: between the read without a mark and the claim, the machine is marked. Nothing is done.
+func TestClaimRequiresTheRevision(t *testing.T) {
+	w := claimWorld(t, machine(), remediation())
+	marks := false
+	w.refuses(func(verb string, o runtime.Object) error {
+		if m, is := o.(*metav1.PartialObjectMetadata); is && verb == "patch" && m.Kind == "Machine" && !marks {
+			marks = true
+			current := read(t, w, "machines", "m", machine())
+			with(externalMark, "")(current)
+			return w.api.Update(t.Context(), current)
+		}
+		return nil
+	})
+	if err := w.look(t.Context(), keyA); !apierrors.IsConflict(err) || !marks {
+		t.Fatalf("the claim is refused with %v", err)
+	}
+	if r := w.remediation(t, keyA); r.Status.Phase != "" || w.claimOfM(t) != "" || len(w.node(t).Spec.Taints) > 0 {
+		t.Errorf("it is %+v, and the claim is %q", r.Status, w.claimOfM(t))
+	}
+	if err := w.look(t.Context(), keyA); err != nil || processing(w.remediation(t, keyA)) != machineMarked {
+		t.Errorf("then it says %s (%v)", processing(w.remediation(t, keyA)), err)
+	}
+}
+
+// TestMachineThatCanNotBeReadOrClaimed: nothing is done, and it is tried again.
+func TestMachineThatCanNotBeReadOrClaimed(t *testing.T) {
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Group: "machine.openshift.io", Resource: "machines"}, "m", errors.New("no"))
+	for verb, reason := range map[string]string{"get": "NotRead", "patch": ""} {
+		w := claimWorld(t, machine(), remediation())
+		reads := 0
+		w.refuses(func(did string, o runtime.Object) error {
+			if u, is := o.(interface{ GetName() string }); !is || o.GetObjectKind().GroupVersionKind().Kind != "Machine" || did != verb || u.GetName() == "x" {
+				return nil
+			}
+			if reads++; verb == "get" && reads == 1 { // the machine of the node is identified
+				return nil
+			}
+			return forbidden
+		})
+		err := w.look(t.Context(), keyA)
+		if r := w.remediation(t, keyA); !apierrors.IsForbidden(err) || processing(r) != reason || r.Status.Phase != "" || len(w.node(t).Spec.Taints) > 0 {
+			t.Errorf("%s: %v, %s, %+v", verb, err, processing(r), r.Status)
+		}
+	}
+}
+
+// TestClaimIsTakenBack at the end, and only the own one.
+func TestClaimIsTakenBack(t *testing.T) {
+	off := func(s *v1alpha1.PowerRemediationStatus) { s.PoweredOff = true }
+	for sentence, tc := range map[string]struct {
+		m       *unstructured.Unstructured
+		changes []func(*v1alpha1.PowerRemediation)
+		want    string
+	}{
+		"it is deleted before it began":     {machine(with(annotation.ClaimedBy, ourClaim)), []func(*v1alpha1.PowerRemediation){claiming, leaving, unbegun}, ""},
+		"another has claimed it":            {machine(with(annotation.ClaimedBy, "checks/b/b-uid")), []func(*v1alpha1.PowerRemediation){claiming, leaving, unbegun}, "checks/b/b-uid"},
+		"an earlier one of its name":        {machine(with(annotation.ClaimedBy, "checks/node-a/old-uid")), []func(*v1alpha1.PowerRemediation){claiming, leaving, unbegun}, "checks/node-a/old-uid"},
+		"nothing has claimed it":            {machine(), []func(*v1alpha1.PowerRemediation){claiming, leaving, unbegun}, ""},
+		"it has succeeded":                  {machine(with(annotation.ClaimedBy, ourClaim)), []func(*v1alpha1.PowerRemediation){claiming, in(fencing.Succeeded)}, ""},
+		"it has succeeded, and left it off": {machine(with(annotation.ClaimedBy, ourClaim)), []func(*v1alpha1.PowerRemediation){claiming, in(fencing.Succeeded, off)}, ourClaim},
+		"it has failed":                     {machine(with(annotation.ClaimedBy, ourClaim)), []func(*v1alpha1.PowerRemediation){claiming, in(fencing.Failed)}, ourClaim},
+		"it has not named the machine":      {machine(with(annotation.ClaimedBy, ourClaim)), []func(*v1alpha1.PowerRemediation){in(fencing.Succeeded)}, ourClaim},
+	} {
+		w := claimWorld(t, tc.m, remediation(tc.changes...))
+		if err := w.look(t.Context(), keyA); err != nil {
+			t.Errorf("%s: %v", sentence, err)
+		}
+		if got := w.claimOfM(t); got != tc.want {
+			t.Errorf("%s: the claim is %q, want %q", sentence, got, tc.want)
+		}
+	}
+}
+
+func unbegun(r *v1alpha1.PowerRemediation) { r.Finalizers = []string{annotation.PowerFinalizer} }
+
+// TestFinalizerOutlivesTheClaim: a claim that can't be taken back is tried again. A machine that is gone has none.
+func TestFinalizerOutlivesTheClaim(t *testing.T) {
+	w := claimWorld(t, machine(with(annotation.ClaimedBy, ourClaim)), remediation(claiming, leaving, unbegun))
+	w.refuses(func(verb string, o runtime.Object) error {
+		if m, is := o.(*metav1.PartialObjectMetadata); is && verb == "patch" && m.Kind == "Machine" {
+			return errors.New("the API server is down")
+		}
+		return nil
+	})
+	if err := w.look(t.Context(), keyA); err == nil || !slices.Contains(w.remediation(t, keyA).Finalizers, annotation.PowerFinalizer) {
+		t.Errorf("the finalizers are %v (%v)", w.remediation(t, keyA).Finalizers, err)
+	}
+	w.refuses(nil)
+	if err := w.look(t.Context(), keyA); err != nil || w.claimOfM(t) != "" {
+		t.Errorf("the claim is %q (%v)", w.claimOfM(t), err)
+	}
+	for _, r := range []*v1alpha1.PowerRemediation{remediation(claiming, leaving, unbegun), remediation(leaving, unbegun)} {
+		w := claimWorld(t, nil, r)
+		err := w.look(t.Context(), keyA)
+		if gone := w.api.Get(t.Context(), keyA, &v1alpha1.PowerRemediation{}); err != nil || !apierrors.IsNotFound(gone) {
+			t.Errorf("it is not deleted: %v, %v", err, gone)
+		}
+	}
+}
+
+// TestMachineNamedByANode is none unless the annotation has a namespace and a name.
+func TestMachineNamedByANode(t *testing.T) {
+	w := newWorld(t, machine())
+	for value, want := range map[string]bool{"machines/m": true, "machines": false, "/m": false, "machines/": false, "": false, "other/m": false} {
+		m, err := w.machineNamedBy(t.Context(), &look{}, node(annotated(machineAnnotation, value)))
+		if err != nil || (m != nil) != want {
+			t.Errorf("%q: there is %v (%v)", value, m, err)
+		}
+	}
+	if m, err := w.machineNamedBy(t.Context(), &look{}, nil); m != nil || err != nil {
+		t.Errorf("without a node there is %v (%v)", m, err)
+	}
+	tenants := &look{cluster: fencedCluster{NamespacedName: types.NamespacedName{Namespace: "fleet", Name: "east"}}}
+	if m, err := w.machineNamedBy(t.Context(), tenants, node(annotated(machineAnnotation, "machines/m"))); m != nil || err != nil {
+		t.Errorf("a node of a workload cluster names %v (%v)", m, err)
+	}
+}
