@@ -85,6 +85,7 @@ func TestEvidenceOfARepair(t *testing.T) {
 		"a void proof":                   {[]func(*core.Cluster){says(unproven(q, 1, 1)), recorded(one)}, []core.Evidence{unproven(q, 1, 1)}, false},
 		"another power cycle":            {[]func(*core.Cluster){says(none), recorded(one)}, []core.Evidence{one, none}, false},
 		"another power cycle with proof": {[]func(*core.Cluster){says(two), recorded(one)}, []core.Evidence{one, two}, true},
+		"two cycles of one instant":      {[]func(*core.Cluster){says(unproven(q, 1, 0)), recorded(two)}, []core.Evidence{unproven(q, 1, 0), two}, false},
 		"the request is gone":            {[]func(*core.Cluster){says(one), gone}, []core.Evidence{one}, true},
 		"another request without proof": {[]func(*core.Cluster){says(one), gone, func(f *core.Cluster) {
 			made := f.PastRequests[0]
