@@ -36,11 +36,11 @@ type site struct {
 	log string
 }
 
-// newSite starts a cluster on bare metal, with Fettle's definitions and rights. Fettle itself does not run yet.
-func newSite(t *testing.T) *site {
+// newSite starts a cluster on bare metal with these flags of the sandbox, and with Fettle's definitions and rights. Fettle itself does not run yet.
+func newSite(t *testing.T, flags ...string) *site {
 	t.Helper()
 	log := filepath.Join(t.TempDir(), "pods.log")
-	c := cluster.Start(t, cluster.Options{Args: []string{"--kubelets", "--metal", "--metal-log", log, "--node-monitor-grace-period=4s", "--node-monitor-period=1s"}})
+	c := cluster.Start(t, cluster.Options{Args: append([]string{"--kubelets", "--metal", "--metal-log", log, "--node-monitor-grace-period=4s", "--node-monitor-period=1s"}, flags...)})
 	c.InstallFettleForNodes(t)
 	c.AllowPower(t)
 	s := &site{Cluster: c, log: log}
@@ -137,10 +137,16 @@ func (p *pool) host(name string, change func(*v1alpha1.BMC)) {
 	if err := p.Create(ctx, node); err != nil {
 		p.Fatalf("creating node %s: %v", name, err)
 	}
+	p.bmc(name, change)
+}
+
+// bmc creates the BMC of a node, as soon as the node has a host.
+func (p *pool) bmc(name string, change func(*v1alpha1.BMC)) {
+	p.Helper()
+	ctx := cluster.Context(p.T)
+	var node *corev1.Node
 	p.Eventually(p.T, "host of "+name, func(ctx context.Context) error {
-		if err := p.Get(ctx, client.ObjectKeyFromObject(node), node); err != nil {
-			return err
-		}
+		node = p.node(ctx, name)
 		if node.Annotations[sandboxes+"bmc-address"] == "" || !isReady(node) {
 			return fmt.Errorf("node %s has no host yet", name)
 		}
