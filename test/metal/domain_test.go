@@ -19,7 +19,7 @@ import (
 )
 
 // powerOnPause is how long the hosts of a domain are powered on apart. A slow machine notices one host late, and the next one on time.
-const powerOnPause, late = 5 * time.Second, 2 * time.Second
+const powerOnPause, late = 5 * time.Second, 3 * time.Second
 
 // domainIsStaggered: three hosts of a rack are powered on one after the other, while the dead BMC of a fourth waits for its limit.
 func domainIsStaggered(p *pool) {
@@ -44,6 +44,9 @@ func domainIsStaggered(p *pool) {
 		if apart := turns[i+1].Sub(turns[i]); apart < powerOnPause-late {
 			p.Errorf("hosts of one rack were powered on %s apart: %v", apart, turns)
 		}
+	}
+	if all := turns[len(turns)-1].Sub(turns[0]); all < time.Duration(len(others)-1)*powerOnPause-late {
+		p.Errorf("all hosts of a rack were powered on within %s", all)
 	}
 	p.waitsFor(dead, "PowerNotRead")
 	p.inPhase(dead, "PoweringOn")

@@ -141,10 +141,6 @@ func machineIsReplaced(p *pool) {
 	p.set()
 	p.runsOn(m.GetName())
 	p.failsFor(m.GetName())
-	p.inPhase(m.GetName(), "DeletingMachine")
-	if n := p.node(cluster.Context(p.T), m.GetName()); n.UID != "" {
-		p.isNotReleased(m.GetName())
-	}
 	r := p.inPhase(m.GetName(), "Succeeded")
 	if said := conditionsOf(r); !strings.Contains(said, "Succeeded=True MachineDeleted") || r.Status.Proof != nil || r.Status.WorkloadReleased {
 		p.Errorf("its conditions are %s, the proof %+v", said, r.Status.Proof)
@@ -242,7 +238,9 @@ spec:
 	for _, name := range names[:2] {
 		p.Eventually(p.T, "refusal for "+name, func(ctx context.Context) error { return p.told(ctx, name, "quorum would not survive") })
 	}
-	p.wantNoRemediation(names...)
+	if err := p.noRemediation(cluster.Context(p.T), names...); err != nil {
+		p.Errorf("without a quorum: %v", err)
+	}
 	by := p.second()
 	for _, power := range []string{"off", "on"} {
 		p.mark(by, "annotations", "power", power)
@@ -267,7 +265,7 @@ spec:
 		}
 		return fmt.Errorf("no Repair of the node has succeeded: %+v", repairs.Items)
 	})
-	p.wantNoRemediation(names...)
+	p.Eventually(p.T, "end of the remediation", func(ctx context.Context) error { return p.noRemediation(ctx, names...) })
 	for _, name := range names {
 		p.isRestored(name)
 	}
@@ -301,20 +299,20 @@ func (p *pool) told(ctx context.Context, node, words string) error {
 	return fmt.Errorf("none of %d events says so", len(events.Items))
 }
 
-// wantNoRemediation checks that no PowerRemediation is for one of the nodes.
-func (p *pool) wantNoRemediation(nodes ...string) {
-	p.Helper()
+// noRemediation returns an error if a PowerRemediation is for one of the nodes.
+func (p *pool) noRemediation(ctx context.Context, nodes ...string) error {
 	var all v1alpha1.PowerRemediationList
-	if err := p.List(cluster.Context(p.T), &all); err != nil {
-		p.Fatalf("listing remediations: %v", err)
+	if err := p.List(ctx, &all); err != nil {
+		return err
 	}
 	for i := range all.Items {
 		for _, node := range nodes {
 			if strings.HasPrefix(all.Items[i].Name, node) {
-				p.Errorf("there is the remediation %s: %s", all.Items[i].Name, conditionsOf(&all.Items[i]))
+				return fmt.Errorf("there is the remediation %s: %s", all.Items[i].Name, conditionsOf(&all.Items[i]))
 			}
 		}
 	}
+	return nil
 }
 
 func machineKind(kind string) schema.GroupVersionKind {
