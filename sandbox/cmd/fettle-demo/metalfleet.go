@@ -36,9 +36,10 @@ type metalNode struct {
 
 // fencing is what a PowerRemediation says.
 type fencing struct {
-	uid                                 types.UID
-	phase, waits, result, message, kind string
-	withdrawn                           bool
+	uid types.UID
+	// waits is the reason of a wait, result that of a failure, and proof the kind of the proof.
+	phase, waits, result, proof string
+	withdrawn                   bool
 }
 
 // metalMachine is what the timeline shows of a machine.
@@ -122,13 +123,12 @@ func readMetalNode(n *corev1.Node) metalNode {
 func readFencing(u *unstructured.Unstructured) fencing {
 	f := fencing{uid: u.GetUID(), withdrawn: u.GetDeletionTimestamp() != nil}
 	f.phase, _, _ = unstructured.NestedString(u.Object, "status", "phase")
-	f.kind, _, _ = unstructured.NestedString(u.Object, "status", "proof", "kind")
-	status, reason, message := conditionOf(u, "Processing")
-	if status == "True" && reason != f.phase {
-		f.waits, f.message = reason, message
+	f.proof, _, _ = unstructured.NestedString(u.Object, "status", "proof", "kind")
+	if status, reason, _ := conditionOf(u, "Processing"); status == "True" && reason != f.phase {
+		f.waits = reason
 	}
-	if status, reason, message = conditionOf(u, "Succeeded"); status == "False" {
-		f.result, f.message = reason, message
+	if status, reason, _ := conditionOf(u, "Succeeded"); status == "False" {
+		f.result = reason
 	}
 	return f
 }

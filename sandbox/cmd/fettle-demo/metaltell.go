@@ -79,8 +79,8 @@ func tellFencing(name string, before, now fencing) {
 		before = fencing{}
 		saw("fencing", "a PowerRemediation is created for %s", name)
 	}
-	if now.kind != before.kind && now.kind != "" {
-		saw("fencing", "%s: the proof is %s", name, map[string]string{"PowerOff": "that the power was off", "NewBoot": "another boot ID"}[now.kind])
+	if now.proof != before.proof && now.proof != "" {
+		saw("fencing", "%s: the proof is %s", name, map[string]string{"PowerOff": "that the power was off", "NewBoot": "another boot ID"}[now.proof])
 	}
 	if now.phase != before.phase && phases(now.phase) != "" {
 		saw("fencing", "%s: %s: %s", name, now.phase, phases(now.phase))
