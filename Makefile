@@ -83,6 +83,11 @@ demo-nhc: build ## The same on nodes alone, with outside remediators (KEEP=1 lea
 demo-capi: build ## The same on workload clusters, with Cluster API's controllers (KEEP=1 leaves it running)
 	@bin/fettle-demo --dialect capi $(if $(KEEP),--keep)
 
+.PHONY: demo-metal
+demo-metal: build ## The same on bare metal: hosts are powered off and on through their BMCs (KEEP=1 leaves it running)
+	@go build -o bin/podruns ./hack/podruns
+	@bin/fettle-demo --dialect metal $(if $(KEEP),--keep)
+
 # The load of a benchmark; docs/performance.md explains each variable.
 DIALECT ?= openshift
 NODES ?= $(if $(filter metal,$(DIALECT)),400,5000)

@@ -16,6 +16,9 @@ import (
 
 const workers = 10
 
+// hostPoll is how often the cloud asks whether a host is off.
+const hostPoll = 100 * time.Millisecond
+
 // Controller moves instances from state to state, and starts and stops their kubelets.
 type Controller struct {
 	client client.Client
@@ -43,7 +46,7 @@ func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if !instance.DeletionTimestamp.IsZero() {
-		return ctrl.Result{}, c.finish(ctx, instance)
+		return c.finish(ctx, instance)
 	}
 	now := c.now()
 	status, wake := Advance(instance, now)
@@ -76,18 +79,21 @@ func (c *Controller) setKubelet(ctx context.Context, instance *cloudv1.Instance,
 	return nil
 }
 
-// finish releases a deleted instance once its node is silent. The node itself stays.
-func (c *Controller) finish(ctx context.Context, instance *cloudv1.Instance) error {
+// finish releases a deleted instance once its node is silent and its host is off. The node itself stays.
+func (c *Controller) finish(ctx context.Context, instance *cloudv1.Instance) (ctrl.Result, error) {
 	if !controllerutil.ContainsFinalizer(instance, cloudv1.InstanceFinalizer) {
-		return nil
+		return ctrl.Result{}, nil
 	}
 	if err := StopKubelet(ctx, c.client, instance); err != nil {
-		return err
+		return ctrl.Result{}, err
+	}
+	if off, err := StopHost(ctx, c.client, instance); err != nil || !off {
+		return ctrl.Result{RequeueAfter: hostPoll}, err
 	}
 	before := instance.DeepCopy()
 	controllerutil.RemoveFinalizer(instance, cloudv1.InstanceFinalizer)
 	if err := c.client.Patch(ctx, instance, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("removing the finalizer of instance %s: %w", instance.Name, err)
+		return ctrl.Result{}, fmt.Errorf("removing the finalizer of instance %s: %w", instance.Name, err)
 	}
-	return nil
+	return ctrl.Result{}, nil
 }

@@ -14,6 +14,7 @@ import (
 
 	cloudv1 "github.com/fettle-io/fettle/sandbox/api/cloud/v1alpha1"
 	"github.com/fettle-io/fettle/sandbox/kubelets"
+	"github.com/fettle-io/fettle/sandbox/metal"
 )
 
 // StartKubelet does the work of a starting kubelet: it registers the node if there is none, and begins its heartbeats.
@@ -31,6 +32,28 @@ func StartKubelet(ctx context.Context, c client.Client, instance *cloudv1.Instan
 // StopKubelet makes the node fall silent. A node that doesn't exist is silent already.
 func StopKubelet(ctx context.Context, c client.Client, instance *cloudv1.Instance) error {
 	return labelNode(ctx, c, instance, `"`+kubelets.LabelStopped+`"`)
+}
+
+// StopHost presses the button of the bare-metal host on which the node runs, and reports whether that host is off. A node
+// without a host has nothing to stop.
+func StopHost(ctx context.Context, c client.Client, instance *cloudv1.Instance) (bool, error) {
+	node := &corev1.Node{}
+	err := c.Get(ctx, client.ObjectKey{Name: instance.Spec.NodeName}, node)
+	if apierrors.IsNotFound(err) {
+		return true, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("reading node %s: %w", instance.Spec.NodeName, err)
+	}
+	power, simulated := node.Annotations[metal.AnnotationHostPower]
+	if !simulated || power == metal.PowerOff {
+		return true, nil
+	}
+	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, metal.AnnotationPower, metal.PowerOff)
+	if err := c.Patch(ctx, node, client.RawPatch(types.MergePatchType, []byte(patch))); client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("pressing the button of the host of node %s: %w", node.Name, err)
+	}
+	return false, nil
 }
 
 // labelNode writes without a read, since the cached node may be old. The value is JSON.

@@ -27,6 +27,7 @@ type order struct {
 	SessionUses   int             `json:"sessionUses"`
 
 	Certificate bool   `json:"certificate"` // true: another one, which is new
+	Drops       bool   `json:"drops"`
 	Hangs       bool   `json:"hangs"`
 	Redirect    string `json:"redirect"`
 	Oversized   int    `json:"oversized"`
@@ -62,6 +63,7 @@ func (o order) faults() (redfish.Faults, error) {
 		LockoutAfter:     o.LockoutAfter,
 		LockoutFor:       o.LockoutFor.Duration,
 		SessionUses:      o.SessionUses,
+		Drops:            o.Drops,
 		Hangs:            o.Hangs,
 		Redirect:         o.Redirect,
 		Oversized:        o.Oversized,

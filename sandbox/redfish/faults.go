@@ -27,11 +27,12 @@ type Faults struct {
 
 	// Transport.
 	Certificate *tls.Certificate // shown instead of its own
+	Drops       bool             // ends each connection without an answer
 	Hangs       bool             // answers nothing until the client goes or the fault is taken back
 	Redirect    string           // redirects to the same path of this URL
 	Oversized   int              // answers with at least that many bytes of valid JSON
 	NotJSON     bool             // answers 200 with a page of HTML
-	Path        string           // limits Hangs, Redirect, Oversized and NotJSON to paths with this prefix
+	Path        string           // limits Drops, Hangs, Redirect, Oversized and NotJSON to paths with this prefix
 }
 
 // Order changes the faults, for later requests and for requests that hang.
@@ -55,7 +56,10 @@ func (b *BMC) hang(r *http.Request) bool {
 		b.mu.Lock()
 		faults, changed := b.faults, b.changed
 		b.mu.Unlock()
-		if !faults.Hangs || !strings.HasPrefix(r.URL.Path, faults.Path) {
+		switch of := strings.HasPrefix(r.URL.Path, faults.Path); {
+		case of && faults.Drops:
+			return false
+		case !of || !faults.Hangs:
 			return true
 		}
 		select {

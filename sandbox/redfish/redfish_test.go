@@ -382,6 +382,16 @@ func TestFaultsOfTransport(t *testing.T) {
 		w.Order(func(f *redfish.Faults) { f.Hangs = false })
 		wantStatus(t, w.reset(t, "ForceOff"), 204)
 	})
+	t.Run("drops", func(t *testing.T) {
+		w := start(t)
+		w.Order(func(f *redfish.Faults) { f.Drops, f.Path = true, reset })
+		w.state(t) // another path
+		if r, err := w.try(t.Context(), http.MethodPost, reset, `{"ResetType":"ForceOff"}`, basic(user, password)); err == nil || w.host.State() != redfish.On {
+			t.Errorf("answer: %+v; the host is %s", r, w.host.State())
+		}
+		w.Order(func(f *redfish.Faults) { f.Drops = false })
+		wantStatus(t, w.reset(t, "ForceOff"), 204)
+	})
 	t.Run("redirects", func(t *testing.T) {
 		w := start(t)
 		w.Order(func(f *redfish.Faults) { f.Redirect = "https://other.example/" })

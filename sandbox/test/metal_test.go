@@ -19,14 +19,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	machinev1 "github.com/fettle-io/fettle/sandbox/api/machine/v1beta1"
 	"github.com/fettle-io/fettle/sandbox/metal"
 )
 
-// TestMetal: hosts behind BMCs, on a cluster of nodes alone.
+// TestMetal: hosts behind BMCs.
 func TestMetal(t *testing.T) {
 	t.Parallel()
 	log := filepath.Join(t.TempDir(), "pods.log")
-	p := start(t, "--dir", t.TempDir(), "--kubelets", "--metal", "--metal-log", log,
+	p := start(t, "--dir", t.TempDir(), "--kubelets", "--machine-api", "--machine-api-poll", "250ms", "--metal", "--metal-log", log,
 		"--node-monitor-grace-period", gracePeriod.String(), "--node-monitor-period", "500ms")
 	c := connect(t, p.kubeconfig)
 	cases := map[string]func(*testing.T, client.Client, string){
@@ -36,6 +37,7 @@ func TestMetal(t *testing.T) {
 		"a person turns the power off and on":                  pressedButton,
 		"a BMC has the ordered faults":                         orderedFaults,
 		"a kubelet registers a deleted node at its next start": registersAgain,
+		"the host of a deleted machine is off":                 hostOfMachine,
 		"a restored label doesn't stop the kubelet again":      restoredLabel,
 		"a pod starts again in the next boot":                  startsAgain,
 		"the log shows a pod that runs twice at a time":        runsTwice,
@@ -203,6 +205,36 @@ func hungNode(t *testing.T, c client.Client, _ string) {
 	})
 	reset(t, node, schemas.ForceRestartResetType)
 	eventually(t, "the host boots", func() string { return bootedAnew(c, node) })
+}
+
+// hostOfMachine deletes the machine of a hung node. Its host is off before the machine is gone.
+func hostOfMachine(t *testing.T, c client.Client, _ string) {
+	t.Helper()
+	machine := &machinev1.Machine{
+		ObjectMeta: metav1.ObjectMeta{Name: "owned", Namespace: namespace, Labels: map[string]string{machinev1.ClusterLabel: "test"}},
+		Spec:       newMachineSpec(`{"nodeLabels":{"` + metal.Label + `":"` + metal.LabelRedfish + `"}}`),
+	}
+	create(t, c, machine)
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: machine.Name}}
+	eventually(t, "the host has a BMC", func() string { return annotated(c, node, metal.AnnotationHostPower, metal.PowerOn) })
+	eventually(t, "the machine runs", func() string {
+		get(t, c, machine)
+		return map[bool]string{false: "it is " + machine.Phase()}[machine.Phase() == machinev1.PhaseRunning]
+	})
+	patch(t, c, node, stopKubelet)
+	system, err := bmcOf(t, node)
+	if err != nil {
+		t.Fatalf("connecting to the BMC: %v", err)
+	}
+	remove(t, c, machine)
+	eventually(t, "the machine is gone", func() string { return gone(c, machine) })
+	system, err = schemas.GetComputerSystem(system.GetClient(), system.ODataID)
+	if err != nil || system.PowerState != schemas.OffPowerState {
+		t.Errorf("the host is %v (%v)", system, err)
+	}
+	if problem := gone(c, node); problem != "" {
+		t.Error(problem)
+	}
 }
 
 func pressedButton(t *testing.T, c client.Client, _ string) {

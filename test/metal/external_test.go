@@ -20,9 +20,6 @@ import (
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
-// machines is the namespace of the machines of these tests.
-const machines = "machines"
-
 // quiet is for how long these tests look whether something happens that must not.
 const quiet = 4 * time.Second
 

@@ -36,21 +36,21 @@ type site struct {
 	log string
 }
 
-// newSite starts a cluster on bare metal, with Fettle's definitions and rights. Fettle itself does not run yet.
-func newSite(t *testing.T) *site {
+// newSite starts a cluster on bare metal with these flags of the sandbox, and with Fettle's definitions and rights. Fettle itself does not run yet.
+func newSite(t *testing.T, flags ...string) *site {
 	t.Helper()
-	s := startSite(t)
+	s := startSite(t, flags...)
 	s.InstallFettleForNodes(t)
 	s.AllowPower(t)
 	s.schedules(t)
 	return s
 }
 
-// startSite starts a cluster on bare metal, where nothing is installed.
-func startSite(t *testing.T) *site {
+// startSite starts a cluster on bare metal with these flags of the sandbox, where nothing is installed.
+func startSite(t *testing.T, flags ...string) *site {
 	t.Helper()
 	log := filepath.Join(t.TempDir(), "pods.log")
-	c := cluster.Start(t, cluster.Options{Args: []string{"--kubelets", "--metal", "--metal-log", log, "--node-monitor-grace-period=4s", "--node-monitor-period=1s"}})
+	c := cluster.Start(t, cluster.Options{Args: append([]string{"--kubelets", "--metal", "--metal-log", log, "--node-monitor-grace-period=4s", "--node-monitor-period=1s"}, flags...)})
 	return &site{Cluster: c, log: log}
 }
 
@@ -148,10 +148,15 @@ func (p *pool) newNode(name, kind string) *corev1.Node {
 	if err := p.Create(cluster.Context(p.T), node); err != nil {
 		p.Fatalf("creating node %s: %v", name, err)
 	}
+	return p.hosted(name)
+}
+
+// hosted waits until a node has a host and is Ready, and returns it.
+func (p *pool) hosted(name string) *corev1.Node {
+	p.Helper()
+	var node *corev1.Node
 	p.Eventually(p.T, "host of "+name, func(ctx context.Context) error {
-		if err := p.Get(ctx, client.ObjectKeyFromObject(node), node); err != nil {
-			return err
-		}
+		node = p.node(ctx, name)
 		if node.Annotations[sandboxes+"bmc-address"] == "" || !isReady(node) {
 			return fmt.Errorf("node %s has no host yet", name)
 		}

@@ -77,7 +77,7 @@ func phaseMessage(s *v1alpha1.PowerRemediationStatus) string {
 	case fencing.Succeeded:
 		return successMessage(s) + why
 	case fencing.Failed:
-		return "node " + node + " was not brought back" + why + advise(fencing.Reason(s.Reason))
+		return "node " + node + " was not brought back" + why + advise(s)
 	case fencing.Aborted:
 		return "what was done to node " + node + " was taken back" + why + hostLeft(s)
 	}
@@ -133,12 +133,19 @@ func reasonMessage(why fencing.Reason) string {
 }
 
 // advise returns what a user can do after a failure, to append to a message.
-func advise(why fencing.Reason) string {
-	switch why { //nolint:exhaustive // the others don't end a fencing
+func advise(s *v1alpha1.PowerRemediationStatus) string {
+	const held = "; its workload is held, since it may still run: see to it that the host is off, and delete the node or set the taint node.kubernetes.io/out-of-service by hand"
+	const console = "; look at the console of the host"
+	switch fencing.Reason(s.Reason) { //nolint:exhaustive // the others don't end a fencing
 	case fencing.PowerOffTimedOut, fencing.PoweredOnByOthers:
-		return "; its workload is held, since it may still run: see to it that the host is off, and delete the node or set the taint node.kubernetes.io/out-of-service by hand"
-	case fencing.PowerOnTimedOut, fencing.BootTimedOut, fencing.MachineKept:
-		return "; look at the console of the host"
+		return held
+	case fencing.MachineKept:
+		if s.Proof == nil {
+			return held
+		}
+		return console
+	case fencing.PowerOnTimedOut, fencing.BootTimedOut:
+		return console
 	}
 	return ""
 }

@@ -50,6 +50,28 @@ func TestEachReasonHasAMessage(t *testing.T) {
 	}
 }
 
+// TestFailureSaysWhatToDo: without a proof the workload is held, whatever became of the machine.
+func TestFailureSaysWhatToDo(t *testing.T) {
+	const held, console = "its workload is held, since it may still run", "look at the console of the host"
+	proven, unproven := &v1alpha1.FencingProof{Kind: "PowerOff"}, (*v1alpha1.FencingProof)(nil)
+	for _, c := range []struct {
+		why   fencing.Reason
+		proof *v1alpha1.FencingProof
+		want  string
+	}{
+		{fencing.PowerOffTimedOut, unproven, held}, {fencing.PoweredOnByOthers, unproven, held}, {fencing.MachineKept, unproven, held},
+		{fencing.PowerOnTimedOut, proven, console}, {fencing.BootTimedOut, proven, console}, {fencing.MachineKept, proven, console},
+		{fencing.NodeReplaced, unproven, ""},
+	} {
+		s := remediation(in(fencing.Failed)).Status
+		s.Reason, s.Proof = string(c.why), c.proof
+		text := phaseMessage(&s)
+		if strings.Contains(text, held) != (c.want == held) || strings.Contains(text, console) != (c.want == console) {
+			t.Errorf("%s with the proof %v says %q, want %q", c.why, c.proof, text, c.want)
+		}
+	}
+}
+
 func TestWaitMessageSaysWhyThePowerIsNotRead(t *testing.T) {
 	found := problem{reason: "Unreachable", message: "the BMC can't be reached"}
 	for why, want := range map[fencing.Reason]bool{fencing.PowerNotRead: true, fencing.PowerNotOff: false} {

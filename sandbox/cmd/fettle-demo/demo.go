@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
+	"path/filepath"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -27,6 +29,10 @@ type cluster struct {
 	title, parts string
 	// sandbox are flags of fettle-sandbox.
 	sandbox []string
+	// elects has Fettle hold its lease, so that its commands know that it runs.
+	elects bool
+	// podLog has the simulated hosts log which pods they run.
+	podLog bool
 	// kinds are definitions in config/crd that clusters have from other vendors.
 	kinds []string
 	// folders are folders of config/ that this cluster needs, and other clusters don't.
@@ -38,6 +44,9 @@ func (s *demo) raise(ctx context.Context, c cluster) error {
 	title(c.title)
 	say("starting a control plane: API server, etcd, controller manager, and %s", c.parts)
 	flags := append([]string{"--kubelets", "--node-monitor-grace-period", "4s", "--node-monitor-period", "1s"}, c.sandbox...)
+	if c.podLog {
+		flags = append(flags, "--metal-log", filepath.Join(s.Dir, podLog))
+	}
 	if _, err := s.StartSandbox(ctx, flags...); err != nil {
 		return err
 	}
@@ -50,7 +59,7 @@ func (s *demo) raise(ctx context.Context, c cluster) error {
 			return err
 		}
 	}
-	_, err := s.StartFettle(ctx, "--leader-elect=false")
+	_, err := s.StartFettle(ctx, "--leader-elect="+strconv.FormatBool(c.elects))
 	return err
 }
 
