@@ -180,6 +180,7 @@ func TestVerifiedRefusals(t *testing.T) {
 		"two, and a rest":     {append(answer(opened, 7, 1), 9, 9, 9), answer(opened, 7, 1, 0, 0, 0, 0, 0, 0), 100},
 		"seven bytes":         {answer(opened, 7, 1, 2, 3, 4, 5, 6), answer(opened, 7, 1, 2, 3, 4, 5, 6, 0), 100},
 		"eight bytes":         {answer(opened, 7, 1, 2, 3, 4, 5, 6, 7), answer(opened, 7, 1, 2, 3, 4, 5, 6, 7), 100},
+		"eight, and a rest":   {append(answer(opened, 7, 1, 2, 3, 4, 5, 6, 7), 9), append(answer(opened, 7, 1, 2, 3, 4, 5, 6, 7), 9), 100},
 		"a buffer just large": {answer(opened, 7, 1), answer(opened, 7, 1, 0, 0, 0, 0, 0, 0), payloadAt + 8},
 		"a buffer too small":  {answer(opened, 7, 1), answer(opened, 7, 1), payloadAt + 7},
 		"one byte":            {answer(opened, 7), answer(opened, 7), 100},
