@@ -42,11 +42,18 @@ func FuzzRedfishAnswer(f *testing.F) {
 func FuzzDatagram(f *testing.F) {
 	f.Add([]byte{6, 0, 0xff, 7, 6, 0xc0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, byte(0xc0))
 	f.Add([]byte{6, 0, 0xff, 7, 6, 0x13, 0, 0, 0, 0, 0, 0, 0, 0, 40, 0}, byte(0x13))
+	f.Add([]byte{6, 0, 0xff, 7, 6, 0x11, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 9, 1, 0, 0, 0, 0, 0, 0}, byte(0x11))
 	f.Fuzz(func(t *testing.T, datagram []byte, awaited byte) {
 		v := newVerified(nil, types.CipherSuiteID17, testUser, testPassword)
 		v.awaited, v.console = awaited, make([]byte, 16)
-		if v.accepts(datagram) && awaited&encryptedAndSigned != 0 {
-			t.Error("a datagram without the signature of a session was accepted")
+		if v.accepts(datagram) {
+			if awaited&encryptedAndSigned != 0 {
+				t.Error("a datagram without the signature of a session was accepted")
+			}
+			buffer := append(bytes.Clone(datagram), 0)
+			if n := padded(buffer, len(datagram)); n > len(buffer) || v.accepts(buffer[:n]) != v.accepts(datagram) {
+				t.Errorf("a datagram of %d bytes became one of %d, which is not accepted", len(datagram), n)
+			}
 		}
 		v.signing, v.encryption = make([]byte, 32), make([]byte, 32)
 		v.accepts(datagram)

@@ -133,10 +133,18 @@ func login(ctx context.Context, client *ipmi.Client, suite types.CipherSuiteID) 
 		return errDowngraded
 	}
 	if _, err := client.RAKPMessage1(ctx); err != nil {
-		return err //nolint:wrapcheck // the same
+		return ofUser(err)
 	}
 	_, err = client.RAKPMessage3(ctx)
 	return err //nolint:wrapcheck // the same
+}
+
+// ofUser returns the error of a message that names the user. OpenIPMI's BMC calls a user illegal whom it doesn't know.
+func ofUser(err error) error {
+	if status, ok := errors.AsType[*types.RmcpStatusError](err); ok && status.StatusCode() == types.RmcpStatusCodeIllegalParameter {
+		return types.NewRmcpStatusError(types.RmcpStatusCodeUnauthorizedName) //nolint:wrapcheck // it is classified, and never shown
+	}
+	return err
 }
 
 // hasAlgorithms reports whether a BMC answered with the algorithms of a suite.

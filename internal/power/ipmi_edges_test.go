@@ -206,3 +206,60 @@ func TestIPMISessionIsGivenBackInTime(t *testing.T) {
 		}
 	})
 }
+
+// TestIPMIRefusalsWithoutSession: OpenIPMI's BMC sends two bytes where the specification wants eight.
+func TestIPMIRefusalsWithoutSession(t *testing.T) {
+	for name, tc := range map[string]struct {
+		offered types.CipherSuiteID
+		refused types.PayloadType
+		status  types.RmcpStatusCode
+		want    Reason
+		logins  int32
+	}{
+		"of a suite, and the other works": {types.CipherSuiteID3, types.PayloadTypeRmcpOpenSessionResponse, 0, "", 1},
+		"of both suites":                  {types.CipherSuiteID2, types.PayloadTypeRmcpOpenSessionResponse, 0, CipherSuitesRefused, 0},
+		"of a session":                    {types.CipherSuiteID17, types.PayloadTypeRmcpOpenSessionResponse, types.RmcpStatusCodeNoResToCreateSess, NoSessionLeft, 0},
+		"of a user":                       {types.CipherSuiteID17, types.PayloadTypeRAKPMessage2, types.RmcpStatusCodeUnauthorizedName, AuthenticationRefused, 1},
+		"of a password":                   {types.CipherSuiteID17, types.PayloadTypeRAKPMessage4, types.RmcpStatusCodeInvalidIntegrityCheckValue, AuthenticationRefused, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := startIPMI(t, tc.offered)
+			answer := func(datagram []byte) [][]byte {
+				if datagram[typeAt] != byte(tc.refused) {
+					return [][]byte{datagram}
+				}
+				if tc.status != 0 {
+					datagram[payloadAt+1] = byte(tc.status)
+				}
+				if datagram[payloadAt+1] != 0 {
+					datagram[lengthAt], datagram = 2, datagram[:payloadAt+2]
+				}
+				return [][]byte{datagram}
+			}
+			b.conn.answer.Store(&answer)
+			h := b.host(t, newClock(), testPassword)
+			if _, f := h.Read(t.Context()); f.Reason != tc.want || b.conn.logins.Load() != tc.logins {
+				t.Errorf("failure %q after %d logins, want %q after %d", f.Reason, b.conn.logins.Load(), tc.want, tc.logins)
+			}
+		})
+	}
+}
+
+// TestIPMIUserIsIllegal: OpenIPMI's BMC answers so to a user whom it doesn't know. In another place that answer is a fault.
+func TestIPMIUserIsIllegal(t *testing.T) {
+	for refused, want := range map[types.PayloadType]Reason{
+		types.PayloadTypeRmcpOpenSessionResponse: UnexpectedAnswer,
+		types.PayloadTypeRAKPMessage2:            AuthenticationRefused,
+		types.PayloadTypeRAKPMessage4:            UnexpectedAnswer,
+	} {
+		b := startIPMI(t)
+		answer := func(datagram []byte) [][]byte {
+			if datagram[typeAt] == byte(refused) {
+				datagram[payloadAt+1] = byte(types.RmcpStatusCodeIllegalParameter)
+			}
+			return [][]byte{datagram}
+		}
+		b.conn.answer.Store(&answer)
+		wantFailure(t, b.host(t, newClock(), testPassword), want)
+	}
+}

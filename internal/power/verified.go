@@ -16,6 +16,8 @@ const (
 	encryptedAndSigned  = 0xc0
 	nextHeader          = 0x07
 	minMessage          = 8
+	// fixedAnswer is how long the answers of a login are without what a refusal leaves out, and statusAt is where they have their status.
+	fixedAnswer, statusAt = 8, 1
 )
 
 // verified is a connection that passes on only the datagrams that a BMC has signed and encrypted within the session, and those of
@@ -75,9 +77,22 @@ func (v *verified) Read(buffer []byte) (int, error) {
 			return n, err //nolint:wrapcheck // the same
 		}
 		if v.accepts(buffer[:n]) {
-			return n, nil
+			return padded(buffer, n), nil
 		}
 	}
+}
+
+// padded extends a refused login that is too short for the client, and returns the length of the datagram. OpenIPMI's BMC sends the
+// status and no session.
+func padded(buffer []byte, n int) int {
+	length := int(binary.LittleEndian.Uint16(buffer[lengthAt:]))
+	short := length > statusAt && length < fixedAnswer && len(buffer) >= payloadAt+fixedAnswer
+	if !short || buffer[typeAt]&encryptedAndSigned != 0 || buffer[payloadAt+statusAt] == 0 {
+		return n
+	}
+	clear(buffer[payloadAt+length : payloadAt+fixedAnswer])
+	buffer[lengthAt] = fixedAnswer
+	return payloadAt + fixedAnswer
 }
 
 // accepts reports whether a datagram is to be believed.

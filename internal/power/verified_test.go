@@ -163,3 +163,34 @@ func TestVerifiedSession(t *testing.T) {
 		}
 	}
 }
+
+// TestVerifiedRefusals: a refusal of a login has at least eight bytes once it is passed on, and nothing else is changed.
+func TestVerifiedRefusals(t *testing.T) {
+	answer := func(kind byte, payload ...byte) []byte {
+		datagram := append(make([]byte, payloadAt), payload...)
+		datagram[typeAt], datagram[lengthAt] = kind, byte(len(payload))
+		return datagram
+	}
+	const opened, inSession = byte(types.PayloadTypeRmcpOpenSessionResponse), byte(encryptedAndSigned)
+	for name, tc := range map[string]struct {
+		datagram, want []byte
+		room           int
+	}{
+		"two bytes":           {answer(opened, 7, 1), answer(opened, 7, 1, 0, 0, 0, 0, 0, 0), 100},
+		"two, and a rest":     {append(answer(opened, 7, 1), 9, 9, 9), answer(opened, 7, 1, 0, 0, 0, 0, 0, 0), 100},
+		"seven bytes":         {answer(opened, 7, 1, 2, 3, 4, 5, 6), answer(opened, 7, 1, 2, 3, 4, 5, 6, 0), 100},
+		"eight bytes":         {answer(opened, 7, 1, 2, 3, 4, 5, 6, 7), answer(opened, 7, 1, 2, 3, 4, 5, 6, 7), 100},
+		"eight, and a rest":   {append(answer(opened, 7, 1, 2, 3, 4, 5, 6, 7), 9), append(answer(opened, 7, 1, 2, 3, 4, 5, 6, 7), 9), 100},
+		"a buffer just large": {answer(opened, 7, 1), answer(opened, 7, 1, 0, 0, 0, 0, 0, 0), payloadAt + 8},
+		"a buffer too small":  {answer(opened, 7, 1), answer(opened, 7, 1), payloadAt + 7},
+		"one byte":            {answer(opened, 7), answer(opened, 7), 100},
+		"no refusal":          {answer(opened, 7, 0), answer(opened, 7, 0), 100},
+		"in a session":        {answer(inSession, 7, 1), answer(inSession, 7, 1), 100},
+	} {
+		buffer := bytes.Repeat([]byte{0xee}, tc.room)
+		n := copy(buffer, tc.datagram)
+		if got := buffer[:padded(buffer, n)]; !bytes.Equal(got, tc.want) {
+			t.Errorf("%s: passed on are %x, want %x", name, got, tc.want)
+		}
+	}
+}

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
+	"github.com/fettle-io/fettle/sandbox/ipmi"
 	"github.com/fettle-io/fettle/sandbox/redfish"
 )
 
@@ -53,7 +54,12 @@ func (f *fleet) add(node *corev1.Node) (*host, error) {
 	if err != nil {
 		return nil, fmt.Errorf("starting the BMC of node %s: %w", node.Name, err)
 	}
-	h.bmc = bmc
+	lan, err := ipmi.Start(ipmi.Config{User: User, Password: Password, Host: h})
+	if err != nil {
+		_ = bmc.Close() // it has no host
+		return nil, fmt.Errorf("starting the BMC of node %s: %w", node.Name, err)
+	}
+	h.bmc, h.lan = bmc, lan
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.hosts[node.Name] = h
@@ -131,5 +137,6 @@ func (f *fleet) close() {
 	defer f.mu.Unlock()
 	for _, h := range f.hosts {
 		_ = h.bmc.Close() // the process is about to end
+		_ = h.lan.Close() // the same
 	}
 }

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/uuid"
 
+	"github.com/fettle-io/fettle/sandbox/ipmi"
 	"github.com/fettle-io/fettle/sandbox/redfish"
 )
 
@@ -19,6 +20,7 @@ type host struct {
 	changed func() // called without the lock when the power has changed
 	now     func() time.Time
 	bmc     *redfish.BMC // set once, before the host is used
+	lan     *ipmi.BMC    // the same BMC by IPMI, set with it
 
 	mu       sync.Mutex
 	power    redfish.PowerState
@@ -188,6 +190,7 @@ type facts struct {
 	inForce    string
 	refused    string
 	address    string
+	lan        string // the address of IPMI
 	thumbprint string
 }
 
@@ -200,6 +203,7 @@ func (h *host) facts() facts {
 		power: h.power, boot: h.boot, up: h.up, shown: h.shown, bootTime: h.bootTime,
 		order: h.order, inForce: h.inForce, refused: h.refused,
 		address:    "redfish+https://" + h.bmc.Address() + h.bmc.SystemPath(),
+		lan:        "ipmi://" + h.lan.Address(),
 		thumbprint: hex.EncodeToString(sum[:]),
 	}
 }

@@ -41,6 +41,8 @@ const (
 const (
 	// AnnotationAddress is the address of the BMC, as Fettle's BMCs have it.
 	AnnotationAddress = "sandbox.fettle.io/bmc-address"
+	// AnnotationIPMIAddress is its address for IPMI.
+	AnnotationIPMIAddress = "sandbox.fettle.io/ipmi-address"
 	// AnnotationFingerprint is the SHA-256 of the certificate of the BMC, in hexadecimal digits.
 	AnnotationFingerprint = "sandbox.fettle.io/bmc-fingerprint"
 	// AnnotationHostPower is the true power of the host: on or off.

@@ -35,6 +35,7 @@ func metadata(node *corev1.Node, f facts) (labels, annotations map[string]string
 	}
 	return labels, map[string]string{
 		AnnotationAddress:       f.address,
+		AnnotationIPMIAddress:   f.lan,
 		AnnotationFingerprint:   f.thumbprint,
 		AnnotationHostPower:     hostPower(f),
 		AnnotationStoppedIn:     in,

@@ -1,74 +1,23 @@
 package redfish_test
 
 import (
-	"context"
 	"encoding/pem"
 	"errors"
 	"fmt"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stmcginnis/gofish"
 	"github.com/stmcginnis/gofish/schemas"
 
 	"github.com/fettle-io/fettle/sandbox/redfish"
+	"github.com/fettle-io/fettle/sandbox/test/debian"
 )
 
 // These tests drive the emulator with published clients.
-
-const installTimeout = 5 * time.Minute
-
-// installed installs a Debian package unless the file is there already, and skips the test where that can't be done.
-func installed(t *testing.T, name, file string) {
-	t.Helper()
-	if _, err := os.Stat(file); err == nil {
-		return
-	}
-	apt, err := exec.LookPath("apt-get")
-	if err != nil {
-		t.Skipf("%s of the Debian package %s is missing, and so is apt-get", file, name)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), installTimeout)
-	defer cancel()
-	install := func() ([]byte, error) {
-		command := exec.CommandContext(ctx, apt, "-o", "DPkg::Lock::Timeout=120",
-			"install", "-y", "--no-install-recommends", name)
-		command.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
-		return command.CombinedOutput()
-	}
-	out, err := install()
-	if err != nil {
-		_ = exec.CommandContext(ctx, apt, "update").Run() // the lists may be missing
-		out, err = install()
-	}
-	if err != nil {
-		t.Skipf("apt-get doesn't install the Debian package %s: %v\n%s", name, err, out)
-	}
-	if _, err := os.Stat(file); err != nil {
-		t.Fatalf("the Debian package %s has no %s", name, file)
-	}
-}
-
-// run runs a client and returns what it printed.
-func run(t *testing.T, name string, args ...string) (string, error) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	command := exec.CommandContext(ctx, name, args...)
-	// Python's requests prefers the authorities and proxies of the environment to those of the caller.
-	command.Env = slices.DeleteFunc(os.Environ(), func(v string) bool {
-		name, _, _ := strings.Cut(strings.ToUpper(v), "=")
-		return strings.HasSuffix(name, "_CA_BUNDLE") || strings.HasSuffix(name, "_PROXY")
-	})
-	out, err := command.CombinedOutput()
-	return string(out), err
-}
 
 func wantHost(t *testing.T, w *world, state redfish.PowerState, boots int) {
 	t.Helper()
@@ -79,14 +28,14 @@ func wantHost(t *testing.T, w *world, state redfish.PowerState, boots int) {
 
 func TestFenceRedfish(t *testing.T) {
 	const agent = "/usr/sbin/fence_redfish"
-	installed(t, "fence-agents", agent)
+	debian.Install(t, "fence-agents", agent)
 	w := start(t)
 	ip, port, err := net.SplitHostPort(w.Address())
 	if err != nil {
 		t.Fatal(err)
 	}
 	fence := func(secret, action string) (string, error) {
-		return run(t, agent, "--ip="+ip, "--ipport="+port, "--username="+user, "--password="+secret,
+		return debian.Run(t, agent, "--ip="+ip, "--ipport="+port, "--username="+user, "--password="+secret,
 			"--ssl-insecure", "--action="+action)
 	}
 	for _, step := range []struct {
@@ -113,13 +62,13 @@ func TestFenceRedfish(t *testing.T) {
 
 func TestRedfishtool(t *testing.T) {
 	const tool = "/usr/bin/redfishtool"
-	installed(t, "redfishtool", tool)
+	debian.Install(t, "redfishtool", tool)
 	for _, auth := range []string{"Basic", "Session"} {
 		t.Run(auth, func(t *testing.T) {
 			w := start(t)
 			redfishtool := func(args ...string) string {
 				t.Helper()
-				out, err := run(t, tool, append([]string{
+				out, err := debian.Run(t, tool, append([]string{
 					"-r", w.Address(), "-u", user, "-p", password, "-S", "Always", "-A", auth,
 				}, args...)...)
 				if err != nil {
@@ -186,10 +135,10 @@ func authority(t *testing.T, w *world) string {
 }
 
 func TestSushy(t *testing.T) {
-	installed(t, "python3-sushy", "/usr/lib/python3/dist-packages/sushy/__init__.py")
+	debian.Install(t, "python3-sushy", "/usr/lib/python3/dist-packages/sushy/__init__.py")
 	w := start(t)
 	// Debian's own interpreter: another one doesn't know Debian's packages.
-	out, err := run(t, "/usr/bin/python3", "-c", sushyScript, w.URL(), user, password, authority(t, w))
+	out, err := debian.Run(t, "/usr/bin/python3", "-c", sushyScript, w.URL(), user, password, authority(t, w))
 	if err != nil || out != "On\nOff\nOn\n" {
 		t.Errorf("%v\n%s", err, out)
 	}

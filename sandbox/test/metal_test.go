@@ -306,7 +306,7 @@ func registersAgain(t *testing.T, c client.Client, _ string) {
 		t.Error("it is the same node")
 	}
 	for _, key := range []string{
-		metal.AnnotationAddress, metal.AnnotationFingerprint, metal.AnnotationBootTime, metal.AnnotationFaults, "kwok.x-k8s.io/node",
+		metal.AnnotationAddress, metal.AnnotationIPMIAddress, metal.AnnotationFingerprint, metal.AnnotationBootTime, metal.AnnotationFaults, "kwok.x-k8s.io/node",
 	} {
 		if node.Annotations[key] != before.Annotations[key] {
 			t.Errorf("annotation %s is %q, and was %q", key, node.Annotations[key], before.Annotations[key])

@@ -39,6 +39,7 @@ func TestPowerRemediation(t *testing.T) {
 		"two":          twoRemediationsOfOneNode,
 		"out-already":  outOfServiceBefore,
 		"health-check": healthCheck,
+		"ipmi":         powerCycleByIPMI,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

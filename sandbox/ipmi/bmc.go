@@ -1,0 +1,111 @@
+package ipmi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+
+	"github.com/bougou/go-ipmi/pkg/bmc"
+	"github.com/bougou/go-ipmi/pkg/hal"
+	"github.com/bougou/go-ipmi/pkg/hal/mock"
+	"github.com/bougou/go-ipmi/pkg/server"
+	"github.com/bougou/go-ipmi/pkg/transport/udp"
+	"github.com/bougou/go-ipmi/pkg/types"
+
+	"github.com/fettle-io/fettle/sandbox/redfish"
+)
+
+const (
+	userID     = 2 // the user 1 has no name
+	lanChannel = 1
+)
+
+// Config says what a BMC is. All fields are required.
+type Config struct {
+	User, Password string
+	Host           redfish.Host
+}
+
+// BMC is one emulated BMC.
+type BMC struct {
+	server *server.Server
+	socket *net.UDPConn
+	served chan struct{}
+}
+
+// Start starts a BMC on any free port of 127.0.0.1. The caller closes it.
+func Start(config Config) (*BMC, error) {
+	if config.User == "" || config.Password == "" || config.Host == nil {
+		return nil, errors.New("a BMC needs a user, a password and a host")
+	}
+	device := bmc.New(bmc.DeviceInfo{DeviceID: 1, IPMIVersion: 0x20}, [16]byte{1}, hardware{mock.New(), chassis{&mock.Chassis{}, config.Host}})
+	account, err := device.Users.Add(userID, config.User)
+	if err != nil {
+		return nil, fmt.Errorf("adding the user: %w", err)
+	}
+	account.SetPassword([]byte(config.Password))
+	account.Enabled = true
+	account.ChannelAccess[lanChannel] = bmc.UserChannelAccess{MaxPrivilege: bmc.PrivilegeLevelOperator, Enabled: true}
+	socket, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		return nil, fmt.Errorf("listening: %w", err)
+	}
+	b := &BMC{socket: socket, served: make(chan struct{})}
+	b.server = server.NewServer(device, udp.Wrap(socket), server.WithV15Disabled(),
+		server.WithCipherSuites([]types.CipherSuiteID{types.CipherSuiteID3, types.CipherSuiteID17}))
+	go func() {
+		defer close(b.served)
+		_ = b.server.Serve(context.Background()) // it returns when the BMC is closed
+	}()
+	return b, nil
+}
+
+// Close ends the BMC. It may be called once.
+func (b *BMC) Close() error {
+	if err := b.server.Close(); err != nil {
+		return fmt.Errorf("closing the BMC: %w", err)
+	}
+	<-b.served
+	return nil
+}
+
+// Address returns the host and port on which the BMC listens.
+func (b *BMC) Address() string { return b.socket.LocalAddr().String() }
+
+// hardware is that of go-ipmi's tests, with another chassis.
+type hardware struct {
+	*mock.HAL
+	chassis chassis
+}
+
+// Chassis returns the host.
+func (h hardware) Chassis() hal.ChassisHAL { return h.chassis }
+
+// chassis is a host.
+type chassis struct {
+	*mock.Chassis
+	host redfish.Host
+}
+
+// PowerState reports whether the host is on.
+func (c chassis) PowerState(context.Context) (bool, error) { return c.host.State() != redfish.Off, nil }
+
+// SetPower turns the host on or off.
+func (c chassis) SetPower(_ context.Context, on bool) error {
+	if on {
+		return c.host.PowerOn()
+	}
+	return c.host.PowerOff()
+}
+
+// PowerCycle turns the host off and on, unless it is off.
+func (c chassis) PowerCycle(context.Context) error {
+	if c.host.State() == redfish.Off {
+		return nil
+	}
+	return errors.Join(c.host.PowerOff(), c.host.PowerOn())
+}
+
+// ColdReset is a power cycle, since the host boots anew after both.
+func (c chassis) ColdReset(ctx context.Context) error { return c.PowerCycle(ctx) }

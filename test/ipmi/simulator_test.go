@@ -1,0 +1,157 @@
+package ipmi
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/fettle-io/fettle/internal/power"
+	"github.com/fettle-io/fettle/test/debian"
+)
+
+const (
+	// operator is the account that may power the host.
+	operator, password = "fettle", "hunter2-never-seen"
+	// patience is how long anything may take on a slow machine.
+	patience = 2 * time.Minute
+)
+
+// simulator is Debian's ipmi_sim, a BMC. It knows the cipher suites 0 to 3, and not 17.
+type simulator struct {
+	// port is its port of the loopback, and folder has its files.
+	port   int
+	folder string
+	ended  chan struct{}
+	said   *bytes.Buffer
+}
+
+// startSimulator starts a BMC and waits until it answers. The lines are of its configuration, and say what its host is.
+func startSimulator(t *testing.T, folder string, lines ...string) *simulator {
+	t.Helper()
+	const program = "/usr/bin/ipmi_sim"
+	debian.Install(t, "openipmi", program)
+	s := &simulator{port: freePort(t, "udp"), folder: folder, ended: make(chan struct{}), said: &bytes.Buffer{}}
+	config := fmt.Sprintf(`name "fettle"
+set_working_mc 0x20
+startlan 1
+  addr 127.0.0.1 %d
+  priv_limit admin
+  allowed_auths_operator md5
+  guid a123456789abcdefa123456789abcdef
+endlan
+user 2 true %q %q operator 10 md5
+%s
+`, s.port, operator, password, strings.Join(lines, "\n"))
+	s.write(t, "lan.conf", config)
+	s.write(t, "sim.emu", "mc_setbmc 0x20\nmc_add 0x20 0 no-device-sdrs 0x23 9 8 0x9f 0x1291 0xf02\nmc_enable 0x20\n")
+	state := filepath.Join(folder, "state")
+	if err := os.Mkdir(state, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	// By default ipmi_sim keeps its state in a folder of the system.
+	command := exec.Command(program, "-n", "-c", filepath.Join(folder, "lan.conf"), "-f", filepath.Join(folder, "sim.emu"), "-s", state)
+	command.Stdout, command.Stderr = s.said, s.said
+	s.run(t, command)
+	h := s.host(t, fmt.Sprintf("127.0.0.1:%d", s.port), operator, password)
+	eventually(t, "ipmi_sim answers", func() error {
+		if _, f := h.Read(t.Context()); f.Failed() {
+			return fmt.Errorf("%s", f)
+		}
+		return nil
+	})
+	return s
+}
+
+// run runs ipmi_sim until the test ends. It ends with this process at the latest.
+func (s *simulator) run(t *testing.T, command *exec.Cmd) {
+	t.Helper()
+	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	started := make(chan error)
+	go func() {
+		defer close(s.ended)
+		runtime.LockOSThread() // Pdeathsig is sent when the thread ends that started the program
+		defer runtime.UnlockOSThread()
+		err := command.Start()
+		started <- err
+		if err == nil {
+			_ = command.Wait() // it is killed
+		}
+	}()
+	if err := <-started; err != nil {
+		t.Fatalf("starting ipmi_sim: %v", err)
+	}
+	t.Cleanup(func() {
+		_ = command.Process.Kill()
+		<-s.ended
+		if t.Failed() {
+			t.Logf("ipmi_sim printed: %s", s.said)
+		}
+	})
+}
+
+func (s *simulator) write(t *testing.T, name, content string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(s.folder, name), []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// host returns Fettle's way to the power of the host.
+func (*simulator) host(t *testing.T, address, username, password string) *power.Host {
+	t.Helper()
+	parsed, err := power.ParseAddress("ipmi://" + address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	credentials, err := power.NewCredentials(username, password)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return power.NewHost(power.Config{Address: parsed, Now: time.Now}, credentials)
+}
+
+// freePort returns a port of the loopback that is free at the moment.
+func freePort(t *testing.T, network string) int {
+	t.Helper()
+	if network == "tcp" {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer listener.Close()
+		return listener.Addr().(*net.TCPAddr).Port
+	}
+	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	return conn.LocalAddr().(*net.UDPAddr).Port
+}
+
+// eventually waits until a check returns no error.
+func eventually(t *testing.T, what string, check func() error) {
+	t.Helper()
+	deadline := time.After(patience)
+	ticker := time.NewTicker(50 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		err := check()
+		if err == nil {
+			return
+		}
+		select {
+		case <-ticker.C:
+		case <-deadline:
+			t.Fatalf("%s: %v", what, err)
+		}
+	}
+}
