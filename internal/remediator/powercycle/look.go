@@ -197,17 +197,16 @@ func (c *Client) refresh(l *look) {
 	recorded := l.r.Status.BMC
 	l.facts.HostChanged = l.bmc != nil && recorded != nil && *recorded != current
 	l.facts.Power = l.s.power
-	l.facts.PowerOnAt = c.turnOf(l)
+	if !l.powersOn() || l.facts.Now.Before(l.s.power.RetryAt) {
+		c.turns.drop(l.key)
+	}
+	l.facts.PowerOnTurn = l.s.turn
 }
 
-// turnOf returns when the host of a look may be powered on.
-func (c *Client) turnOf(l *look) time.Time {
+// powersOn reports whether the host of a look waits for turns of its domain.
+func (l *look) powersOn() bool {
 	powersOn := l.record.Phase == fencing.PoweringOn || l.record.Phase == fencing.Aborting && l.record.PoweredOff
-	if !powersOn || l.bmc == nil || l.bmc.Spec.Domain == "" {
-		c.turns.drop(l.r.UID)
-		return time.Time{}
-	}
-	return c.turns.of(l.bmc.Spec.Domain, l.r.UID, l.facts.Now)
+	return powersOn && l.bmc != nil && l.bmc.Spec.Domain != ""
 }
 
 // take takes one step. It reports whether the look is over.
@@ -298,13 +297,13 @@ func (c *Client) dropFinalizer(ctx context.Context, l *look) error {
 			return err
 		}
 	}
-	c.forget(l.key, l.r.UID)
+	c.forget(l.key)
 	return nil
 }
 
 // forget drops what this process knows of a remediation, and wakes the remediations that waited for it.
-func (c *Client) forget(key types.NamespacedName, uid types.UID) {
-	c.turns.drop(uid)
+func (c *Client) forget(key types.NamespacedName) {
+	c.turns.drop(key)
 	c.wake(c.sessions.forget(key))
 }
 

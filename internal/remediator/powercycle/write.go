@@ -27,7 +27,7 @@ func (c *Client) current(ctx context.Context, key types.NamespacedName) (*v1alph
 	var cached v1alpha1.PowerRemediation
 	switch err := c.Cache.Get(ctx, key, &cached); {
 	case apierrors.IsNotFound(err):
-		c.forget(key, "")
+		c.forget(key)
 		return nil, nil //nolint:nilnil // it is gone
 	case err != nil:
 		return nil, fmt.Errorf("reading it: %w", err)
@@ -58,7 +58,7 @@ func (c *Client) write(ctx context.Context, l *look, record fencing.Record) erro
 	}
 	l.record = recordOf(&l.r.Status)
 	if begins {
-		l.s.power.RetryAt, l.s.failures = time.Time{}, 0 // a phase must not end by a failure of an earlier one
+		l.s.power.RetryAt, l.s.failures, l.s.turn = time.Time{}, 0, time.Time{} // a phase must not end by a failure of an earlier one
 		c.announce(l, status)
 	}
 	l.again(c.Now())
@@ -140,7 +140,7 @@ func (c *Client) refuse(ctx context.Context, r *v1alpha1.PowerRemediation, why p
 		return err
 	}
 	c.emit(r, corev1.EventTypeWarning, "RemediationCannotStart", message)
-	c.forget(client.ObjectKeyFromObject(r), r.UID)
+	c.forget(client.ObjectKeyFromObject(r))
 	return nil
 }
 
