@@ -301,10 +301,7 @@ func (c *Client) loadCredentials(ctx context.Context, bmc *v1alpha1.BMC, h *host
 func (h *host) resume(bmc *v1alpha1.BMC, now time.Time) {
 	var until time.Time
 	if held := bmc.Status.AuthenticationHeldUntil; held != nil {
-		until = held.Time
-	}
-	if most := now.Add(maxHold); until.After(most) { // the clock of the earlier process was ahead
-		until = most
+		until = now.Add(min(held.Sub(now), maxHold)) // the clock of the earlier process may have been ahead
 	}
 	h.power.Resume(int(bmc.Status.RefusedLogins), until)
 }

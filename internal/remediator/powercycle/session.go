@@ -23,6 +23,8 @@ type session struct {
 	// failure is why the last operation of the BMC failed, and failures counts those in succession.
 	failure  problem
 	failures int
+	// began is when the phase began.
+	began fencing.Beginning
 	// turn is when the host had its first turn in its domain in this phase, or zero.
 	turn time.Time
 

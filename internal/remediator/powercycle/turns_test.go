@@ -22,7 +22,7 @@ import (
 	"github.com/fettle-io/fettle/internal/fencing"
 )
 
-// rack is the BMC of several hosts of one domain. It notes when each host was commanded on.
+// rack is the BMC of several hosts of one domain. It stores when hosts were commanded on.
 type rack struct {
 	*httptest.Server
 
@@ -30,7 +30,7 @@ type rack struct {
 
 	mu sync.Mutex
 	on map[string]bool
-	// commanded is when each command came, in their order.
+	// commanded is when each command to power on came, in their order.
 	commanded []time.Time
 	// down has all requests fail, refuses has the commands fail, and stays has hosts stay off.
 	down, refuses, stays bool
@@ -55,7 +55,11 @@ func startRack(t *testing.T) *rack {
 		case q.Method == http.MethodDelete:
 			w.WriteHeader(http.StatusNoContent)
 		case strings.HasSuffix(q.URL.Path, "/Actions/ComputerSystem.Reset"):
-			r.command(w, strings.TrimSuffix(q.URL.Path, "/Actions/ComputerSystem.Reset"))
+			var given struct{ ResetType string }
+			if err := json.NewDecoder(q.Body).Decode(&given); err != nil {
+				t.Error(err)
+			}
+			r.command(w, strings.TrimSuffix(q.URL.Path, "/Actions/ComputerSystem.Reset"), given.ResetType == "On")
 		default:
 			r.answer(t, w, r.system(q.URL.Path))
 		}
@@ -83,12 +87,14 @@ func (r *rack) system(at string) map[string]any {
 	}}
 }
 
-func (r *rack) command(w http.ResponseWriter, at string) {
+func (r *rack) command(w http.ResponseWriter, at string, on bool) {
 	r.mu.Lock()
-	r.commanded = append(r.commanded, r.now())
+	if on {
+		r.commanded = append(r.commanded, r.now())
+	}
 	refuses := r.refuses
 	if !refuses && !r.stays {
-		r.on[path.Base(at)] = true
+		r.on[path.Base(at)] = on
 	}
 	r.mu.Unlock()
 	if refuses {
@@ -170,7 +176,13 @@ func checkApart(t *testing.T, commands []time.Time) {
 func (r *rack) countOn() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return len(r.on)
+	count := 0
+	for _, on := range r.on {
+		if on {
+			count++
+		}
+	}
+	return count
 }
 
 // TestHostsOfADomainPowerOnApart, also where their BMCs come back at the same moment, or refuse commands or carry none out.

@@ -51,7 +51,7 @@ func emptyRemediation(key types.NamespacedName) *v1alpha1.PowerRemediation {
 
 // write writes a record. The look begins anew after it.
 func (c *Client) write(ctx context.Context, l *look, record fencing.Record) error {
-	status := c.statusWith(l, record)
+	status := c.statusWith(l, l.s.began.Recorded(record))
 	begins := l.r.Status.Phase != status.Phase || l.r.Status.Attempt != status.Attempt
 	if err := c.replaceStatus(ctx, l, status); err != nil {
 		return err
