@@ -100,6 +100,18 @@ func (h *Host) Resume(refused int, heldUntil time.Time) {
 	h.hold = hold{refused: refused, until: heldUntil}
 }
 
+// ResumeFrom continues the count of refused logins of another host, if that has the same credentials.
+func (h *Host) ResumeFrom(other *Host) {
+	other.mu.Lock()
+	credentials, count := other.credentials, other.hold
+	other.mu.Unlock()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.credentials.Same(credentials) {
+		h.hold = count
+	}
+}
+
 // Read reads the power. A failed read returns no reading.
 func (h *Host) Read(ctx context.Context) (fencing.Reading, Failure) {
 	var state fencing.PowerState

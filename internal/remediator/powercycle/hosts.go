@@ -61,6 +61,8 @@ type host struct {
 	uid        types.UID
 	generation int64
 	power      *power.Host
+	// before is the host of an earlier spec of the BMC that this process has logged in to, or nil.
+	before *host
 
 	// mu guards what follows.
 	mu       sync.Mutex
@@ -113,6 +115,16 @@ func (h *hosts) open(ctx context.Context, bmc *v1alpha1.BMC) (*host, problem) {
 	return opened, problem{}
 }
 
+// used returns the last host of a BMC whose credentials were loaded: this one or one before it. There may be none.
+func (h *host) used() *host {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.secret != "" {
+		return h
+	}
+	return h.before
+}
+
 func trustOf(bmc *v1alpha1.BMC) (power.Trust, error) {
 	if bmc.Spec.TLS == nil {
 		return power.Trust{}, nil
@@ -127,6 +139,9 @@ func (h *hosts) replace(ctx context.Context, key types.NamespacedName, opened *h
 	delete(h.byKey, key)
 	if opened != nil {
 		h.byKey[key] = opened
+		if old != nil && old.uid == opened.uid {
+			opened.before = old.used()
+		}
 	}
 	h.mu.Unlock()
 	if old != nil {
@@ -290,15 +305,21 @@ func (c *Client) loadCredentials(ctx context.Context, bmc *v1alpha1.BMC, h *host
 		return problem{reason: credentialsInvalid, message: fmt.Sprintf("Secret %s can't be used: %v", where, err)}
 	}
 	h.power.SetCredentials(credentials)
-	if h.secret == "" && secret.ResourceVersion == bmc.Status.CredentialsVersion {
+	if h.secret == "" {
 		h.resume(bmc, now)
 	}
 	h.secret, h.secretAt = secret.ResourceVersion, now
 	return problem{}
 }
 
-// resume continues the count of refused logins that an earlier process has recorded.
+// resume continues the count of refused logins: that of an earlier spec, unless the credentials differ, or that which an earlier process
+// has recorded. The credentials of that process are not known, so that its count stands for any.
 func (h *host) resume(bmc *v1alpha1.BMC, now time.Time) {
+	if h.before != nil {
+		h.power.ResumeFrom(h.before.power)
+		h.before = nil
+		return
+	}
 	var until time.Time
 	if held := bmc.Status.AuthenticationHeldUntil; held != nil {
 		until = now.Add(min(held.Sub(now), maxHold)) // the clock of the earlier process may have been ahead
