@@ -14,7 +14,7 @@ import (
 // inventory has the BMCs of the namespace as the watch has shown them.
 type inventory struct {
 	mu sync.Mutex
-	// all are by their key, and byNode and byAddress have the keys of the BMCs with a node or at a host and port.
+	// all are by their key, and byNode and byAddress have the keys of the BMCs with a node or at a host.
 	all               map[types.NamespacedName]*v1alpha1.BMC
 	byNode, byAddress map[string]map[types.NamespacedName]bool
 }
@@ -104,7 +104,7 @@ func (i *inventory) find(node string) (*v1alpha1.BMC, problem) {
 	for key := range keys {
 		bmc := i.all[key]
 		if same := i.sameAddress(key); len(same) > 1 {
-			return nil, problem{reason: v1alpha1.CannotStartAmbiguousBMCReason, message: "the BMCs " + listed(same) + " have the same address, so it is not known whose host it is; correct one of them"}
+			return nil, problem{reason: v1alpha1.CannotStartAmbiguousBMCReason, message: "the BMCs " + listed(same) + " have the same address, or Redfish and IPMI at one host, so it is not known whose host it is; correct one of them"}
 		}
 		return bmc, problem{}
 	}
@@ -145,11 +145,11 @@ func addressOf(bmc *v1alpha1.BMC) (power.Address, error) {
 	return power.ParseSystem(bmc.Spec.Address, bmc.Spec.System)
 }
 
-// addressKey is the same for two BMCs at the same host and port. A BMC with an invalid address has one of its own.
+// addressKey is the same for two BMCs at the same host. A BMC with an invalid address has one of its own.
 func addressKey(bmc *v1alpha1.BMC) string {
 	address, err := addressOf(bmc)
 	if err != nil {
 		return "invalid " + string(bmc.UID)
 	}
-	return address.HostPort()
+	return address.Host
 }
