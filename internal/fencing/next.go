@@ -24,7 +24,7 @@ func Next(c Config, r Record, f Facts) Step {
 	if r.mustServeAgain(f.Node) || r.Phase != Releasing && r.holdsOutOfService(f.Node) {
 		return do(RemoveOutOfService)
 	}
-	if (f.Deleting || f.Stopped) && !r.ends(f.Node) {
+	if (f.Deleting || f.Stopped || r.Phase == Aborted) && !r.ends(f.Node) {
 		return abort(c, r, f)
 	}
 	return inPhase(c, r, f)
@@ -51,7 +51,7 @@ func inPhase(c Config, r Record, f Facts) Step {
 		return deleteMachine(r, f)
 	case Aborting:
 		return abort(c, r, f)
-	case Succeeded, Failed, Aborted:
+	case Aborted, Succeeded, Failed:
 	}
 	return do(Finish)
 }

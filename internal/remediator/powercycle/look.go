@@ -282,13 +282,18 @@ func (c *Client) wait(ctx context.Context, l *look, step fencing.Step) error {
 	return c.publish(ctx, l, string(step.Reason), waitMessage(l.node, step, l.s.failure))
 }
 
-// finish ends a remediation that is being deleted.
+// finish ends a remediation that is being deleted. Of another it drops what is restored: what others remove from now on stays removed.
 func (c *Client) finish(ctx context.Context, l *look) error {
-	if !l.facts.Deleting {
-		c.wake(c.sessions.end(l.key))
+	if l.facts.Deleting {
+		return c.dropFinalizer(ctx, l)
+	}
+	c.wake(c.sessions.end(l.key))
+	if !isRestored(l.r.Status.Node.Saved, l.facts.Node) {
 		return nil
 	}
-	return c.dropFinalizer(ctx, l)
+	status := l.r.Status.DeepCopy()
+	status.Node.Saved = nil
+	return c.replaceStatus(ctx, l, status)
 }
 
 func (c *Client) dropFinalizer(ctx context.Context, l *look) error {
