@@ -42,6 +42,8 @@ const (
 const (
 	// CannotStartNoBMCReason: no BMC names the node.
 	CannotStartNoBMCReason = "RemediationCannotStartNoBMC"
+	// CannotStartOtherSystemReason: the UUID of the BMC's system is not that of the node's host.
+	CannotStartOtherSystemReason = "RemediationCannotStartOtherSystem"
 	// CannotStartAmbiguousBMCReason: two BMCs name the node, or have the same address.
 	CannotStartAmbiguousBMCReason = "RemediationCannotStartAmbiguousBMC"
 	// CannotStartFencedMeanwhileReason: another remediation has fenced the node while this one waited,

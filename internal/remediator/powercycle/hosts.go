@@ -198,10 +198,10 @@ func (c *Client) readPower(ctx context.Context, bmc *v1alpha1.BMC) (fencing.Read
 }
 
 // commandPower commands the power of a host, and returns when the BMC has acknowledged that.
-func (c *Client) commandPower(ctx context.Context, bmc *v1alpha1.BMC, command power.Command) (time.Time, problem) {
+func (c *Client) commandPower(ctx context.Context, bmc *v1alpha1.BMC, command power.Command, uuid string) (time.Time, problem) {
 	var at time.Time
 	found := c.operate(ctx, bmc, func(ctx context.Context, h *power.Host) (failure power.Failure) {
-		at, failure = h.Command(ctx, command)
+		at, failure = h.Command(ctx, command, uuid)
 		return failure
 	}, func(*observation) {})
 	return at, found
@@ -274,6 +274,8 @@ func advice(bmc *v1alpha1.BMC, reason power.Reason) string {
 		return "end sessions of other clients at the BMC"
 	case power.UnsupportedSystem:
 		return "correct spec.address or spec.system"
+	case power.OtherSystem:
+		return otherSystemAdvice
 	case power.Unreachable, power.TimedOut:
 		return "check the address and the network from the controller to the BMC"
 	case power.Busy, power.Interrupted, power.CommandRefused, power.UnexpectedAnswer:

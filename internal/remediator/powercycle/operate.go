@@ -70,7 +70,7 @@ func (c *Client) tryHost(ctx context.Context, l *look, kind fencing.StepKind) pr
 	if kind == fencing.CommandOn {
 		command = power.TurnOn
 	}
-	at, found := c.commandPower(ctx, l.bmc, command)
+	at, found := c.commandPower(ctx, l.bmc, command, expectedUUID(l.bmc, l.raw))
 	switch {
 	case found.found():
 	case command == power.TurnOff:

@@ -131,6 +131,9 @@ func (c *Client) statusOf(bmc *v1alpha1.BMC, seen observation) v1alpha1.BMCStatu
 	meta.SetStatusCondition(&s.Conditions, condition)
 	if h := c.hosts.of(bmc); h != nil {
 		h.writeHold(&s, seen.at)
+		if !seen.problem.found() {
+			s.SystemUUID = h.power.UUID()
+		}
 	}
 	return s
 }

@@ -30,6 +30,8 @@ type rack struct {
 
 	mu sync.Mutex
 	on map[string]bool
+	// uuid is that of all systems, or empty.
+	uuid string
 	// commanded is when each command to power on came, in their order.
 	commanded []time.Time
 	// down has all requests fail, refuses has the commands fail, and stays has hosts stay off.
@@ -82,7 +84,7 @@ func (r *rack) system(at string) map[string]any {
 	if r.on[path.Base(at)] {
 		state = "On"
 	}
-	return map[string]any{"@odata.id": at, "PowerState": state, "Actions": map[string]any{
+	return map[string]any{"@odata.id": at, "PowerState": state, "UUID": r.uuid, "Actions": map[string]any{
 		"#ComputerSystem.Reset": map[string]any{"target": at + "/Actions/ComputerSystem.Reset"},
 	}}
 }
