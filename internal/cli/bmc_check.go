@@ -176,7 +176,7 @@ func (c *BMCCheck) configure(bmcs *bmcReading, b *v1alpha1.BMC) (power.Config, b
 	for _, other := range bmcs.inOrder() {
 		theirs, _, _ := addressOf(&other.Spec) // zero where it can't be parsed
 		if other.Name != b.Name && address.Overlaps(theirs) {
-			c.add(checkAddress, fails, "%s is the address of BMC %s too, so Fettle uses neither; correct one of them", c.Address, other.Name)
+			c.add(checkAddress, fails, "%s is of the same system as the address of BMC %s, so Fettle uses neither; correct one of them", c.Address, other.Name)
 			return power.Config{Address: address, Trust: trust}, true
 		}
 	}

@@ -157,7 +157,7 @@ func stageOf(f power.Failure) stage {
 		if f.HTTPStatus != 0 {
 			return unclear
 		}
-	case power.PermissionDenied:
+	case power.PermissionDenied, power.OtherSystem:
 	}
 	return atPower
 }

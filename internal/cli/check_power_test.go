@@ -117,6 +117,7 @@ func bmcFiles(t *testing.T) map[string]offlineCase {
 			[]string{"spec.nodeName is fleet/east/node-a, as in BMC bmc-a (", "1 problem found"}},
 		"two without a node":           {strings.ReplaceAll(other("node-b", "x"), "  nodeName: x\n", "") + "---\n" + strings.NewReplacer("  nodeName: node-a\n", "", "bmc-a", "bmc-c").Replace(goodBMC), 1, []string{"2 problems found in 3 objects."}},
 		"an address twice":             {other("redfish://bmc-b.example", "idrac-redfish+https://BMC-A.example:443"), 1, []string{"problem, line 22: spec.address is of the same system as that of BMC bmc-a", "1 problem found"}},
+		"Redfish and IPMI at one host": {other("redfish://bmc-b.example\n  system: \"1\"", "ipmi://bmc-a.example"), 1, []string{"spec.address is of the same system as that of BMC bmc-a"}},
 		"any system there":             {other("redfish://bmc-b.example\n  system: \"1\"", "redfish://bmc-a.example"), 1, []string{"spec.address is of the same system as that of BMC bmc-a", "1 problem found"}},
 		"another system there":         {other("redfish://bmc-b.example\n  system: \"1\"", "redfish://bmc-a.example\n  system: \"2\""), 0, []string{"No problems in 2 objects."}},
 		"the same object twice":        {goodBMC + "---\n" + goodBMC, 0, []string{"No problems in 2 objects."}},

@@ -33,8 +33,8 @@ type Facts struct {
 	Workload *Workload
 	Power    Power
 	// PowerOnAt is the first instant at which the power may be commanded on, or zero. Hosts of one domain are powered on one after
-	// the other, and the limit counts from then.
-	PowerOnAt time.Time
+	// the other. PowerOnTurn is when this process commanded it first in the phase, or zero without a domain: the limit counts from then.
+	PowerOnAt, PowerOnTurn time.Time
 	// HostChanged is set if another host is powered than when the record was written. Then a proof by the power is void.
 	HostChanged bool
 	// Machine is the machine that is deleted after the last power cycle, or nil until it was read in this look.

@@ -24,7 +24,7 @@ func Next(c Config, r Record, f Facts) Step {
 	if r.mustServeAgain(f.Node) || r.Phase != Releasing && r.holdsOutOfService(f.Node) {
 		return do(RemoveOutOfService)
 	}
-	if (f.Deleting || f.Stopped) && !r.ends(f.Node) {
+	if (f.Deleting || f.Stopped || r.Phase == Aborted) && !r.ends(f.Node) {
 		return abort(c, r, f)
 	}
 	return inPhase(c, r, f)
@@ -51,7 +51,7 @@ func inPhase(c Config, r Record, f Facts) Step {
 		return deleteMachine(r, f)
 	case Aborting:
 		return abort(c, r, f)
-	case Succeeded, Failed, Aborted:
+	case Aborted, Succeeded, Failed:
 	}
 	return do(Finish)
 }
@@ -186,10 +186,10 @@ func (p Power) tried() bool {
 	return !p.RetryAt.IsZero() || !p.On.IsZero() && !p.Last.Ended.IsZero()
 }
 
-// powerOnLimit returns when the power must be observed on at the latest. The turn of the host counts as the beginning.
+// powerOnLimit returns when the power must be observed on at the latest. The first turn of the host counts as the beginning.
 func powerOnLimit(c Config, r Record, f Facts) time.Time {
-	if f.PowerOnAt.After(r.Since) {
-		return f.PowerOnAt.Add(c.Limits.PowerOn)
+	if f.PowerOnTurn.After(r.Since) {
+		return f.PowerOnTurn.Add(c.Limits.PowerOn)
 	}
 	return r.Since.Add(c.Limits.PowerOn)
 }
@@ -197,12 +197,13 @@ func powerOnLimit(c Config, r Record, f Facts) time.Time {
 // turnOn commands the power on, and reads it.
 func turnOn(f Facts, limit time.Time) Step {
 	p := f.Power
+	due := !f.Now.Before(f.PowerOnAt)
 	switch {
 	case f.Now.Before(p.RetryAt):
 		return wait(PowerNotRead, p.RetryAt, limit)
-	case p.On.IsZero() && f.Now.Before(f.PowerOnAt):
+	case p.On.IsZero() && !due:
 		return wait(PowerOnNotDue, f.PowerOnAt)
-	case p.On.IsZero(), p.Last.State == IsOff && !f.Now.Before(p.On.Add(repeatCommand)):
+	case p.On.IsZero(), due && p.Last.State == IsOff && !f.Now.Before(p.On.Add(repeatCommand)):
 		return do(CommandOn)
 	}
 	return readAt(f, p.next(), PowerNotOn, limit)

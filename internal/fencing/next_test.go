@@ -253,12 +253,12 @@ func TestNext(t *testing.T) {
 func TestLimitAfterTheTurn(t *testing.T) {
 	r := recorded(fencing.PoweringOn)
 	f := seen(down(), commandedOn(5, read(fencing.PowerUnknown, 3)))
-	f.PowerOnAt = r.Since.Add(time.Minute)
+	f.PowerOnTurn = r.Since.Add(time.Minute)
 	for _, f.Deleting = range []bool{false, true} {
 		if f.Deleting {
 			r.Phase = fencing.Aborting
 		}
-		f.Now = f.PowerOnAt.Add(limits.Limits.PowerOn - 1)
+		f.Now = f.PowerOnTurn.Add(limits.Limits.PowerOn - 1)
 		if got := fencing.Next(limits, r, f); got.Kind != fencing.ReadPower {
 			t.Errorf("before the limit, deleting %t: %+v", f.Deleting, got)
 		}

@@ -20,6 +20,9 @@ var start = time.Date(2026, time.August, 3, 12, 0, 0, 0, time.UTC)
 // world is a state of the small world. Copies share nothing.
 type world struct {
 	now int
+	// clock is how far the clock of the wall is ahead, in ticks. Records have its times. What a process measures has others, which pass
+	// steadily.
+	clock int
 	// host is the truth about the host. Its pod runs from the start.
 	host struct {
 		on   bool
@@ -57,8 +60,10 @@ type node struct {
 // manager is the process that fences: the record outlives it, and the rest doesn't.
 type manager struct {
 	record fencing.Record
-	begun  int
-	facts  fencing.Facts
+	// since is when the phase of the record began, by the clock of this process.
+	since fencing.Beginning
+	begun int
+	facts fencing.Facts
 	// revision is that of the node as it was read.
 	revision int
 	power    fencing.Power
@@ -72,7 +77,7 @@ type manager struct {
 }
 
 // budget is what may still happen.
-type budget struct{ flips, crashes, deletions, heals, fails, sick int }
+type budget struct{ flips, crashes, deletions, heals, fails, sick, steps int }
 
 // setup is a world to walk through.
 type setup struct {
@@ -161,6 +166,12 @@ var events = []event{
 		w.manager = manager{record: w.manager.record}
 		return w, ok
 	}},
+	{"the clock is put back", func(_ *setup, w world) (world, bool) {
+		return putClock(w, -far), w.budget.steps > 0
+	}},
+	{"the clock is put forward", func(_ *setup, w world) (world, bool) {
+		return putClock(w, far), w.budget.steps > 0
+	}},
 	{"the fencing is deleted", func(_ *setup, w world) (world, bool) {
 		ok := w.budget.deletions > 0 && !w.deleting && !w.manager.finished
 		w.budget.deletions--
@@ -168,6 +179,15 @@ var events = []event{
 		w.manager.look()
 		return w, ok
 	}},
+}
+
+// far is by how many ticks a clock is put, more than a walk takes.
+const far = 1000
+
+func putClock(w world, by int) world {
+	w.clock += by
+	w.budget.steps--
+	return w
 }
 
 // sees notes when the power was off last.
@@ -219,6 +239,7 @@ func kubeletReports(_ *setup, w world) (world, bool) {
 
 // looks begins a look, unless one has begun.
 func (w *world) looks() {
+	w.seesRecord()
 	if m := &w.manager; !m.looking {
 		m.looking, m.begun = true, w.now
 	}
@@ -234,7 +255,28 @@ func (w *world) next(s *setup) fencing.Step {
 	m := &w.manager
 	f := m.facts
 	f.Now, f.Begun, f.Deleting, f.Power = at(w.now), at(m.begun), w.deleting, m.power
-	return s.next(s.config, m.record, f)
+	return s.next(s.config, m.since.Record(m.record), f)
+}
+
+// seesRecord has the manager see when the phase of its record began.
+func (w *world) seesRecord() {
+	if m := &w.manager; m.since == (fencing.Beginning{}) && m.record.Phase != "" {
+		m.since = m.since.At(m.record.Since.Add(-time.Duration(w.clock)*tick), at(w.now))
+	}
+}
+
+// record has the manager record something.
+func (w *world) record(r fencing.Record) {
+	m := &w.manager
+	if since := m.since.Record(m.record).Since; m.record.Phase != "" && r.Since.Equal(since) {
+		r.Since = m.record.Since
+	} else {
+		r.Since = r.Since.Add(time.Duration(w.clock) * tick)
+	}
+	if m.record.Since != r.Since {
+		m.since = fencing.Beginning{}
+	}
+	m.record = r
 }
 
 // checkIdle complains of a manager that has nothing to do while it sees something to be done.
@@ -264,7 +306,7 @@ func managerSteps(s *setup, w world) (world, bool) {
 		m.look()
 		return w, true
 	case fencing.Write:
-		m.record = step.Record
+		w.record(step.Record)
 	case fencing.ReadNode:
 		m.facts.Node, m.revision = w.readNode(m.record), w.node.revision
 		return w, true
@@ -409,7 +451,7 @@ type key struct {
 	deleting, finished, current      bool
 	budget                           budget
 	record                           fencing.Record
-	since, last, first               int
+	since, last, first, recorded     int
 	commandedOff, commandedOn        bool
 	state                            fencing.PowerState
 	node2                            fencing.Node
@@ -429,11 +471,14 @@ func (w *world) key() key {
 	m := &w.manager
 	k := key{
 		node: w.node, bound: w.bound, terminating: w.terminating, elsewhere: w.elsewhere, deleting: w.deleting, finished: m.finished,
-		current: m.revision == w.node.revision, budget: w.budget, record: m.record, since: age(m.record.Since),
+		current: m.revision == w.node.revision, budget: w.budget, record: m.record, since: max(age(m.since.Record(m.record).Since), -1),
 		commandedOff: !m.power.Off.IsZero(), commandedOn: !m.power.On.IsZero(), state: m.power.Last.State,
 	}
 	k.host.on, k.host.pod, k.host.turnsOff, k.host.before, k.host.cut, k.host.byHand, k.host.boot = w.host.on, w.host.pod, w.host.turnsOff, w.host.before, w.host.cut, w.host.byHand, w.host.boot
 	k.node.revision = 0
+	if s := m.record.Since; m.record.Phase != "" && (m.since == fencing.Beginning{} || w.clock != 0 || w.budget.steps > 0) {
+		k.recorded = max(age(s.Add(-time.Duration(w.clock)*tick)), -1)
+	}
 	k.record.Since, k.record.Proof.At, k.record.Times, k.record.Void = time.Time{}, time.Time{}, fencing.Times{}, min(k.record.Void, 3)
 	k.last, k.first = min(age(m.power.Last.Begun), 1), -1
 	if m.power.FirstOff.State == fencing.IsOff {
@@ -579,6 +624,8 @@ func TestSmallWorlds(t *testing.T) {
 		"a second attempt":           {config(retry), budget{flips: 1, heals: 1}, true},
 		"a node that stays sick":     {config(retry), budget{sick: 2}, false},
 		"sick after a crash":         {config(retry), budget{sick: 1, heals: 1, crashes: 1}, true},
+		"a clock that is put":        {config(), budget{crashes: 1, steps: 1}, false},
+		"the same, deleted":          {config(), budget{crashes: 1, deletions: 1, steps: 1}, true},
 	}
 	for name, w := range worlds {
 		t.Run(name, func(t *testing.T) {

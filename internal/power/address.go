@@ -15,6 +15,8 @@ const (
 	maxName = 253
 	// systemsPath is where a Redfish service has its systems.
 	systemsPath = "/redfish/v1/Systems/"
+	// ipmiPort, httpPort and httpsPort are the usual ports.
+	ipmiPort, httpPort, httpsPort = 623, 80, 443
 )
 
 // Protocol is how a BMC is spoken to.
@@ -79,22 +81,42 @@ func ParseSystem(given, system string) (Address, error) {
 
 // Overlaps reports whether both addresses may be of the same system. Without a system, an address may mean any system of its BMC.
 func (a Address) Overlaps(other Address) bool {
-	return a.Host != "" && a.HostPort() == other.HostPort() && (a.System == "" || other.System == "" || a.System == other.System)
+	return a.sharesBMC(other) && (a.System == "" || other.System == "" || a.System == other.System)
+}
+
+// sharesBMC reports whether both addresses are of the same BMC, or may be. A BMC speaks Redfish and IPMI at one host. Several BMCs behind
+// one host have ports of their own, which are not the usual ones.
+func (a Address) sharesBMC(other Address) bool {
+	if a.Host == "" || a.Host != other.Host {
+		return false
+	}
+	return a.Port == other.Port || a.Protocol != other.Protocol && (a.hasUsualPort() || other.hasUsualPort())
+}
+
+// hasUsualPort reports whether the port is that of the protocol.
+func (a Address) hasUsualPort() bool {
+	switch {
+	case a.Protocol == IPMI:
+		return a.Port == ipmiPort
+	case a.Plain:
+		return a.Port == httpPort
+	}
+	return a.Port == httpsPort
 }
 
 // ofScheme returns an address with what its scheme says.
 func ofScheme(scheme string) (Address, error) {
 	if scheme == "ipmi" {
-		return Address{Protocol: IPMI, Port: 623}, nil
+		return Address{Protocol: IPMI, Port: ipmiPort}, nil
 	}
 	family, transport, named := strings.Cut(scheme, "+")
 	if !isRedfish(family) || named && transport != "http" && transport != "https" {
 		return Address{}, otherScheme(scheme)
 	}
 	if transport == "http" {
-		return Address{Protocol: Redfish, Port: 80, Plain: true}, nil
+		return Address{Protocol: Redfish, Port: httpPort, Plain: true}, nil
 	}
-	return Address{Protocol: Redfish, Port: 443}, nil
+	return Address{Protocol: Redfish, Port: httpsPort}, nil
 }
 
 // isRedfish reports whether a scheme without its transport is one for Redfish.

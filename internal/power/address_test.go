@@ -142,6 +142,16 @@ func TestOverlaps(t *testing.T) {
 		{"redfish://h:444", "redfish://h"}:                                       false,
 		{"redfish://g", "redfish://h"}:                                           false,
 		{"ipmi://h", "ipmi://h"}:                                                 true,
+		{"ipmi://h", "ipmi://h:6230"}:                                            false,
+		{"ipmi://h", "redfish://h"}:                                              true,
+		{"ipmi://h", "redfish://g"}:                                              false,
+		{"ipmi://h", "redfish://h/redfish/v1/Systems/2"}:                         true,
+		{"ipmi://h", "redfish://h:8443"}:                                         true,
+		{"ipmi://h:6230", "redfish://h"}:                                         true,
+		{"ipmi://h:6230", "redfish+http://h"}:                                    true,
+		{"ipmi://h:6230", "redfish+http://h:443"}:                                false,
+		{"ipmi://h:6230", "redfish://h:80"}:                                      false,
+		{"ipmi://h:6230", "redfish://h:8443"}:                                    false,
 		{"", ""}:                                                                 false,
 	} {
 		a, _ := ParseAddress(pair[0]) // zero where it is empty

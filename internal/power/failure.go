@@ -41,6 +41,8 @@ const (
 	NoSessionLeft Reason = "NoSessionLeft"
 	// UnsupportedSystem means that the system doesn't exist, that there are several, or that it can't be powered so.
 	UnsupportedSystem Reason = "UnsupportedSystem"
+	// OtherSystem means that the UUID of the system is another than the caller expects. Nothing was commanded.
+	OtherSystem Reason = "OtherSystem"
 	// CommandRefused means that the BMC refused a command, and that the power isn't yet as commanded.
 	CommandRefused Reason = "CommandRefused"
 	// UnexpectedAnswer means that the BMC answered with something else: a redirect, an error of its own, or too much.
@@ -74,6 +76,8 @@ func (r Reason) message() string {
 		return "the BMC has no session left"
 	case UnsupportedSystem:
 		return "the BMC has no such system, or several, or can't power it"
+	case OtherSystem:
+		return "the UUID of the system is not that of the node, so the BMC is probably of another host"
 	case CommandRefused:
 		return "the BMC refused the command"
 	case UnexpectedAnswer:

@@ -34,7 +34,7 @@ func FuzzRedfishAnswer(f *testing.F) {
 		if !failure.Failed() && reading.State == fencing.IsOff && !bytes.Contains(body, []byte(`O`)) && !bytes.Contains(body, []byte(`\u`)) {
 			t.Errorf("%q was read as off", body)
 		}
-		h.Command(t.Context(), TurnOff)
+		h.Command(t.Context(), TurnOff, "")
 	})
 }
 

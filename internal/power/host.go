@@ -34,6 +34,14 @@ type connection interface {
 	Close(context.Context)
 }
 
+// identified is a driver that knows the UUID of its system.
+type identified interface {
+	// Expect has commands fail if the UUID of the system is known, and is of another one. An empty UUID ends that.
+	Expect(uuid string)
+	// UUID returns the UUID of the system as it was read last, or "".
+	UUID() string
+}
+
 // Config is how a host is reached.
 type Config struct {
 	Address Address
@@ -56,6 +64,7 @@ type Host struct {
 	mu          sync.Mutex
 	credentials Credentials
 	hold        hold
+	uuid        string
 }
 
 // NewHost returns a host. It makes no connection yet.
@@ -100,6 +109,18 @@ func (h *Host) Resume(refused int, heldUntil time.Time) {
 	h.hold = hold{refused: refused, until: heldUntil}
 }
 
+// ResumeFrom continues the count of refused logins of another host, if that has the same credentials.
+func (h *Host) ResumeFrom(other *Host) {
+	other.mu.Lock()
+	credentials, count := other.credentials, other.hold
+	other.mu.Unlock()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.credentials.Same(credentials) {
+		h.hold = count
+	}
+}
+
 // Read reads the power. A failed read returns no reading.
 func (h *Host) Read(ctx context.Context) (fencing.Reading, Failure) {
 	var state fencing.PowerState
@@ -113,9 +134,20 @@ func (h *Host) Read(ctx context.Context) (fencing.Reading, Failure) {
 	return fencing.Reading{Begun: begun, Ended: ended, State: state}, Failure{}
 }
 
-// Command sends a command and returns when it was acknowledged. A command that failed may have been carried out all the same.
-func (h *Host) Command(ctx context.Context, command Command) (time.Time, Failure) {
+// UUID returns the UUID of the system as it was read last, or "" if it isn't known.
+func (h *Host) UUID() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.uuid
+}
+
+// Command sends a command and returns when it was acknowledged. A command that failed may have been carried out all the same. Nothing is
+// commanded if the UUID of the system is known to be another than the given one, which may be empty.
+func (h *Host) Command(ctx context.Context, command Command, uuid string) (time.Time, Failure) {
 	_, ended, failure := h.operate(ctx, func(ctx context.Context, d Driver) Failure {
+		if i, ok := d.(identified); ok {
+			i.Expect(uuid)
+		}
 		if command == TurnOff {
 			return d.Off(ctx)
 		}
@@ -153,7 +185,17 @@ func (h *Host) operate(ctx context.Context, call func(context.Context, Driver) F
 	}
 	failure = h.bounded(ctx, driver, call)
 	ended = h.config.Now()
+	h.identify(driver)
 	return begun, ended, h.note(failure, ended)
+}
+
+// identify keeps the UUID that a driver has read.
+func (h *Host) identify(d Driver) {
+	if i, ok := d.(identified); ok {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.uuid = i.UUID()
+	}
 }
 
 // waited returns why an operation did not get its turn.

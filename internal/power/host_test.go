@@ -271,7 +271,7 @@ func TestCredentialsAreNeverShown(t *testing.T) {
 			b.fault = fault
 			h := b.host(t, newClock(), testPassword)
 			reading, readFailure := h.Read(t.Context())
-			at, failure := h.Command(t.Context(), TurnOff)
+			at, failure := h.Command(t.Context(), TurnOff, "")
 			wantSecretsAbsent(t, rendered(t, h, *h.opened.(*redfish), h.credentials, &h.credentials, h.config, reading, readFailure, at, failure))
 		})
 	}

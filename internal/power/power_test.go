@@ -58,7 +58,7 @@ func wantState(t *testing.T, h *Host, want fencing.PowerState) {
 
 func wantCommand(t *testing.T, h *Host, command Command) {
 	t.Helper()
-	at, failure := h.Command(t.Context(), command)
+	at, failure := h.Command(t.Context(), command, "")
 	if failure.Failed() || at.IsZero() {
 		t.Fatalf("command %v acknowledged at %v, failure %q", command, at, failure)
 	}
@@ -78,7 +78,7 @@ func wantFailure(t *testing.T, h *Host, want Reason) Failure {
 
 func wantRefused(t *testing.T, h *Host, command Command, want Reason) Failure {
 	t.Helper()
-	at, failure := h.Command(t.Context(), command)
+	at, failure := h.Command(t.Context(), command, "")
 	if failure.Reason != want || !at.IsZero() {
 		t.Fatalf("command acknowledged at %v, failure %q (%q), want %q", at, failure.Reason, failure, want)
 	}

@@ -22,6 +22,8 @@ type redfish struct {
 	service *gofish.APIClient
 	// system is the path of the system, or empty until it was found.
 	system string
+	// uuid is the UUID of the system as it was read last, and expected that which commands require, or empty.
+	uuid, expected string
 }
 
 // openRedfish returns the driver of a system. It makes no connection yet.
@@ -78,6 +80,9 @@ func (r *redfish) reset(ctx context.Context, kind schemas.ResetType, wanted fenc
 		if failure.Failed() {
 			return failure
 		}
+		if DifferentSystems(r.uuid, r.expected) {
+			return Failure{Reason: OtherSystem}
+		}
 		allowed, _ := system.GetSupportedResetTypes() // a list that can't be read is empty
 		if len(allowed) > 0 && !slices.Contains(allowed, kind) {
 			return Failure{Reason: UnsupportedSystem}
@@ -113,8 +118,15 @@ func (r *redfish) find(service *gofish.APIClient) (*schemas.ComputerSystem, Fail
 	if err != nil {
 		return nil, r.readFailure(err)
 	}
+	r.uuid = CanonicalUUID(system.UUID)
 	return system, Failure{}
 }
+
+// Expect has commands fail if the UUID of the system is known, and is of another one.
+func (r *redfish) Expect(uuid string) { r.expected = uuid }
+
+// UUID returns the UUID of the system as it was read last.
+func (r *redfish) UUID() string { return r.uuid }
 
 // onlySystem returns the path of the system of a BMC that has only one.
 func (r *redfish) onlySystem(service *gofish.APIClient) (string, Failure) {

@@ -50,7 +50,7 @@ func (f *fleet) host(name string) *host {
 // add starts a host and its BMC for a Node. Only one goroutine adds the host of a name.
 func (f *fleet) add(node *corev1.Node) (*host, error) {
 	h := newHost(node, f.now, func() { f.changed(node.Name) })
-	bmc, err := redfish.Start(redfish.Config{User: User, Password: Password, Host: h})
+	bmc, err := redfish.Start(redfish.Config{User: User, Password: Password, Host: h, UUID: systemUUID(node.Name)})
 	if err != nil {
 		return nil, fmt.Errorf("starting the BMC of node %s: %w", node.Name, err)
 	}

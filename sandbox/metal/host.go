@@ -3,6 +3,7 @@ package metal
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"sync"
 	"time"
 
@@ -50,6 +51,12 @@ func newHost(node *corev1.Node, now func() time.Time, changed func()) *host {
 		h.power, h.up = redfish.Off, false
 	}
 	return h
+}
+
+// systemUUID returns the UUID of a host, which its BMC and its kubelet report.
+func systemUUID(name string) string {
+	sum := sha256.Sum256([]byte(name))
+	return fmt.Sprintf("%x-%x-%x-%x-%x", sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16])
 }
 
 func newBootID() string { return string(uuid.NewUUID()) }

@@ -65,7 +65,7 @@ func newNode(name string, f facts) *corev1.Node {
 			},
 			Annotations: map[string]string{kubelets.Annotation: kubelets.AnnotationValue},
 		},
-		Status: corev1.NodeStatus{NodeInfo: corev1.NodeSystemInfo{BootID: f.boot}},
+		Status: corev1.NodeStatus{NodeInfo: corev1.NodeSystemInfo{BootID: f.boot, SystemUUID: systemUUID(name)}},
 	}
 	if f.bootTime != defaultBootTime {
 		node.Annotations[AnnotationBootTime] = f.bootTime.String()
@@ -85,7 +85,7 @@ func newNode(name string, f facts) *corev1.Node {
 // show writes what differs on the Node. The boot ID comes first: the kubelet runs only after that.
 func (c *keeper) show(ctx context.Context, node *corev1.Node, f facts) error {
 	if f.up && node.Status.NodeInfo.BootID != f.boot {
-		patch := fmt.Appendf(nil, `{"status":{"nodeInfo":{"bootID":%q}}}`, f.boot)
+		patch := fmt.Appendf(nil, `{"status":{"nodeInfo":{"bootID":%q,"systemUUID":%q}}}`, f.boot, systemUUID(node.Name))
 		if err := c.client.Status().Patch(ctx, node.DeepCopy(), client.RawPatch(types.MergePatchType, patch)); err != nil {
 			return fmt.Errorf("writing the boot ID of node %s: %w", node.Name, err)
 		}

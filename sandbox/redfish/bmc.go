@@ -29,6 +29,7 @@ type Config struct {
 	Address        string           // default: any free port of 127.0.0.1
 	SystemID       string           // default: 1
 	Vendor         string           // default: Fettle
+	UUID           string           // of the system; default: none
 	MaxSessions    int              // default: 6
 	SessionTimeout time.Duration    // of a session without requests; default: 30 minutes
 }

@@ -119,6 +119,9 @@ func (b *BMC) systemResource() object {
 	o := resource(b.SystemPath(), "#ComputerSystem.v1_13_0.ComputerSystem", b.config.SystemID, "System")
 	o["SystemType"] = "Physical"
 	o["Manufacturer"] = b.config.Vendor
+	if b.config.UUID != "" {
+		o["UUID"] = b.config.UUID
+	}
 	o["PowerState"] = b.reported()
 	o["Status"] = object{"State": "Enabled", "Health": "OK"}
 	o["Boot"] = object{"BootSourceOverrideEnabled": "Disabled", "BootSourceOverrideTarget": "None"} // sushy wants it

@@ -233,7 +233,7 @@ func (m *machine) fence(t *testing.T, r fencing.Record, until fencing.Phase) fen
 
 func (m *machine) command(t *testing.T, command power.Command) time.Time {
 	t.Helper()
-	at, failure := m.power.Command(t.Context(), command)
+	at, failure := m.power.Command(t.Context(), command, "")
 	if failure.Failed() {
 		t.Fatalf("command %v: %s", command, failure)
 	}

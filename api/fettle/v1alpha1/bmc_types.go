@@ -102,6 +102,12 @@ type BMCSpec struct {
 	// +kubebuilder:validation:MaxLength=63
 	// +optional
 	Domain string `json:"domain,omitempty"`
+	// systemUUIDCheck is whether the UUID of the Redfish system must be that of the node's host
+	// (status.nodeInfo.systemUUID), where both are known. Enabled by default. Disable it for a BMC that
+	// reports a wrong UUID.
+	// +kubebuilder:validation:Enum=Enabled;Disabled
+	// +optional
+	SystemUUIDCheck SystemUUIDCheck `json:"systemUUIDCheck,omitempty"`
 }
 
 // BMCCluster names a workload cluster of Cluster API.
@@ -131,6 +137,15 @@ type BareMetalHostReference struct {
 	// +required
 	Name string `json:"name"`
 }
+
+// SystemUUIDCheck is whether UUIDs of systems are compared.
+type SystemUUIDCheck string
+
+// Values of SystemUUIDCheck.
+const (
+	SystemUUIDCheckEnabled  SystemUUIDCheck = "Enabled"
+	SystemUUIDCheckDisabled SystemUUIDCheck = "Disabled"
+)
 
 // BMCTLS is which certificate of a BMC is trusted.
 //
@@ -164,6 +179,9 @@ type BMCStatus struct {
 	// power is the power of the host when Fettle read it last. A remediation never relies on it.
 	// +optional
 	Power HostPower `json:"power,omitempty"`
+	// systemUUID is the UUID of the Redfish system, if the BMC reports one.
+	// +optional
+	SystemUUID string `json:"systemUUID,omitempty"`
 	// refusedLogins is how many logins in succession the BMC has refused.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=2147483647

@@ -44,6 +44,8 @@ const (
 	CannotStartNoBMCReason = "RemediationCannotStartNoBMC"
 	// CannotStartNoBareMetalHostReason: the BareMetalHost that the BMC of the node names does not exist.
 	CannotStartNoBareMetalHostReason = "RemediationCannotStartNoBareMetalHost"
+	// CannotStartOtherSystemReason: the UUID of the BMC's system is not that of the node's host.
+	CannotStartOtherSystemReason = "RemediationCannotStartOtherSystem"
 	// CannotStartAmbiguousBMCReason: two BMCs name the node, or have the same address.
 	CannotStartAmbiguousBMCReason = "RemediationCannotStartAmbiguousBMC"
 	// CannotStartFencedMeanwhileReason: another remediation has fenced the node while this one waited,

@@ -217,6 +217,7 @@ func (c *Client) Start(ctx context.Context) error {
 	}
 	stop := context.AfterFunc(ctx, func() { c.remediations.ShutDown(); c.probes.ShutDown() })
 	defer stop()
+	c.turns.start(c.Now())
 	var group sync.WaitGroup
 	group.Go(func() { c.process(ctx, worker{c.remediations, maxLooks, lookTimeout, "remediation", c.look}) })
 	group.Go(func() { c.process(ctx, worker{c.probes, maxProbes, probeTimeout, "bmc", c.probe}) })

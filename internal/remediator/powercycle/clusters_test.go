@@ -179,7 +179,7 @@ func TestFencingInAWorkloadCluster(t *testing.T) {
 		if err := w.look(t.Context(), keyM); err != nil {
 			t.Fatal(err)
 		}
-		w.forget(keyM, "r-uid")
+		w.forget(keyM)
 	}
 	r := w.remediation(t, keyM)
 	if r.Status.Phase != "PoweringOff" || r.Status.Node.UID != "node-uid" || *r.Status.Node.Cluster != (v1alpha1.FencedCluster{Namespace: "fleet", Name: "east", UID: "east-uid"}) || r.Status.BMC.Name != "a" ||

@@ -64,6 +64,8 @@ type host struct {
 	// power is set for a BMC with an address, and metal for a BMC that names a BareMetalHost.
 	power *power.Host
 	metal *baremetalhost.Host
+	// before is the host of an earlier spec of the BMC that this process has logged in to, or nil.
+	before *host
 
 	// mu guards what follows.
 	mu       sync.Mutex
@@ -123,6 +125,16 @@ func (h *hosts) open(ctx context.Context, bmc *v1alpha1.BMC) (*host, problem) {
 	return opened, problem{}
 }
 
+// used returns the last host of a BMC whose credentials were loaded: this one or one before it. There may be none.
+func (h *host) used() *host {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.secret != "" {
+		return h
+	}
+	return h.before
+}
+
 func trustOf(bmc *v1alpha1.BMC) (power.Trust, error) {
 	if bmc.Spec.TLS == nil {
 		return power.Trust{}, nil
@@ -137,6 +149,9 @@ func (h *hosts) replace(ctx context.Context, key types.NamespacedName, opened *h
 	delete(h.byKey, key)
 	if opened != nil {
 		h.byKey[key] = opened
+		if old != nil && old.uid == opened.uid {
+			opened.before = old.used()
+		}
 	}
 	h.mu.Unlock()
 	if old != nil {
@@ -196,10 +211,10 @@ func (c *Client) readPower(ctx context.Context, bmc *v1alpha1.BMC) (fencing.Read
 }
 
 // commandPower commands the power of a host, and returns when the BMC has acknowledged that.
-func (c *Client) commandPower(ctx context.Context, bmc *v1alpha1.BMC, command power.Command) (time.Time, problem) {
+func (c *Client) commandPower(ctx context.Context, bmc *v1alpha1.BMC, command power.Command, uuid string) (time.Time, problem) {
 	var at time.Time
 	found := c.operate(ctx, bmc, func(ctx context.Context, h *power.Host) (failure power.Failure) {
-		at, failure = h.Command(ctx, command)
+		at, failure = h.Command(ctx, command, uuid)
 		return failure
 	}, func(*observation) {})
 	return at, found
@@ -277,6 +292,8 @@ func advice(bmc *v1alpha1.BMC, reason power.Reason) string {
 		return "end sessions of other clients at the BMC"
 	case power.UnsupportedSystem:
 		return "correct spec.address or spec.system"
+	case power.OtherSystem:
+		return otherSystemAdvice
 	case power.Unreachable, power.TimedOut:
 		return "check the address and the network from the controller to the BMC"
 	case power.Busy, power.Interrupted, power.CommandRefused, power.UnexpectedAnswer:
@@ -308,21 +325,24 @@ func (c *Client) loadCredentials(ctx context.Context, bmc *v1alpha1.BMC, h *host
 		return problem{reason: credentialsInvalid, message: fmt.Sprintf("Secret %s can't be used: %v", where, err)}
 	}
 	h.power.SetCredentials(credentials)
-	if h.secret == "" && secret.ResourceVersion == bmc.Status.CredentialsVersion {
+	if h.secret == "" {
 		h.resume(bmc, now)
 	}
 	h.secret, h.secretAt = secret.ResourceVersion, now
 	return problem{}
 }
 
-// resume continues the count of refused logins that an earlier process has recorded.
+// resume continues the count of refused logins: that of an earlier spec, unless the credentials differ, or that which an earlier process
+// has recorded. The credentials of that process are not known, so that its count stands for any.
 func (h *host) resume(bmc *v1alpha1.BMC, now time.Time) {
+	if h.before != nil {
+		h.power.ResumeFrom(h.before.power)
+		h.before = nil
+		return
+	}
 	var until time.Time
 	if held := bmc.Status.AuthenticationHeldUntil; held != nil {
-		until = held.Time
-	}
-	if most := now.Add(maxHold); until.After(most) { // the clock of the earlier process was ahead
-		until = most
+		until = now.Add(min(held.Sub(now), maxHold)) // the clock of the earlier process may have been ahead
 	}
 	h.power.Resume(int(bmc.Status.RefusedLogins), until)
 }

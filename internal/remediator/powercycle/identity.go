@@ -65,6 +65,9 @@ func (c *Client) identify(ctx context.Context, r *v1alpha1.PowerRemediation) (su
 	if s.bmc, found = c.bmcs.find(name); found.found() {
 		return s, found, nil
 	}
+	if found := systemMismatch(s.bmc, s.node); found.found() {
+		return s, found, nil
+	}
 	s.machine, err = c.machineOf(ctx, s.node)
 	return s, problem{}, err
 }

@@ -14,7 +14,7 @@ import (
 // inventory has the BMCs of the namespace as the watch has shown them.
 type inventory struct {
 	mu sync.Mutex
-	// all are by their key, and byNode and byAddress have the keys of the BMCs with the key of a node or at a host and port.
+	// all are by their key, and byNode and byAddress have the keys of the BMCs with the key of a node or at a host.
 	all               map[types.NamespacedName]*v1alpha1.BMC
 	byNode, byAddress map[string]map[types.NamespacedName]bool
 }
@@ -116,7 +116,7 @@ func sharing(bmc *v1alpha1.BMC) string {
 	if bmc.Spec.BareMetalHost != nil {
 		return " name the same BareMetalHost"
 	}
-	return " have the same address"
+	return " have the same address, or Redfish and IPMI at one host"
 }
 
 // sameAddress returns the BMCs that may power the host of a BMC, including itself.
@@ -156,7 +156,7 @@ func addressOf(bmc *v1alpha1.BMC) (power.Address, error) {
 	return power.ParseSystem(bmc.Spec.Address, bmc.Spec.System)
 }
 
-// addressKey is the same for two BMCs at the same host and port, and for two that name the same BareMetalHost. A BMC with an invalid address has one of its own.
+// addressKey is the same for two BMCs at the same host, and for two that name the same BareMetalHost. A BMC with an invalid address has one of its own.
 func addressKey(bmc *v1alpha1.BMC) string {
 	if named := bmc.Spec.BareMetalHost; named != nil {
 		return "BareMetalHost " + named.Namespace + "/" + named.Name
@@ -165,5 +165,5 @@ func addressKey(bmc *v1alpha1.BMC) string {
 	if err != nil {
 		return "invalid " + string(bmc.UID)
 	}
-	return address.HostPort()
+	return address.Host
 }

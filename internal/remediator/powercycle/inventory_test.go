@@ -38,7 +38,8 @@ func TestBMCsOfTheSameHost(t *testing.T) {
 		"one system, and any":                {bmcFor("a", "node-a", one), bmcFor("b", "node-b", plain), true},
 		"one of both is invalid":             {bmcFor("a", "node-a", plain), bmcFor("b", "node-b", "telnet://10.0.0.1"), false},
 		"both are invalid in the same way":   {bmcFor("a", "node-a", "telnet://x"), bmcFor("b", "node-b", "telnet://x"), false},
-		"IPMI, and Redfish on another port":  {bmcFor("a", "node-a", "ipmi://10.0.0.1"), bmcFor("b", "node-b", plain), false},
+		"IPMI and Redfish at one host":       {bmcFor("a", "node-a", "ipmi://10.0.0.1"), bmcFor("b", "node-b", plain), true},
+		"IPMI and Redfish, forwarded":        {bmcFor("a", "node-a", "ipmi://10.0.0.1:6230"), bmcFor("b", "node-b", "redfish://10.0.0.1:8443"), false},
 		"IPMI, and IPMI at the usual port":   {bmcFor("a", "node-a", "ipmi://10.0.0.1"), bmcFor("b", "node-b", "ipmi://10.0.0.1:623"), true},
 		"one node, and different addresses ": {bmcFor("a", "node-a", plain), bmcFor("b", "node-a", "redfish://10.0.0.2"), true},
 	} {

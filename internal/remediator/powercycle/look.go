@@ -87,7 +87,7 @@ func (c *Client) look(ctx context.Context, key types.NamespacedName) error {
 	defer l.end()
 	for range mostSteps {
 		c.refresh(l)
-		if over, err := c.take(ctx, l, fencing.Next(l.config, l.record, l.facts)); over || err != nil {
+		if over, err := c.take(ctx, l, fencing.Next(l.config, l.s.began.Record(l.record), l.facts)); over || err != nil {
 			return err
 		}
 	}
@@ -278,6 +278,7 @@ func (l *look) again(now time.Time) {
 // refresh brings the facts up to now.
 func (c *Client) refresh(l *look) {
 	l.facts.Now = c.Now()
+	l.s.began = l.s.began.At(l.record.Since, l.facts.Now)
 	l.facts.Deleting = !l.r.DeletionTimestamp.IsZero()
 	l.facts.Stopped = contract.Stopped(l.r)
 	current := l.fencingBMC()
@@ -291,17 +292,16 @@ func (c *Client) refresh(l *look) {
 	recorded := l.r.Status.BMC
 	l.facts.HostChanged = l.bmc != nil && recorded != nil && *recorded != current
 	l.facts.Power = l.s.power
-	l.facts.PowerOnAt = c.turnOf(l)
+	if !l.powersOn() || l.facts.Now.Before(l.s.power.RetryAt) {
+		c.turns.drop(l.key)
+	}
+	l.facts.PowerOnTurn = l.s.turn
 }
 
-// turnOf returns when the host of a look may be powered on.
-func (c *Client) turnOf(l *look) time.Time {
+// powersOn reports whether the host of a look waits for turns of its domain.
+func (l *look) powersOn() bool {
 	powersOn := l.record.Phase == fencing.PoweringOn || l.record.Phase == fencing.Aborting && l.record.PoweredOff
-	if !powersOn || l.bmc == nil || l.bmc.Spec.Domain == "" {
-		c.turns.drop(l.r.UID)
-		return time.Time{}
-	}
-	return c.turns.of(l.bmc.Spec.Domain, l.r.UID, l.facts.Now)
+	return powersOn && l.bmc != nil && l.bmc.Spec.Domain != ""
 }
 
 // take takes one step. It reports whether the look is over.
@@ -392,16 +392,23 @@ func (c *Client) wait(ctx context.Context, l *look, step fencing.Step) error {
 	return c.publish(ctx, l, string(step.Reason), message+l.metalNote(step.Reason))
 }
 
-// finish ends a remediation that is being deleted.
+// finish ends a remediation that is being deleted. Of another it drops what is restored: what others remove from now on stays removed.
 func (c *Client) finish(ctx context.Context, l *look) error {
-	if !l.facts.Deleting {
-		c.wake(c.sessions.end(l.key))
-		if isDone(l.r) {
-			return c.release(ctx, l.r)
+	if l.facts.Deleting {
+		return c.dropFinalizer(ctx, l)
+	}
+	c.wake(c.sessions.end(l.key))
+	if isDone(l.r) {
+		if err := c.release(ctx, l.r); err != nil {
+			return err
 		}
+	}
+	if !isRestored(l.r.Status.Node.Saved, l.facts.Node) {
 		return nil
 	}
-	return c.dropFinalizer(ctx, l)
+	status := l.r.Status.DeepCopy()
+	status.Node.Saved = nil
+	return c.replaceStatus(ctx, l, status)
 }
 
 func (c *Client) dropFinalizer(ctx context.Context, l *look) error {
@@ -414,13 +421,13 @@ func (c *Client) dropFinalizer(ctx context.Context, l *look) error {
 			return err
 		}
 	}
-	c.forget(l.key, l.r.UID)
+	c.forget(l.key)
 	return nil
 }
 
 // forget drops what this process knows of a remediation, and wakes the remediations that waited for it.
-func (c *Client) forget(key types.NamespacedName, uid types.UID) {
-	c.turns.drop(uid)
+func (c *Client) forget(key types.NamespacedName) {
+	c.turns.drop(key)
 	c.wake(c.sessions.forget(key))
 }
 

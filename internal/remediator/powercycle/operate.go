@@ -18,7 +18,45 @@ func (c *Client) operateHost(ctx context.Context, l *look, kind fencing.StepKind
 	ctx, done := c.sessions.interruptible(ctx, l.s, l.wakes, l.releases())
 	defer done()
 	l.lane.leave()
-	found := c.tryHost(ctx, l, kind)
+	if kind == fencing.CommandOn && l.powersOn() {
+		c.powerOnInTurn(ctx, l)
+		return
+	}
+	c.note(l, c.tryHost(ctx, l, kind))
+}
+
+// powerOnInTurn powers a host of a domain on if it is its turn. The power is read first, so that a BMC which doesn't answer keeps no
+// other host of the domain waiting.
+func (c *Client) powerOnInTurn(ctx context.Context, l *look) {
+	name, now := l.bmc.Spec.Domain, c.Now()
+	if l.facts.PowerOnAt = c.turns.next(name, l.key, now); l.facts.PowerOnAt.After(now) {
+		return
+	}
+	if l.s.turn.IsZero() {
+		l.s.turn = now
+	}
+	if found := c.answers(ctx, l); found.found() {
+		c.note(l, found)
+		return
+	}
+	if !c.turns.begin(name, l.key, c.Now()) {
+		return // another host has the turn meanwhile
+	}
+	defer func() { c.turns.done(name, c.Now()) }()
+	c.note(l, c.tryHost(ctx, l, fencing.CommandOn))
+}
+
+// answers returns why the BMC of a look can't be asked now. A BareMetalHost is read with each command.
+func (c *Client) answers(ctx context.Context, l *look) problem {
+	if l.bmc.Spec.BareMetalHost != nil {
+		return problem{}
+	}
+	_, found := c.readPower(ctx, l.bmc)
+	return found
+}
+
+// note notes the outcome of an operation of a host.
+func (c *Client) note(l *look, found problem) {
 	switch {
 	case found.interrupted:
 		l.facts.Node, l.facts.Workload = nil, nil
@@ -45,7 +83,7 @@ func (c *Client) tryHost(ctx context.Context, l *look, kind fencing.StepKind) pr
 	if kind == fencing.CommandOn {
 		command = power.TurnOn
 	}
-	at, found := c.commandPower(ctx, l.bmc, command)
+	at, found := c.commandPower(ctx, l.bmc, command, expectedUUID(l.bmc, l.raw))
 	switch {
 	case found.found():
 	case command == power.TurnOff:

@@ -142,6 +142,9 @@ func (c *Client) statusOf(bmc *v1alpha1.BMC, seen observation) v1alpha1.BMCStatu
 		s.RefusedLogins, s.AuthenticationHeldSince, s.AuthenticationHeldUntil, s.CredentialsVersion = 0, nil, nil, ""
 	} else if h := c.hosts.of(bmc); h != nil {
 		h.writeHold(&s, seen.at)
+		if !seen.problem.found() {
+			s.SystemUUID = h.power.UUID()
+		}
 	}
 	return s
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -25,6 +26,10 @@ type session struct {
 	// failure is why the last operation of the BMC failed, and failures counts those in succession.
 	failure  problem
 	failures int
+	// began is when the phase began.
+	began fencing.Beginning
+	// turn is when the host had its first turn in its domain in this phase, or zero.
+	turn time.Time
 
 	// What follows is guarded by sessions: written is the remediation as this process has read or written it last.
 	written *v1alpha1.PowerRemediation

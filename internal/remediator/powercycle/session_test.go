@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"testing"
-	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -173,26 +172,4 @@ func TestKeep(t *testing.T) {
 	if got := s.written(keyA); got.ResourceVersion != "2" || first.ResourceVersion != "1" {
 		t.Errorf("it has kept %v", got)
 	}
-}
-
-func TestTurns(t *testing.T) {
-	turns := newTurns()
-	at := func(domain, uid string, now, want time.Duration) {
-		t.Helper()
-		if got := turns.of(domain, types.UID(uid), noon.Add(now)); !got.Equal(noon.Add(want)) {
-			t.Errorf("the turn of %s in %s is %v after noon, want %v", uid, domain, got.Sub(noon), want)
-		}
-	}
-	at("rack-1", "a", 0, 0)
-	at("rack-2", "b", 0, 0) // another domain doesn't wait
-	at("rack-1", "c", 0, powerOnPause)
-	at("rack-1", "d", time.Second, 2*powerOnPause)
-	at("rack-1", "a", time.Minute, 0) // a turn is kept
-	at("rack-1", "c", time.Minute, powerOnPause)
-	turns.drop("c")
-	at("rack-1", "c", time.Second, 3*powerOnPause)    // a turn that was dropped is taken anew
-	at("rack-1", "e", 4*powerOnPause, 4*powerOnPause) // after a pause no host waits
-	at("rack-1", "f", time.Hour, time.Hour)           // nor later
-	at("rack-1", "g", time.Hour+powerOnPause-1, time.Hour+powerOnPause)
-	turns.drop("unknown")
 }

@@ -27,7 +27,7 @@ func (c *Client) current(ctx context.Context, key types.NamespacedName) (*v1alph
 	var cached v1alpha1.PowerRemediation
 	switch err := c.Cache.Get(ctx, key, &cached); {
 	case apierrors.IsNotFound(err):
-		c.forget(key, "")
+		c.forget(key)
 		return nil, nil //nolint:nilnil // it is gone
 	case err != nil:
 		return nil, fmt.Errorf("reading it: %w", err)
@@ -55,7 +55,7 @@ func emptyRemediation(key types.NamespacedName) *v1alpha1.PowerRemediation {
 
 // write writes a record. The look begins anew after it.
 func (c *Client) write(ctx context.Context, l *look, record fencing.Record) error {
-	status := c.statusWith(l, record)
+	status := c.statusWith(l, l.s.began.Recorded(record))
 	begins := l.r.Status.Phase != status.Phase || l.r.Status.Attempt != status.Attempt
 	if err := c.replaceStatus(ctx, l, status); err != nil {
 		return err
@@ -63,7 +63,7 @@ func (c *Client) write(ctx context.Context, l *look, record fencing.Record) erro
 	before := l.record.Phase
 	l.record = recordOf(&l.r.Status)
 	if begins {
-		l.s.power.RetryAt, l.s.failures = time.Time{}, 0 // a phase must not end by a failure of an earlier one
+		l.s.power.RetryAt, l.s.failures, l.s.turn = time.Time{}, 0, time.Time{} // a phase must not end by a failure of an earlier one
 		c.announce(l, status)
 	}
 	node, raw := l.facts.Node, l.raw
@@ -153,7 +153,7 @@ func (c *Client) refuse(ctx context.Context, r *v1alpha1.PowerRemediation, why p
 		return err
 	}
 	c.emit(r, corev1.EventTypeWarning, "RemediationCannotStart", message)
-	c.forget(client.ObjectKeyFromObject(r), r.UID)
+	c.forget(client.ObjectKeyFromObject(r))
 	return nil
 }
 

@@ -1,0 +1,317 @@
+package powercycle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr/funcr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
+	"github.com/fettle-io/fettle/internal/informer/informertest"
+	"github.com/fettle-io/fettle/internal/slim"
+)
+
+type queue = workqueue.TypedRateLimitingInterface[types.NamespacedName]
+
+// taken returns the keys that are ready in a queue, and takes them.
+func taken(q queue) map[types.NamespacedName]bool {
+	keys := map[types.NamespacedName]bool{}
+	for q.Len() > 0 {
+		key, _ := q.Get()
+		keys[key] = true
+		q.Done(key)
+	}
+	return keys
+}
+
+// TestWhatIsWatched: a change of a BMC, a remediation or a node has what it concerns looked at.
+func TestWhatIsWatched(t *testing.T) {
+	w := newWorld(t)
+	informers := informertest.New()
+	w.Informers = informers
+	if err := w.Watch(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Watch(t.Context()); err != nil || informers.Of("BMC").Gets != 1 {
+		t.Errorf("watched again: %v, %d times", err, informers.Of("BMC").Gets)
+	}
+	informers.SetSynced(true)
+	if !w.HasSynced() {
+		t.Error("it has not synced")
+	}
+	w.sessions.of(keyA, "r-uid", "node-a")
+	wakes := func(sentence string, remediations, probes int, change func()) {
+		t.Helper()
+		change()
+		looks, probed := taken(w.remediations), taken(w.probes)
+		if len(looks) != remediations || remediations > 0 && !looks[keyA] || len(probed) != probes || probes > 0 && !probed[bmcKey("a")] {
+			t.Errorf("%s: looked at are %v, and probed are %v", sentence, looks, probed)
+		}
+	}
+	bmcs, nodes, remediations := w.bmcEvents(), w.nodeEvents(), w.remediationEvents()
+	bmc := bmcFor("a", "node-a", "redfish://10.0.0.1")
+	other := bmcFor("a", "node-a", "redfish://10.0.0.1", func(b *v1alpha1.BMC) { b.Namespace = "elsewhere" })
+	wakes("a BMC", 1, 1, func() { bmcs.OnAdd(bmc, true) })
+	wakes("another status of it", 0, 0, func() { bmcs.OnUpdate(bmc, bmc.DeepCopy()) })
+	wakes("another spec of it", 1, 1, func() {
+		changed := bmc.DeepCopy()
+		changed.Generation++
+		bmcs.OnUpdate(bmc, changed)
+	})
+	wakes("a BMC elsewhere", 0, 0, func() { bmcs.OnAdd(other, false) })
+	wakes("a BMC elsewhere is gone", 0, 0, func() { bmcs.OnDelete(other) })
+	wakes("no BMC", 0, 0, func() { bmcs.OnAdd("nonsense", false); bmcs.OnDelete("nonsense") })
+	wakes("a BMC is gone", 1, 1, func() { bmcs.OnDelete(toolscache.DeletedFinalStateUnknown{Key: bmcNamespace + "/a"}) })
+	if _, found := w.bmcs.find("node-a"); found.reason != v1alpha1.CannotStartNoBMCReason {
+		t.Errorf("after that, the problem is %+v", found)
+	}
+	wakes("a remediation", 1, 0, func() { remediations.OnAdd(remediation(), false) })
+	wakes("a changed remediation", 1, 0, func() { remediations.OnUpdate(nil, remediation()) })
+	wakes("a remediation is gone", 1, 0, func() { remediations.OnDelete(remediation()) })
+	wakes("no remediation", 0, 0, func() { remediations.OnAdd("nonsense", false) })
+	n, another := &slim.Node{}, &slim.Node{}
+	n.Name, another.Name = "node-a", "node-b"
+	wakes("a node", 1, 0, func() { nodes.OnAdd(n, false) })
+	wakes("a changed node", 1, 0, func() { nodes.OnUpdate(nil, n) })
+	wakes("a node is gone", 1, 0, func() { nodes.OnDelete(toolscache.DeletedFinalStateUnknown{Key: "node-a"}) })
+	wakes("another node", 0, 0, func() { nodes.OnAdd(another, false) })
+	wakes("no node", 0, 0, func() { nodes.OnAdd("nonsense", false); nodes.OnDelete("nonsense") })
+}
+
+// TestKindsThatAreNotServed are not watched, and are tried again by the caller.
+func TestKindsThatAreNotServed(t *testing.T) {
+	w := newWorld(t)
+	informers := informertest.New()
+	informers.Refuse["PowerRemediation"] = &meta.NoKindMatchError{}
+	w.Informers = informers
+	if err := w.Watch(t.Context()); !meta.IsNoMatchError(err) {
+		t.Errorf("watching returns %v", err)
+	}
+	select {
+	case <-w.watching:
+		t.Error("work begins without a watch")
+	default:
+	}
+}
+
+// syncingInformers sync when a test says so, also while they are in use.
+type syncingInformers struct {
+	cache.Informers
+
+	synced atomic.Bool
+}
+
+func (i *syncingInformers) GetInformer(context.Context, client.Object, ...cache.InformerGetOption) (cache.Informer, error) {
+	return syncingInformer{of: i}, nil
+}
+
+type syncingInformer struct {
+	cache.Informer
+
+	of *syncingInformers
+}
+
+func (i syncingInformer) AddEventHandler(toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
+	return syncingRegistration{of: i.of}, nil
+}
+
+type syncingRegistration struct {
+	toolscache.ResourceEventHandlerRegistration
+
+	of *syncingInformers
+}
+
+func (r syncingRegistration) HasSynced() bool { return r.of.synced.Load() }
+
+// TestStart waits for the watch and the first lists, begins the turns with a pause, and works until the context ends.
+func TestStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		informers := &syncingInformers{}
+		w.Informers = informers
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		w.remediations.Add(keyA)
+		w.probes.Add(bmcKey("a"))
+		go func() { done <- w.Start(ctx) }()
+		left := func(sentence string, want int) {
+			t.Helper()
+			<-time.After(time.Second)
+			synctest.Wait()
+			w.turns.mu.Lock()
+			free := w.turns.free
+			w.turns.mu.Unlock()
+			if w.remediations.Len() != want || w.probes.Len() != want || free.IsZero() != (want == 1) {
+				t.Errorf("%s: %d remediations and %d probes are left, and the first turn is %v", sentence, w.remediations.Len(), w.probes.Len(), free)
+			}
+		}
+		left("nothing is watched", 1)
+		if err := w.Watch(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		left("the first lists are not here", 1)
+		informers.synced.Store(true)
+		left("all is here", 0)
+		cancel()
+		if err := <-done; err != nil || !w.remediations.ShuttingDown() || !w.probes.ShuttingDown() {
+			t.Errorf("Start returns %v", err)
+		}
+	})
+}
+
+// TestStartEndsEarly, watched or not.
+func TestStartEndsEarly(t *testing.T) {
+	for _, watched := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t)
+			w.Informers = informertest.New()
+			if watched {
+				if err := w.Watch(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			done := make(chan error, 1)
+			w.remediations.Add(keyA)
+			go func() { done <- w.Start(ctx) }()
+			synctest.Wait()
+			cancel()
+			if err := <-done; err != nil || !w.remediations.ShuttingDown() || !w.probes.ShuttingDown() || w.remediations.Len() != 1 {
+				t.Errorf("watched %t: Start returns %v, and %d are left", watched, err, w.remediations.Len())
+			}
+		})
+	}
+}
+
+// TestProcess works on some keys at a time, and ends with all of them.
+func TestProcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, q := newWorld(t), newQueue()
+		var most, running, all atomic.Int32
+		for i := range 10 {
+			q.Add(types.NamespacedName{Name: fmt.Sprint(i)})
+		}
+		ended := make(chan struct{})
+		go func() {
+			w.process(t.Context(), worker{q, 3, time.Minute, "key", func(context.Context, types.NamespacedName) error {
+				most.Store(max(most.Load(), running.Add(1)))
+				<-time.After(time.Second)
+				running.Add(-1)
+				all.Add(1)
+				return nil
+			}})
+			close(ended)
+		}()
+		<-time.After(1500 * time.Millisecond)
+		q.ShutDown() // what was added is still worked on
+		<-ended
+		if most.Load() != 3 || all.Load() != 10 || running.Load() != 0 {
+			t.Errorf("%d were done, and at most %d at a time", all.Load(), most.Load())
+		}
+	})
+}
+
+// TestProcessOne: a key that failed is tried again after a pause, and only what needs an administrator is logged.
+func TestProcessOne(t *testing.T) {
+	kind := schema.GroupResource{Resource: "nodes"}
+	for sentence, tc := range map[string]struct {
+		do            func(context.Context) error
+		over          bool
+		retried, says bool
+	}{
+		"it succeeds":         {func(context.Context) error { return nil }, false, false, false},
+		"another was faster":  {func(context.Context) error { return apierrors.NewConflict(kind, "a", nil) }, false, true, false},
+		"it is gone":          {func(context.Context) error { return apierrors.NewNotFound(kind, "a") }, false, true, false},
+		"it fails":            {func(context.Context) error { return errors.New("no") }, false, true, true},
+		"it panics":           {func(context.Context) error { panic("no") }, false, true, true},
+		"the process is over": {func(ctx context.Context) error { return ctx.Err() }, true, false, false},
+		"it takes too long":   {func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }, false, true, true},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w, q := newWorld(t), newQueue()
+			defer q.ShutDown()
+			logged := 0
+			w.Log = funcr.New(func(_, _ string) { logged++ }, funcr.Options{})
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			if tc.over {
+				cancel()
+			}
+			for range 2 {
+				q.AddRateLimited(keyA) // it has failed before
+				key, _ := q.Get()
+				w.processOne(ctx, worker{q, 1, time.Minute, "key", func(ctx context.Context, _ types.NamespacedName) error { return tc.do(ctx) }}, key)
+			}
+			synctest.Wait()
+			if q.Len() != 0 {
+				t.Errorf("%s: it is tried again at once", sentence)
+			}
+			<-time.After(retryMost)
+			synctest.Wait()
+			if (q.Len() == 1) != tc.retried || (logged > 0) != tc.says || sentence == "it succeeds" && q.NumRequeues(keyA) != 0 {
+				t.Errorf("%s: %d wait, %d lines were logged, and %d retries are counted", sentence, q.Len(), logged, q.NumRequeues(keyA))
+			}
+		})
+	}
+}
+
+func TestOnlyTheLeaderWorks(t *testing.T) {
+	if !newWorld(t).NeedLeaderElection() {
+		t.Error("replicas that don't lead work too")
+	}
+}
+
+// TestFirstProbe comes at once for a BMC of which nothing is known by its spec, and at any time within a period otherwise.
+func TestFirstProbe(t *testing.T) {
+	for sentence, tc := range map[string]struct {
+		bmc    *v1alpha1.BMC
+		spread bool
+	}{
+		"a new one":               {bmcFor("a", "node-a", "redfish://10.0.0.1"), false},
+		"another spec":            {bmcFor("a", "node-a", "redfish://10.0.0.1", reachedSystem("", func(b *v1alpha1.BMC) { b.Generation++ })), false},
+		"known":                   {bmcFor("a", "node-a", "redfish://10.0.0.1", reachedSystem("")), true},
+		"known, and not reached":  {bmcFor("a", "node-a", "redfish://10.0.0.1", reachedSystem("", func(b *v1alpha1.BMC) { b.Status.Conditions[0].Status = metav1.ConditionFalse })), true},
+		"another condition of it": {bmcFor("a", "node-a", "redfish://10.0.0.1", reachedSystem("", func(b *v1alpha1.BMC) { b.Status.Conditions[0].Type = "Other" })), false},
+	} {
+		seen := map[time.Duration]bool{}
+		for range 20 {
+			got := firstProbe(tc.bmc)
+			if got < 0 || got >= probeEvery || !tc.spread && got != 0 {
+				t.Errorf("%s: the first probe waits for %v", sentence, got)
+			}
+			seen[got] = true
+		}
+		if tc.spread && len(seen) < 10 {
+			t.Errorf("%s: the first probes are not spread: %v", sentence, seen)
+		}
+	}
+}
+
+// TestABMCThatIsGone leaves nothing behind.
+func TestABMCThatIsGone(t *testing.T) {
+	b := startRedfish(t)
+	w := newWorld(t, b.bmc(), secret(testPassword))
+	w.reads(t, b, w.bmc(t, "a"), "", 1)
+	w.hosts.note(w.bmc(t, "a"), observation{at: noon, problem: problem{reason: addressInvalid}})
+	w.bmcs.drop(bmcKey("a"))
+	if err := w.probe(t.Context(), bmcKey("a")); err != nil {
+		t.Fatal(err)
+	}
+	if len(w.hosts.byKey) != 0 || len(w.hosts.unusable) != 0 {
+		t.Errorf("left are %v and %v", w.hosts.byKey, w.hosts.unusable)
+	}
+}
