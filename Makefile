@@ -85,20 +85,21 @@ demo-capi: build ## The same on workload clusters, with Cluster API's controller
 
 # The load of a benchmark; docs/performance.md explains each variable.
 DIALECT ?= openshift
-NODES ?= 5000
+NODES ?= $(if $(filter metal,$(DIALECT)),400,5000)
 MACHINES ?= 5000
-RATE ?= 100
+RATE ?= $(if $(filter metal,$(DIALECT)),8,100)
 BROKEN ?= 200
 BREAKING ?= 0
 IDLE ?= 60s
 HEARTBEATS ?= 60s
 ROUNDS ?= 1
 CLUSTERS ?= 100
+HANGING ?= 4
 
 .PHONY: bench
-bench: bin/fettle bin/fettle-sandbox bin/fettle-bench ## Measure Fettle beside a mere watcher (NODES=5000, DIALECT=nhc or capi, ...): a few minutes
+bench: bin/fettle bin/fettle-sandbox bin/fettle-bench ## Measure Fettle beside a mere watcher (NODES=5000, DIALECT=nhc, capi or metal, ...): a few minutes
 	@bin/fettle-bench --dialect $(DIALECT) --nodes $(NODES) --machines $(MACHINES) --rate $(RATE) --broken $(BROKEN) \
-		--breaking $(BREAKING) --idle $(IDLE) --heartbeats $(HEARTBEATS) --rounds $(ROUNDS) --clusters $(CLUSTERS) -o bin/bench.json | tee bin/bench.txt
+		--breaking $(BREAKING) --idle $(IDLE) --heartbeats $(HEARTBEATS) --rounds $(ROUNDS) --clusters $(CLUSTERS) --hanging $(HANGING) -o bin/bench.json | tee bin/bench.txt
 
 ##@ Test
 
