@@ -89,6 +89,8 @@ func bmcFiles(t *testing.T) map[string]offlineCase {
 		"no Secret's name":              {with("credentialsName: bmc-a", "credentialsName: a/b"), 1, []string{"problem, line 10: spec.credentialsName is no name of a Secret"}},
 		"no address":                    {with("  address: redfish://bmc-a.example\n", ""), 1, []string{"problem, line 6: spec.address is missing; give redfish://"}},
 		"a domain that is long":         {with("rack-7", strings.Repeat("r", 64)), 1, []string{"problem, line 13: spec.domain is longer than 63 bytes"}},
+		"a check of UUIDs":              {with("rack-7", "rack-7\n  systemUUIDCheck: Disabled"), 0, []string{"No problems"}},
+		"an unknown check of UUIDs":     {with("rack-7", "rack-7\n  systemUUIDCheck: \"off\""), 1, []string{"problem, line 14: spec.systemUUIDCheck is neither Enabled nor Disabled"}},
 		"a domain as long as may be":    {with("rack-7", strings.Repeat("r", 63)), 0, []string{"No problems"}},
 		"an address with a user":        {at("redfish://" + bmcUser + ":" + bmcPassword + "@bmc.example"), 1, []string{"problem, line 8: spec.address can't be used: the address has a user name; give it in the Secret"}},
 		"an address of a page":          {at("https://bmc.example"), 1, []string{"line 8: spec.address can't be used: the address is of a web page; give redfish+https://"}},

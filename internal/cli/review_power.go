@@ -94,6 +94,9 @@ func reviewBMC(u *unstructured.Unstructured) (*v1alpha1.BMC, []Remark) {
 	if len(spec.Domain) > mostDomain {
 		note("spec.domain", "is longer than %d bytes; give a shorter name", mostDomain)
 	}
+	if c := spec.SystemUUIDCheck; c != "" && c != v1alpha1.SystemUUIDCheckEnabled && c != v1alpha1.SystemUUIDCheckDisabled {
+		note("spec.systemUUIDCheck", "is neither %s nor %s", v1alpha1.SystemUUIDCheckEnabled, v1alpha1.SystemUUIDCheckDisabled)
+	}
 	if complete {
 		remarks = append(remarks, reviewCluster(spec.Cluster)...)
 	}

@@ -2,6 +2,7 @@ package power
 
 import (
 	"encoding/hex"
+	"slices"
 	"strings"
 )
 
@@ -16,40 +17,40 @@ var placeholders = [...]string{ //nolint:gochecknoglobals // a constant list
 
 // CanonicalUUID returns the UUID of a system in its usual form, or "" if what was given names no system.
 func CanonicalUUID(given string) string {
-	raw, err := hex.DecodeString(strings.ReplaceAll(given, "-", ""))
-	if err != nil || len(raw) != uuidSize {
+	raw, ok := parseUUID(given)
+	if !ok {
 		return ""
 	}
-	shown := showUUID([uuidSize]byte(raw))
-	for _, none := range placeholders {
-		if shown == none {
-			return ""
-		}
-	}
-	return shown
+	return showUUID(raw)
 }
 
-func showUUID(b [uuidSize]byte) string {
-	text := hex.EncodeToString(b[:])
+// parseUUID returns the bytes of a UUID, and false if it names no system.
+func parseUUID(given string) (raw [uuidSize]byte, ok bool) {
+	bytes, err := hex.DecodeString(strings.ReplaceAll(given, "-", ""))
+	if err != nil || len(bytes) != uuidSize {
+		return raw, false
+	}
+	raw = [uuidSize]byte(bytes)
+	return raw, !slices.Contains(placeholders[:], showUUID(raw))
+}
+
+func showUUID(raw [uuidSize]byte) string {
+	text := hex.EncodeToString(raw[:])
 	return strings.Join([]string{text[:8], text[8:12], text[12:16], text[16:20], text[20:]}, "-")
 }
 
 // DifferentSystems reports whether two UUIDs are known to be of different systems. SMBIOS has the first three fields in the other byte
 // order, and firmware shows either, so that UUIDs which differ in that alone are of the same system.
 func DifferentSystems(one, other string) bool {
-	one, other = CanonicalUUID(one), CanonicalUUID(other)
-	return one != "" && other != "" && one != other && one != swapped(other)
+	a, known := parseUUID(one)
+	b, alsoKnown := parseUUID(other)
+	return known && alsoKnown && a != b && a != swapped(b)
 }
 
-// swapped returns a UUID in its usual form with the first three fields in the other byte order.
-func swapped(shown string) string {
-	return swappedField(shown[:8]) + "-" + swappedField(shown[9:13]) + "-" + swappedField(shown[14:18]) + shown[18:]
-}
-
-func swappedField(digits string) string {
-	swapped := ""
-	for i := len(digits); i > 0; i -= 2 {
-		swapped += digits[i-2 : i]
-	}
-	return swapped
+// swapped returns a UUID with the first three fields in the other byte order.
+func swapped(raw [uuidSize]byte) [uuidSize]byte {
+	slices.Reverse(raw[:4])
+	slices.Reverse(raw[4:6])
+	slices.Reverse(raw[6:8])
+	return raw
 }

@@ -89,11 +89,11 @@ func TestResume(t *testing.T) {
 // TestFinish wakes the remediations that wait for the node, and removes the finalizer of a remediation that is being deleted.
 func TestFinish(t *testing.T) {
 	for _, deleted := range []bool{false, true} {
-		var changes []func(*v1alpha1.PowerRemediation)
-		if changes = append(changes, in(fencing.Failed)); deleted {
-			changes = append(changes, leaving)
+		r := remediation(in(fencing.Failed))
+		if deleted {
+			leaving(r)
 		}
-		w := newWorld(t, node(), remediation(changes...))
+		w := newWorld(t, node(), r)
 		w.sessions.of(keyB, "another-uid", "node-a")
 		if err := w.look(t.Context(), keyA); err != nil {
 			t.Fatal(err)

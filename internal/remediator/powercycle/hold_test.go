@@ -93,6 +93,9 @@ func TestHoldAfterAChangeOfTheSpec(t *testing.T) {
 			}
 		}
 		w.reads(t, b, changed, tc.want, tc.logins)
+		if h := w.hosts.of(changed); h == nil || h.before != nil {
+			t.Errorf("the host of the earlier spec is kept: %+v", h)
+		}
 	}
 }
 

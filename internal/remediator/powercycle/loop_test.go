@@ -173,6 +173,32 @@ func TestStart(t *testing.T) {
 	})
 }
 
+// TestStartGivesSessionsBack when it ends.
+func TestStartGivesSessionsBack(t *testing.T) {
+	w, r := newRack(t, 2)
+	for i := range 2 {
+		if _, found := w.readPower(t.Context(), w.bmc(t, hostKey(i).Name)); found.found() {
+			t.Fatal(found)
+		}
+	}
+	informers := &syncingInformers{}
+	informers.synced.Store(true)
+	w.Informers = informers
+	if err := w.Watch(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	w.remediations.ShutDown()
+	w.probes.ShutDown()
+	err := w.Start(ctx)
+	cancel()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err != nil || r.ended != 2 {
+		t.Errorf("Start returns %v, and %d sessions were given back", err, r.ended)
+	}
+}
+
 // TestStartEndsEarly, watched or not.
 func TestStartEndsEarly(t *testing.T) {
 	for _, watched := range []bool{false, true} {

@@ -121,4 +121,15 @@ func TestStatusShowsTheUUID(t *testing.T) {
 			t.Errorf("with %q, down %t, the status has %q, want %q", step.uuid, step.down, got, step.want)
 		}
 	}
+	known := w.bmc(t, "host-0")
+	known.Status.SystemUUID, known.Generation = nodeUUID, known.Generation+1
+	if got := w.statusOf(known, observation{at: noon, problem: problem{reason: string(power.TimedOut)}}).SystemUUID; got != nodeUUID {
+		t.Errorf("before the first operation, the status has %q", got)
+	}
+	if _, found := w.hosts.open(t.Context(), known); found.found() {
+		t.Fatal(found)
+	}
+	if got := w.statusOf(known, observation{at: noon, problem: problem{reason: string(power.TimedOut)}}).SystemUUID; got != nodeUUID {
+		t.Errorf("after a first operation that failed, the status has %q", got)
+	}
 }

@@ -34,6 +34,9 @@ type rack struct {
 	uuid string
 	// commanded is when each command to power on came, in their order.
 	commanded []time.Time
+	// read, if set, is called when a system is read, and ended counts the sessions that were given back.
+	read  func()
+	ended int
 	// down has all requests fail, refuses has the commands fail, and stays has hosts stay off.
 	down, refuses, stays bool
 }
@@ -55,6 +58,7 @@ func startRack(t *testing.T) *rack {
 			w.Header().Set("Location", q.URL.Path+"/1")
 			w.WriteHeader(http.StatusCreated)
 		case q.Method == http.MethodDelete:
+			r.set(func(r *rack) { r.ended++ })
 			w.WriteHeader(http.StatusNoContent)
 		case strings.HasSuffix(q.URL.Path, "/Actions/ComputerSystem.Reset"):
 			var given struct{ ResetType string }
@@ -80,6 +84,9 @@ func (r *rack) answer(t *testing.T, w http.ResponseWriter, body map[string]any) 
 func (r *rack) system(at string) map[string]any {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.read != nil {
+		r.read()
+	}
 	state := "Off"
 	if r.on[path.Base(at)] {
 		state = "On"
@@ -324,6 +331,7 @@ func TestTurnsAreForgotten(t *testing.T) {
 	if len(a.domains) != 3 {
 		t.Errorf("the domains are %v, want those in which a host waits or is powered on", a.domains)
 	}
+	a.expects("waited for", "c", 3*time.Hour, 3*time.Hour)
 	a.expects("another", "c", 3*time.Hour, 3*time.Hour+powerOnPause) // its domain has changed
 	a.expects("waited for", "e", 3*time.Hour, 3*time.Hour)
 }
@@ -391,6 +399,28 @@ func TestABMCThatDoesNotAnswerHoldsNoTurn(t *testing.T) {
 	w.lookAtAll(t, 2, 2*time.Second)
 	if got := w.turns.domains["rack-7"]; r.countOn() != 1 || got.busy || len(got.waiting) != 0 {
 		t.Errorf("%d hosts are on, and the domain is %+v", r.countOn(), got)
+	}
+}
+
+// TestATurnThatIsLostDuringTheRead: another host is powered on while the BMC is read, so that this one waits.
+func TestATurnThatIsLostDuringTheRead(t *testing.T) {
+	w, r := newRack(t, 1)
+	r.set(func(r *rack) {
+		r.read = sync.OnceFunc(func() {
+			w.turns.mu.Lock()
+			defer w.turns.mu.Unlock()
+			w.turns.domains["rack-7"].busy = true
+		})
+	})
+	w.lookAtAll(t, 1, time.Second)
+	if got := processing(w.remediation(t, hostKey(0))); got != string(fencing.PowerOnNotDue) || r.countOn() != 0 {
+		t.Errorf("%d hosts are on, and the reason to wait is %q", r.countOn(), got)
+	}
+	w.turns.done("rack-7", w.now())
+	w.forward(powerOnPause)
+	w.lookAtAll(t, 1, time.Second)
+	if r.countOn() != 1 {
+		t.Error("the host is not on")
 	}
 }
 
