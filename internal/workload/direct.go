@@ -301,16 +301,23 @@ func decodePage[T any](body []byte, c *DirectClient, into *listPage[T], at where
 	return nil
 }
 
-// Patch patches a node.
+// Patch patches a node, which then has the content of the answer.
 func (c *DirectClient) Patch(ctx context.Context, obj client.Object, patch client.Patch, _ ...client.PatchOption) error {
+	n, is := obj.(*corev1.Node)
+	if !is {
+		return fmt.Errorf("patching a %T: %w", obj, errOther)
+	}
 	body, err := patch.Data(obj)
 	if err != nil {
 		return fmt.Errorf("encoding a patch: %w", err)
 	}
-	_, err = c.do(ctx, "patch", "nodes", func(api *apiClient) *rest.Request {
-		return api.RESTClient.Patch(patch.Type()).Resource("nodes").Name(obj.GetName()).Body(body)
+	answer, err := c.do(ctx, "patch", "nodes", func(api *apiClient) *rest.Request {
+		return api.RESTClient.Patch(patch.Type()).Resource("nodes").Name(n.Name).Body(body)
 	})
-	return err
+	if err != nil {
+		return err
+	}
+	return c.decodeNode(answer, n.Name, n)
 }
 
 // Delete deletes a node.

@@ -105,7 +105,8 @@ func TestDirectOtherKinds(t *testing.T) {
 		t.Helper()
 		c := d.Client(east)
 		err, listing := c.Get(t.Context(), client.ObjectKey{Name: "a"}, &corev1.Secret{}), c.List(t.Context(), &corev1.SecretList{})
-		if !errors.Is(err, errOther) || !errors.Is(listing, errOther) || len(s.requests("other")) != 0 {
+		patching := c.Patch(t.Context(), &corev1.Secret{}, client.RawPatch(types.MergePatchType, nil))
+		if !errors.Is(err, errOther) || !errors.Is(listing, errOther) || !errors.Is(patching, errOther) || len(s.requests("other")) != 0 {
 			t.Errorf("%v, %v, after %v", err, listing, s.requests("other"))
 		}
 	})
@@ -178,7 +179,7 @@ func TestDirectLists(t *testing.T) {
 // TestDirectWrites: what is sent is what was given, and a conflict is recognized.
 func TestDirectWrites(t *testing.T) {
 	uid := types.UID("u")
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
+	var node *corev1.Node
 	patch := client.RawPatch(types.MergePatchType, []byte(`{"x":1}`))
 	conflict := says(http.StatusConflict, strings.NewReplacer("NotFound", "Conflict", "404", "409").Replace(notFound))
 	for sentence, tc := range map[string]struct {
@@ -199,15 +200,19 @@ func TestDirectWrites(t *testing.T) {
 				}
 				got = append(got, r.Method+" "+r.URL.Path+" "+r.Header.Get("Content-Type")+" "+string(body))
 				if len(got) == 1 {
-					says(http.StatusOK, "{}")(w, r)
+					says(http.StatusOK, nodeOfEast)(w, r)
 					return
 				}
 				conflict(w, r)
 			}, func(t *testing.T, _ *server, d *Direct) {
 				t.Helper()
+				node = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
 				first, second := tc.do(t.Context(), d.Client(east)), tc.do(t.Context(), d.Client(east))
 				if first != nil || !apierrors.IsConflict(second) || len(got) != 2 || got[0] != tc.want {
 					t.Errorf("%v, %v after %v", first, second, got)
+				}
+				if patches := strings.HasPrefix(tc.want, "PATCH"); patches != (node.ResourceVersion == "7") {
+					t.Errorf("the node is %+v", node)
 				}
 			})
 		})
