@@ -29,9 +29,11 @@ const (
 	unusedAge = 10 * time.Minute
 	// directRequests is how many requests to one cluster are under way at a time. The others wait for directWait at most.
 	directRequests, directWait = 8, 5 * time.Second
+	// directTimeout bounds a request, and the wait for it.
+	directTimeout = 10 * time.Second
 	// podPage and volumePage are how many objects the first request of a list asks for. After a page that is too large, requests
 	// ask for fewer.
-	podPage, volumePage = 50, 250
+	podPage, volumePage = 64, 256
 	// mostParts is how many taints, and how many conditions, a node may have.
 	mostParts = 256
 )
@@ -74,7 +76,7 @@ func (d *Direct) Client(cluster types.NamespacedName) *DirectClient {
 	defer d.mu.Unlock()
 	now := d.Now()
 	for key, c := range d.byCluster {
-		if key != cluster && len(c.slots) == 0 && now.Sub(c.usedAt) > unusedAge {
+		if len(c.slots) == 0 && now.Sub(c.usedAt) > unusedAge {
 			delete(d.byCluster, key) // its idle connections end by themselves
 		}
 	}
@@ -92,7 +94,7 @@ func (c *DirectClient) current(ctx context.Context) (*apiClient, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := c.Now()
-	if c.api != nil && now.Sub(c.readAt) < secretAge {
+	if now.Sub(c.readAt) < secretAge {
 		return c.api, nil
 	}
 	raw, err := c.kubeconfig(ctx, c.cluster)
@@ -100,7 +102,7 @@ func (c *DirectClient) current(ctx context.Context) (*apiClient, error) {
 		return nil, err
 	}
 	hash := sha256.Sum256(raw)
-	if c.api == nil || hash != c.kubeconfigHash {
+	if hash != c.kubeconfigHash { // a first one differs too
 		config, err := readKubeconfig(raw)
 		if err != nil {
 			return nil, userErrorf("the kubeconfig in Secret %s can't be used: %s", secretOf(c.cluster), err)
@@ -110,10 +112,7 @@ func (c *DirectClient) current(ctx context.Context) (*apiClient, error) {
 		if err != nil {
 			return nil, userErrorf("the kubeconfig in Secret %s can't be used: %s", secretOf(c.cluster), err)
 		}
-		if c.api != nil {
-			c.api.close()
-		}
-		c.api, c.kubeconfigHash = api, hash
+		c.api, c.kubeconfigHash = api, hash // requests by the former end in their time
 	}
 	c.readAt = now
 	return c.api, nil
@@ -123,7 +122,7 @@ var errCrowded = errors.New("other requests to it have not been answered yet")
 
 // do makes one request, and returns the body of the answer.
 func (c *DirectClient) do(ctx context.Context, verb, resource string, build func(*apiClient) *rest.Request) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(withLimit(withoutLogging(ctx), objectBytes), readTimeout)
+	ctx, cancel := context.WithTimeout(withLimit(withoutLogging(ctx), objectBytes), directTimeout)
 	defer cancel()
 	if !c.waitForSlot(ctx) {
 		return nil, userErrorf("workload cluster %s: %s", c.cluster, errCrowded)
@@ -165,7 +164,7 @@ func (c *DirectClient) explained(err error, host, verb, resource string) error {
 		text = fmt.Sprintf("the user in Secret %s may not %s %s of its cluster; a PowerRemediation needs get, patch and delete of nodes, and list of pods and volumeattachments there",
 			secretOf(c.cluster), verb, resource)
 	}
-	return sanitize.Reword(err, sanitize.Line(sanitize.MaxMessage, text))
+	return sanitize.Reword(err, text)
 }
 
 // errOther is the error about a kind that a remediator doesn't read.
@@ -292,40 +291,41 @@ func readPage[T any](ctx context.Context, c *DirectClient, into *listPage[T], at
 func decodePage[T any](body []byte, c *DirectClient, into *listPage[T], at where, o metav1.ListOptions) error {
 	decoding.Lock()
 	defer decoding.Unlock()
-	if json.Unmarshal(body, into) != nil {
-		*into = listPage[T]{}
-		return c.unusable()
-	}
+	err := json.Unmarshal(body, into)
 	next, items := into.Metadata.Continue, int64(len(into.Items))
 	endless := next != "" && (items == 0 || len(next) > tokenBytes || next == o.Continue)
-	if !isOf(into.TypeMeta, at.version, at.kind) || items > o.Limit || endless {
+	if err != nil || !isOf(into.TypeMeta, at.version, at.kind) || items > o.Limit || endless {
 		*into = listPage[T]{}
 		return c.unusable()
 	}
 	return nil
 }
 
-// Patch patches a node.
+// Patch patches a node, which then has the content of the answer.
 func (c *DirectClient) Patch(ctx context.Context, obj client.Object, patch client.Patch, _ ...client.PatchOption) error {
+	n, is := obj.(*corev1.Node)
+	if !is {
+		return fmt.Errorf("patching a %T: %w", obj, errOther)
+	}
 	body, err := patch.Data(obj)
 	if err != nil {
 		return fmt.Errorf("encoding a patch: %w", err)
 	}
-	_, err = c.do(ctx, "patch", "nodes", func(api *apiClient) *rest.Request {
-		return api.RESTClient.Patch(patch.Type()).Resource("nodes").Name(obj.GetName()).Body(body)
+	answer, err := c.do(ctx, "patch", "nodes", func(api *apiClient) *rest.Request {
+		return api.RESTClient.Patch(patch.Type()).Resource("nodes").Name(n.Name).Body(body)
 	})
-	return err
+	if err != nil {
+		return err
+	}
+	return c.decodeNode(answer, n.Name, n)
 }
 
 // Delete deletes a node.
 func (c *DirectClient) Delete(ctx context.Context, obj client.Object, opts ...client.DeleteOption) error {
 	options := (&client.DeleteOptions{}).ApplyOptions(opts).AsDeleteOptions()
 	options.TypeMeta = metav1.TypeMeta{Kind: "DeleteOptions", APIVersion: "v1"}
-	body, err := json.Marshal(options)
-	if err != nil {
-		return fmt.Errorf("encoding a deletion: %w", err)
-	}
-	_, err = c.do(ctx, "delete", "nodes", func(api *apiClient) *rest.Request {
+	body, _ := json.Marshal(options) // it has nothing that can't be encoded
+	_, err := c.do(ctx, "delete", "nodes", func(api *apiClient) *rest.Request {
 		return api.RESTClient.Verb(http.MethodDelete).Resource("nodes").Name(obj.GetName()).SetHeader("Content-Type", "application/json").Body(body)
 	})
 	return err

@@ -58,6 +58,12 @@ func TestDirectGet(t *testing.T) {
 		"it is no JSON":             {says(http.StatusOK, "{"), nil, "something else"},
 		"it has too many taints":    {says(http.StatusOK, strings.Replace(nodeOfEast, `{"key":"k","effect":"NoExecute"}`, taints, 1)), nil, "something else"},
 		"it has many taints":        {says(http.StatusOK, strings.Replace(nodeOfEast, `{"key":"k","effect":"NoExecute"}`, taints[:len(taints)-len(`,{"key":"k"}`)], 1)), func(err error) bool { return err == nil }, ""},
+		"it has many conditions": {says(http.StatusOK, strings.Replace(nodeOfEast, `{"type":"Ready","status":"False"}`, strings.ReplaceAll(taints[:len(taints)-len(`,{"key":"k"}`)], "key", "type"), 1)),
+			func(err error) bool { return err == nil }, ""},
+		"it is busy": {func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Retry-After", "1")
+			says(http.StatusTooManyRequests, strings.NewReplacer("NotFound", "TooManyRequests", "404", "429").Replace(notFound))(w, r)
+		}, apierrors.IsTooManyRequests, "does not answer"},
 		"it has too many conditions": {says(http.StatusOK, strings.Replace(nodeOfEast, `{"type":"Ready","status":"False"}`, strings.ReplaceAll(taints, "key", "type"), 1)),
 			nil, "something else"},
 		"it is too large": {says(http.StatusOK, strings.Repeat(" ", objectBytes+1)+nodeOfEast), nil, "more than 512 KiB"},
@@ -72,13 +78,16 @@ func TestDirectGet(t *testing.T) {
 				if tc.is == nil && err == nil || tc.is != nil && !tc.is(err) || tc.says != "" && !strings.Contains(err.Error(), tc.says) {
 					t.Errorf("the error is %v, want %q", err, tc.says)
 				}
-				if took := clock().Sub(begun); took > readTimeout {
+				if took := clock().Sub(begun); took != 0 && (tc.says != "it takes too long" || took != directTimeout) {
 					t.Errorf("it took %s", took)
+				}
+				if apierrors.IsNotFound(err) && strings.Contains(err.Error(), "does not answer") {
+					t.Errorf("a cluster that answered: %v", err)
 				}
 				if err != nil && n.UID != "" {
 					t.Errorf("it is %+v", n)
 				}
-				if err == nil && (n.UID != "u" || n.ResourceVersion != "7" || n.Labels["l"] != "1" || !n.Spec.Unschedulable || len(n.Spec.Taints) == 0 || len(n.Status.Conditions) != 1 ||
+				if err == nil && (n.UID != "u" || n.ResourceVersion != "7" || n.Labels["l"] != "1" || !n.Spec.Unschedulable || len(n.Spec.Taints) == 0 || len(n.Status.Conditions) == 0 ||
 					n.Status.NodeInfo.BootID != "b" || n.Spec.ProviderID != "" || n.Status.Images != nil || n.ManagedFields != nil) {
 					t.Errorf("it is %+v", n)
 				}
@@ -96,7 +105,8 @@ func TestDirectOtherKinds(t *testing.T) {
 		t.Helper()
 		c := d.Client(east)
 		err, listing := c.Get(t.Context(), client.ObjectKey{Name: "a"}, &corev1.Secret{}), c.List(t.Context(), &corev1.SecretList{})
-		if !errors.Is(err, errOther) || !errors.Is(listing, errOther) || len(s.requests("other")) != 0 {
+		patching := c.Patch(t.Context(), &corev1.Secret{}, client.RawPatch(types.MergePatchType, nil))
+		if !errors.Is(err, errOther) || !errors.Is(listing, errOther) || !errors.Is(patching, errOther) || len(s.requests("other")) != 0 {
 			t.Errorf("%v, %v, after %v", err, listing, s.requests("other"))
 		}
 	})
@@ -113,22 +123,25 @@ func TestDirectLists(t *testing.T) {
 		limits string
 		says   string
 	}{
-		"pods":                     {&corev1.PodList{}, func(string) string { return fmt.Sprintf(podList, "next", pods) }, "50", ""},
-		"volumes":                  {&storagev1.VolumeAttachmentList{}, func(string) string { return fmt.Sprintf(volumeList, "next", `{"spec":{"nodeName":"a"}},{}`) }, "250", ""},
-		"a full page":              {&corev1.PodList{}, func(string) string { return fmt.Sprintf(podList, "", many) }, "50", ""},
-		"more than were requested": {&corev1.PodList{}, func(string) string { return fmt.Sprintf(podList, "", many+",{}") }, "50", "something else"},
+		"pods":                     {&corev1.PodList{}, func(string) string { return fmt.Sprintf(podList, "next", pods) }, "64", ""},
+		"volumes":                  {&storagev1.VolumeAttachmentList{}, func(string) string { return fmt.Sprintf(volumeList, "next", `{"spec":{"nodeName":"a"}},{}`) }, "256", ""},
+		"nothing":                  {&corev1.PodList{}, func(string) string { return fmt.Sprintf(podList, "", "") }, "64", ""},
+		"a token of some length":   {&corev1.PodList{}, func(string) string { return fmt.Sprintf(podList, strings.Repeat("x", tokenBytes), pods) }, "64", ""},
+		"a part of another type":   {&corev1.PodList{}, func(string) string { return fmt.Sprintf(podList, "next", pods+`,{"spec":5}`) }, "64", "something else"},
+		"a full page":              {&corev1.PodList{}, func(string) string { return fmt.Sprintf(podList, "", many) }, "64", ""},
+		"more than were requested": {&corev1.PodList{}, func(string) string { return fmt.Sprintf(podList, "", many+",{}") }, "64", "something else"},
 		"large pods": {&corev1.PodList{}, func(limit string) string {
 			if len(limit) > 1 {
 				return strings.Repeat(" ", objectBytes+1)
 			}
 			return fmt.Sprintf(podList, "next", pods)
-		}, "50 25 12 6", ""},
-		"a pod that is too large": {&corev1.PodList{}, func(string) string { return strings.Repeat(" ", objectBytes+1) }, "50 25 12 6 3 1", "more than 512 KiB"},
-		"no items, and a next":    {&corev1.PodList{}, func(string) string { return fmt.Sprintf(podList, "next", "") }, "50", "something else"},
-		"the same page again":     {&corev1.PodList{}, func(string) string { return fmt.Sprintf(podList, "now", pods) }, "50", "something else"},
-		"a long token":            {&corev1.PodList{}, func(string) string { return fmt.Sprintf(podList, strings.Repeat("x", tokenBytes+1), pods) }, "50", "something else"},
-		"volumes for pods":        {&corev1.PodList{}, func(string) string { return fmt.Sprintf(volumeList, "", "") }, "50", "something else"},
-		"no JSON":                 {&storagev1.VolumeAttachmentList{}, func(string) string { return "{" }, "250", "something else"},
+		}, "64 32 16 8", ""},
+		"a pod that is too large": {&corev1.PodList{}, func(string) string { return strings.Repeat(" ", objectBytes+1) }, "64 32 16 8 4 2 1", "more than 512 KiB"},
+		"no items, and a next":    {&corev1.PodList{}, func(string) string { return fmt.Sprintf(podList, "next", "") }, "64", "something else"},
+		"the same page again":     {&corev1.PodList{}, func(string) string { return fmt.Sprintf(podList, "now", pods) }, "64", "something else"},
+		"a long token":            {&corev1.PodList{}, func(string) string { return fmt.Sprintf(podList, strings.Repeat("x", tokenBytes+1), pods) }, "64", "something else"},
+		"another kind":            {&corev1.PodList{}, func(string) string { return fmt.Sprintf(volumeList, "", "") }, "64", "something else"},
+		"no JSON":                 {&storagev1.VolumeAttachmentList{}, func(string) string { return "{" }, "256", "something else"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			var limits []string
@@ -148,7 +161,10 @@ func TestDirectLists(t *testing.T) {
 			})
 			switch list := tc.list.(type) {
 			case *corev1.PodList:
-				if tc.says == "" && sentence != "a full page" && (len(list.Items) != 2 || list.Continue != "next" || list.Items[0].DeletionTimestamp == nil || list.Items[0].Spec.Tolerations[0].Key != "k") {
+				if tc.says != "" && (len(list.Items) != 0 || list.Continue != "") {
+					t.Errorf("there are pods: %+v", list)
+				}
+				if strings.HasSuffix(sentence, "pods") && (len(list.Items) != 2 || list.Continue != "next" || list.Items[0].DeletionTimestamp == nil || list.Items[0].Spec.Tolerations[0].Key != "k") {
 					t.Errorf("the pods are %+v", list)
 				}
 			case *storagev1.VolumeAttachmentList:
@@ -163,7 +179,7 @@ func TestDirectLists(t *testing.T) {
 // TestDirectWrites: what is sent is what was given, and a conflict is recognized.
 func TestDirectWrites(t *testing.T) {
 	uid := types.UID("u")
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
+	var node *corev1.Node
 	patch := client.RawPatch(types.MergePatchType, []byte(`{"x":1}`))
 	conflict := says(http.StatusConflict, strings.NewReplacer("NotFound", "Conflict", "404", "409").Replace(notFound))
 	for sentence, tc := range map[string]struct {
@@ -179,21 +195,54 @@ func TestDirectWrites(t *testing.T) {
 			var got []string
 			directly(t, func(w http.ResponseWriter, r *http.Request) {
 				body, _ := io.ReadAll(r.Body)
+				if r.UserAgent() != "fettle/test" {
+					t.Errorf("it is called %q", r.UserAgent())
+				}
 				got = append(got, r.Method+" "+r.URL.Path+" "+r.Header.Get("Content-Type")+" "+string(body))
 				if len(got) == 1 {
-					says(http.StatusOK, "{}")(w, r)
+					says(http.StatusOK, nodeOfEast)(w, r)
 					return
 				}
 				conflict(w, r)
 			}, func(t *testing.T, _ *server, d *Direct) {
 				t.Helper()
+				node = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
 				first, second := tc.do(t.Context(), d.Client(east)), tc.do(t.Context(), d.Client(east))
 				if first != nil || !apierrors.IsConflict(second) || len(got) != 2 || got[0] != tc.want {
 					t.Errorf("%v, %v after %v", first, second, got)
 				}
+				if patches := strings.HasPrefix(tc.want, "PATCH"); patches != (node.ResourceVersion == "7") {
+					t.Errorf("the node is %+v", node)
+				}
 			})
 		})
 	}
+}
+
+type brokenPatch struct{ client.Patch }
+
+func (brokenPatch) Data(client.Object) ([]byte, error) { return nil, io.ErrUnexpectedEOF }
+
+// TestDirectBrokenPatch: nothing is sent of a patch that can't be encoded.
+func TestDirectBrokenPatch(t *testing.T) {
+	directly(t, says(http.StatusOK, "{}"), func(t *testing.T, s *server, d *Direct) {
+		t.Helper()
+		err := d.Client(east).Patch(t.Context(), &corev1.Node{}, brokenPatch{client.RawPatch(types.MergePatchType, nil)})
+		if !errors.Is(err, io.ErrUnexpectedEOF) || len(s.requests("other"))+len(s.requests("list")) != 0 {
+			t.Errorf("%v after %v", err, s.requests("other"))
+		}
+	})
+}
+
+// TestDirectListRedirected: a smaller page is requested for no other bound than that of the size.
+func TestDirectListRedirected(t *testing.T) {
+	directly(t, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/elsewhere", http.StatusFound) }, func(t *testing.T, s *server, d *Direct) {
+		t.Helper()
+		err := d.Client(east).List(t.Context(), &corev1.PodList{})
+		if err == nil || !strings.Contains(err.Error(), "redirects") || len(s.requests("other")) != 1 {
+			t.Errorf("%v after %v", err, s.requests("other"))
+		}
+	})
 }
 
 // TestDirectSecret: a kubeconfig is used for a while, and not once it was taken away or replaced.
@@ -225,8 +274,10 @@ func TestDirectSecret(t *testing.T) {
 		s.secret = []byte("{")
 		after(secretAge)
 		want("no kubeconfig", read(), "can't be used", 4)
+		s.secret = []byte(kubeconfigOf("server: '"+s.URL+"', certificate-authority-data: YQ==", "token: t"))
+		want("no certificate", read(), "can't be used", 5)
 		s.secretErr = apierrors.NewNotFound(schema.GroupResource{Resource: "secrets"}, "east-kubeconfig")
-		want("no Secret", read(), "there is no Secret fleet/east-kubeconfig", 5)
+		want("no Secret", read(), "there is no Secret fleet/east-kubeconfig", 6)
 	})
 }
 
@@ -246,7 +297,7 @@ func TestDirectCrowd(t *testing.T) {
 			})
 		}
 		group.Wait()
-		if took := clock().Sub(begun); took != readTimeout || len(crowded) != 1 || <-crowded != directWait || len(s.requests("other")) != directRequests {
+		if took := clock().Sub(begun); took != directTimeout || len(crowded) != 1 || <-crowded != directWait || len(s.requests("other")) != directRequests || len(d.Client(east).slots) != 0 {
 			t.Errorf("after %s and %d requests %d found no room", took, len(s.requests("other")), len(crowded))
 		}
 	})
