@@ -94,8 +94,11 @@ func (o *operator) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	h := o.fleet.host(req.Name)
+	if h == nil { // it may be about to be added
+		return ctrl.Result{RequeueAfter: defaultLag}, nil
+	}
 	_, paused := u.GetAnnotations()[pausedAnnotation]
-	if h == nil || paused || u.GetDeletionTimestamp() != nil {
+	if paused || u.GetDeletionTimestamp() != nil {
 		return ctrl.Result{}, nil
 	}
 	left := lag(u)
