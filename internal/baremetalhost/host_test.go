@@ -212,7 +212,7 @@ func (s step) run(t *testing.T, i int, a *api, h *baremetalhost.Host) *baremetal
 		if r.State != s.state || r.Unproven.Failed() != s.unproven {
 			t.Errorf("step %d: read %v, want %v, unproven %t", i, r, s.state, s.unproven)
 		}
-		if !failure.Failed() && !r.Begun.Before(r.Ended) || failure.Failed() && r != (baremetalhost.Reading{}) {
+		if !failure.Failed() && (r.Begun.IsZero() || !r.Begun.Before(r.Ended)) || failure.Failed() && r != (baremetalhost.Reading{}) {
 			t.Errorf("step %d: a reading from %v to %v, failure %q", i, r.Begun, r.Ended, failure.Reason)
 		}
 		if s.unproven && (r.Unproven.Reason != baremetalhost.OffBefore || !strings.Contains(r.Unproven.Message, s.says)) {
@@ -353,7 +353,8 @@ func TestChangedDuringTheCommand(t *testing.T) {
 			a := newAPI()
 			requests := 0
 			a.during = func() {
-				if requests++; requests == 2 {
+				requests++
+				if requests == 2 {
 					change(a.object)
 				}
 			}
@@ -372,7 +373,8 @@ func TestChangedDuringTheCommand(t *testing.T) {
 		a := newAPI()
 		requests := 0
 		a.during = func() {
-			if requests++; requests == 2 {
+			requests++
+			if requests == 2 {
 				set("uid-2", "metadata", "uid")(a.object)
 			}
 		}

@@ -28,7 +28,7 @@ const (
 	detachedAnnotation = "baremetalhost.metal3.io/detached"
 )
 
-var bareMetalHost = schema.GroupVersionKind{Group: "metal3.io", Version: "v1alpha1", Kind: "BareMetalHost"}
+var bareMetalHost = schema.GroupVersionKind{Group: "metal3.io", Version: "v1alpha1", Kind: "BareMetalHost"} //nolint:gochecknoglobals // a constant
 
 func newBareMetalHost(name string) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
@@ -94,8 +94,11 @@ func (o *operator) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	h := o.fleet.host(req.Name)
+	if h == nil { // it may be about to be added
+		return ctrl.Result{RequeueAfter: defaultLag}, nil
+	}
 	_, paused := u.GetAnnotations()[pausedAnnotation]
-	if h == nil || paused || u.GetDeletionTimestamp() != nil {
+	if paused || u.GetDeletionTimestamp() != nil {
 		return ctrl.Result{}, nil
 	}
 	left := lag(u)
@@ -159,39 +162,50 @@ type round struct {
 
 // roundOf is pure.
 func roundOf(u *unstructured.Unstructured, on bool) round {
-	status, _, _ := unstructured.NestedMap(u.Object, "status")
 	annotations := u.GetAnnotations()
 	_, detached := annotations[detachedAnnotation]
-	wanted, failed := "OK", annotations[AnnotationError]
-	switch {
-	case detached:
-		wanted, failed = "detached", ""
-	case failed != "":
-		wanted = "error"
+	failed := annotations[AnnotationError]
+	if detached {
+		failed = ""
 	}
-	operational, _, _ := unstructured.NestedString(status, "operationalStatus")
-	errorType, _, _ := unstructured.NestedString(status, "errorType")
-	reported, known, _ := unstructured.NestedBool(status, "poweredOn")
-	stale := !detached && failed == "" && (!known || reported != on)
-	if operational != wanted || errorType != failed || stale {
-		fresh := map[string]any{
-			"operationalStatus": wanted, "errorType": failed, "poweredOn": reported,
-			"provisioning": map[string]any{"state": "externally provisioned"}, "lastUpdated": metav1.Now().UTC().Format(time.RFC3339),
-		}
-		if stale {
-			fresh["poweredOn"] = on
-		}
-		return round{status: fresh}
+	if status := reportOf(u, detached, failed, on); status != nil {
+		return round{status: status}
 	}
 	if detached || failed != "" {
 		return round{idle: true}
 	}
-	online, _, _ := unstructured.NestedBool(u.Object, "spec", "online")
 	if _, once := annotations[rebootAnnotation]; once && !on {
 		return round{removes: rebootAnnotation}
 	}
+	online, _, _ := unstructured.NestedBool(u.Object, "spec", "online")
 	for key := range annotations {
 		online = online && key != rebootAnnotation && !strings.HasPrefix(key, rebootAnnotation+"/")
 	}
 	return round{idle: online == on, turnsOn: online && !on}
+}
+
+// reportOf returns the status that a BareMetalHost has to have, or nil if it has that. The power of a host that is left alone is as it was.
+func reportOf(u *unstructured.Unstructured, detached bool, failed string, on bool) map[string]any {
+	wanted := "OK"
+	switch {
+	case detached:
+		wanted = "detached"
+	case failed != "":
+		wanted = "error"
+	}
+	status, _, _ := unstructured.NestedMap(u.Object, "status")
+	operational, _, _ := unstructured.NestedString(status, "operationalStatus")
+	errorType, _, _ := unstructured.NestedString(status, "errorType")
+	reported, known, _ := unstructured.NestedBool(status, "poweredOn")
+	stale := wanted == "OK" && (!known || reported != on)
+	if operational == wanted && errorType == failed && !stale {
+		return nil
+	}
+	if stale {
+		reported = on
+	}
+	return map[string]any{
+		"operationalStatus": wanted, "errorType": failed, "poweredOn": reported,
+		"provisioning": map[string]any{"state": "externally provisioned"}, "lastUpdated": metav1.Now().UTC().Format(time.RFC3339),
+	}
 }
