@@ -67,7 +67,7 @@ func (s *demo) hang(ctx context.Context, name string) error {
 func workerHangs(ctx context.Context, t *timeline[metals]) error {
 	title("A worker hangs")
 	victim := t.last.nodes[t.last.database]
-	say("%s hangs: its kubelet is silent, and %s goes on on it", victim.name, databasePod)
+	say("%s hangs: its kubelet is silent, and %s still runs there", victim.name, databasePod)
 	if err := t.stage.hang(ctx, victim.name); err != nil {
 		return err
 	}
