@@ -68,7 +68,7 @@ func wantState(t *testing.T, h *power.Host, want fencing.PowerState) {
 
 func wantCommand(t *testing.T, h *power.Host, command power.Command) {
 	t.Helper()
-	if at, f := h.Command(t.Context(), command); f.Failed() || at.IsZero() {
+	if at, f := h.Command(t.Context(), command, ""); f.Failed() || at.IsZero() {
 		t.Errorf("command %v is acknowledged at %v, failure %q", command, at, f)
 	}
 }
@@ -152,7 +152,7 @@ func TestHardwareThatFails(t *testing.T) {
 	w.write(t, "chassis", "#!/bin/sh\nexit 1\n")
 	wantFailure(t, h, power.UnexpectedAnswer)
 	for _, command := range []power.Command{power.TurnOff, power.TurnOn} {
-		if at, f := h.Command(t.Context(), command); f.Reason != power.UnexpectedAnswer || !at.IsZero() {
+		if at, f := h.Command(t.Context(), command, ""); f.Reason != power.UnexpectedAnswer || !at.IsZero() {
 			t.Errorf("command %v is acknowledged at %v, failure %q", command, at, f.Reason)
 		}
 	}
