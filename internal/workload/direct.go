@@ -324,8 +324,11 @@ func (c *DirectClient) Patch(ctx context.Context, obj client.Object, patch clien
 func (c *DirectClient) Delete(ctx context.Context, obj client.Object, opts ...client.DeleteOption) error {
 	options := (&client.DeleteOptions{}).ApplyOptions(opts).AsDeleteOptions()
 	options.TypeMeta = metav1.TypeMeta{Kind: "DeleteOptions", APIVersion: "v1"}
-	body, _ := json.Marshal(options) // it has nothing that can't be encoded
-	_, err := c.do(ctx, "delete", "nodes", func(api *apiClient) *rest.Request {
+	body, err := json.Marshal(options)
+	if err != nil {
+		return fmt.Errorf("encoding a deletion: %w", err)
+	}
+	_, err = c.do(ctx, "delete", "nodes", func(api *apiClient) *rest.Request {
 		return api.RESTClient.Verb(http.MethodDelete).Resource("nodes").Name(obj.GetName()).SetHeader("Content-Type", "application/json").Body(body)
 	})
 	return err

@@ -191,10 +191,13 @@ func (c *Client) identifyMachine(ctx context.Context, r *v1alpha1.PowerRemediati
 	if s.node, err = s.nodes.getNode(ctx, s.name); err != nil {
 		return s, problem{}, err
 	}
-	if s.node != nil && s.node.Annotations[clusterAPIMachineAnnotation] != "" && s.node.Annotations[clusterAPIMachineAnnotation] != owner.Key.Name {
+	if s.node == nil {
+		return s, problem{}, nil
+	}
+	if by := s.node.Annotations[clusterAPIMachineAnnotation]; by != "" && by != owner.Key.Name {
 		return s, problem{reason: v1alpha1.CannotStartMachineNotFoundReason, message: "node " + named(nodeKey(s.cluster.NamespacedName, s.name)) + " names another machine than " + owner.Key.String() + " by its annotations"}, nil
 	}
-	if s.node != nil && isReady(s.node) && hasWaited(r, clusterPaused) { // no health check has withdrawn the remediation meanwhile
+	if isReady(s.node) && hasWaited(r, clusterPaused) { // no health check has withdrawn the remediation meanwhile
 		s.waits = problem{reason: clusterPaused, message: "node " + s.name + " has become Ready while Cluster " + s.cluster.String() + " was paused, and nothing is begun while it is"}
 	}
 	return s, problem{}, nil
