@@ -30,7 +30,7 @@ const MaxEvidence = 16
 
 // Proof returns the part of the evidence that is recorded at once: whether and when the node was proven to have stopped. It
 // is zero without a proof.
-func (e Evidence) Proof() Evidence {
+func (e *Evidence) Proof() Evidence {
 	if e.Method == "" {
 		return Evidence{}
 	}

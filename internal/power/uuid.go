@@ -10,7 +10,7 @@ import (
 const uuidSize = 16
 
 // placeholders are the UUIDs that boards have which were given none, in the order in which they are shown.
-var placeholders = [...]string{ //nolint:gochecknoglobals // a constant list
+var placeholders = [...]string{
 	"00000000-0000-0000-0000-000000000000", "ffffffff-ffff-ffff-ffff-ffffffffffff", "03000200-0400-0500-0006-000700080009",
 	"00020003-0004-0005-0006-000700080009",
 }

@@ -169,7 +169,7 @@ func (c *Client) ReadPolicy(ctx context.Context, id core.ID) (string, error) {
 	if u == nil {
 		return "", err
 	}
-	return c.External.read(u).policy.Fingerprint, nil
+	return translate(u, c.External).policy.Fingerprint, nil
 }
 
 // WriteStatuses writes the statuses that have changed, and returns the errors by health check.

@@ -63,7 +63,7 @@ func TestWaysOfTheStrategy(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			u := check(t, "check", "12", tc.spec, tc.annotations)
-			got := tc.usual.read(u)
+			got := translate(u, tc.usual)
 			if diff := cmp.Diff(tc.want, got.policy, asTranslated()); diff != "" {
 				t.Errorf("policy (-want +got):\n%s", diff)
 			}

@@ -54,7 +54,7 @@ func (s *store) putCheck(obj any) bool {
 		s.dropCheck(key)
 		return true
 	}
-	fresh := s.external.read(u)
+	fresh := translate(u, s.external)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.storeCheck(key, fresh)
@@ -64,7 +64,7 @@ func (s *store) putCheck(obj any) bool {
 // meanwhile. The watch would not report that again.
 func (s *store) storeWritten(u *unstructured.Unstructured) {
 	lenient.Bound(u) // as the cache bounds it: the answer and the watch must agree
-	key, fresh := u.GetNamespace()+"/"+u.GetName(), s.external.read(u)
+	key, fresh := u.GetNamespace()+"/"+u.GetName(), translate(u, s.external)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if old := s.checks[key]; old != nil && old.policy.ID == fresh.policy.ID {

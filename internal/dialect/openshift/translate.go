@@ -51,11 +51,11 @@ type healthCheck struct {
 	selection *selector.Selection
 }
 
-// read translates a health check. Mistakes in it become the policy's problem. Such a
+// translate translates a health check, of which external-baremetal is carried out in a way. Mistakes in it become the policy's problem. Such a
 // policy judges what it still can, and permits nothing.
-func (e ExternalBaremetal) read(u *unstructured.Unstructured) *healthCheck {
+func translate(u *unstructured.Unstructured, external ExternalBaremetal) *healthCheck {
 	h := &healthCheck{
-		external: e,
+		external: external,
 		revision: u.GetResourceVersion(),
 		selector: labels.Nothing(),
 		policy: core.Policy{

@@ -170,4 +170,4 @@ func membersOf(policies []core.Policy, targets []core.Target) map[string][]strin
 }
 
 // readHealthCheck translates a health check under a controller without a setting.
-func readHealthCheck(u *unstructured.Unstructured) *healthCheck { return ExternalBaremetal("").read(u) }
+func readHealthCheck(u *unstructured.Unstructured) *healthCheck { return translate(u, "") }

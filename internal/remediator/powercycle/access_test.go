@@ -70,7 +70,7 @@ func TestAccess(t *testing.T) {
 				t.Errorf("%s: %q (known: %t) after %d reviews and %d changes, want %q (%t) after %d and %d", sentence, got, is, api.count(), changes, problem, known, reviews, changed)
 			}
 		}
-		time.Sleep(time.Hour)
+		time.Sleep(time.Hour) //nolint:forbidigo // time in a bubble passes at once
 		synctest.Wait()
 		if api.count() != 0 {
 			t.Errorf("without a question there are %d reviews", api.count())
@@ -79,18 +79,18 @@ func TestAccess(t *testing.T) {
 		wants("the first question", "", false, 1, 1)
 		wants("a failure", "it is not known whether Fettle has the rights of config/power: reviewing the right to get secrets of namespace bmcs: the API server is down", true, 1, 1)
 		api.answers(nil, "delete  nodes", "bmcs get  secrets")
-		time.Sleep(reviewSoon)
+		time.Sleep(reviewSoon) //nolint:forbidigo // time in a bubble passes at once
 		const lacks = "Fettle may not get secrets of namespace bmcs, delete nodes; kubectl apply -k config/power grants that, or power.enabled=true in the chart"
 		wants("the answer", lacks, true, 5, 2)
 		api.answers(errors.New("the API server is down"))
-		time.Sleep(reviewSoon)
+		time.Sleep(reviewSoon) //nolint:forbidigo // time in a bubble passes at once
 		wants("a later failure changes no answer", lacks, true, 1, 2)
 		api.answers(nil)
-		time.Sleep(reviewSoon)
+		time.Sleep(reviewSoon) //nolint:forbidigo // time in a bubble passes at once
 		wants("all are granted", "", true, 5, 3)
-		time.Sleep(reviewEvery - time.Second)
+		time.Sleep(reviewEvery - time.Second) //nolint:forbidigo // time in a bubble passes at once
 		wants("it was reviewed lately", "", true, 5, 3)
-		time.Sleep(time.Second)
+		time.Sleep(time.Second) //nolint:forbidigo // time in a bubble passes at once
 		wants("it is reviewed again", "", true, 10, 3)
 		cancel()
 		if err := <-ended; err != nil {
@@ -132,7 +132,7 @@ func TestNeededRightsAreGranted(t *testing.T) {
 			continue
 		}
 		values := map[string]string{}
-		for _, pair := range strings.Split(marker, ",") {
+		for pair := range strings.SplitSeq(marker, ",") {
 			key, value, _ := strings.Cut(pair, "=")
 			values[key] = strings.Trim(value, `"`)
 		}

@@ -162,7 +162,8 @@ func TestMachineThatCanNotBeReadOrClaimed(t *testing.T) {
 			if u, is := o.(interface{ GetName() string }); !is || o.GetObjectKind().GroupVersionKind().Kind != "Machine" || did != verb || u.GetName() == "x" {
 				return nil
 			}
-			if reads++; verb == "get" && reads == 1 { // the machine of the node is identified
+			reads++
+			if verb == "get" && reads == 1 { // the machine of the node is identified
 				return nil
 			}
 			return forbidden

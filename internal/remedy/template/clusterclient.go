@@ -53,7 +53,7 @@ func (d *ClusterClient) AddFacts(policies []core.Policy, cluster *core.Cluster) 
 	defer d.mu.Unlock()
 	d.round++
 	d.neededCount = 0
-	factReader{d, d.key}.addFacts(policies, cluster)
+	factReader{d, d, d.key}.addFacts(policies, cluster)
 }
 
 // need returns a kind, and has it watched. It returns nil if the cluster needs too many kinds already.

@@ -95,8 +95,8 @@ func TestEvidence(t *testing.T) {
 		"another version":             {instead("fettle.io/v1alpha1", "fettle.io/v2"), wholeEvidence()},
 		"another kind of the group":   {instead("kind: PowerRemediation", "kind: MachineDeletionRemediation"), core.Evidence{}},
 		"no UID":                      {instead("uid: x-uid", `uid: ""`), core.Evidence{}},
-		"no status":                   {fenced[:strings.Index(fenced, "status:")], core.Evidence{}},
-		"a status that is a word":     {fenced[:strings.Index(fenced, "status:")] + "status: well", core.Evidence{}},
+		"no status":                   {withoutStatus(fenced), core.Evidence{}},
+		"a status that is a word":     {withoutStatus(fenced) + "status: well", core.Evidence{}},
 		"nothing was commanded":       {instead(command, "x: 1", proof, "{}"), core.Evidence{}},
 		"no proof":                    {instead(proof, "none"), with(noProof)},
 		"a proof without a time":      {instead(proof, "{kind: PowerOff, bootID: now}"), with(noProof)},
@@ -188,7 +188,7 @@ func TestEvidenceOutlivesItsRequest(t *testing.T) {
 
 	for sentence, object := range map[string]string{
 		"a request that Fettle did not make": strings.Replace(fenced, "requested-by-uid: check-uid", "x: y", 1),
-		"a request without evidence":         fenced[:strings.Index(fenced, "status:")],
+		"a request without evidence":         withoutStatus(fenced),
 	} {
 		s = newStore(nil)
 		s.put(decode(t, object))
@@ -235,4 +235,10 @@ func TestFactsHaveEvidence(t *testing.T) {
 	if got := facts(); len(got.Requests) > 0 || len(got.PastRequests) != 1 || got.PastRequests[0].Evidence != wholeEvidence() {
 		t.Errorf("once it is gone: %+v", got)
 	}
+}
+
+// withoutStatus returns a manifest up to its status.
+func withoutStatus(manifest string) string {
+	before, _, _ := strings.Cut(manifest, "status:")
+	return before
 }

@@ -27,6 +27,10 @@ type kindRegistry interface {
 	// inOrder returns all kinds, and known returns one of them, or nil.
 	inOrder() []schema.GroupVersionKind
 	known(gvk schema.GroupVersionKind) *kind
+}
+
+// builtInTemplates has the templates that need not exist as objects.
+type builtInTemplates interface {
 	// builtIn returns what is known of a template of a remedy that need not exist as an object.
 	builtIn(remedy string, t core.Reference) BuiltInTemplate
 }
@@ -34,6 +38,7 @@ type kindRegistry interface {
 // factReader adds facts to one cluster. Its user holds the lock of the kinds.
 type factReader struct {
 	kindRegistry
+	builtInTemplates
 
 	key ClusterKey
 }

@@ -108,7 +108,7 @@ func (r *Reading) Hidden(step core.Step) (why string, is bool) {
 
 // AddFacts does as [ClusterClient.AddFacts] does. A kind that was not read is not known.
 func (r *Reading) AddFacts(policies []core.Policy, cluster *core.Cluster) {
-	factReader{r, r.Cluster}.addFacts(policies, cluster)
+	factReader{r, r, r.Cluster}.addFacts(policies, cluster)
 }
 
 func (r *Reading) need(gvk schema.GroupVersionKind) *kind {

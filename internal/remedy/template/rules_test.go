@@ -430,7 +430,7 @@ func (forgetfulRegistry) builtIn(string, core.Reference) BuiltInTemplate { retur
 // TestListedKindThatIsNotKnown has no requests.
 func TestListedKindThatIsNotKnown(t *testing.T) {
 	var cluster core.Cluster
-	factReader{forgetfulRegistry{}, ClusterKey{}}.addFacts(nil, &cluster)
+	factReader{forgetfulRegistry{}, forgetfulRegistry{}, ClusterKey{}}.addFacts(nil, &cluster)
 	if len(cluster.Requests) != 0 {
 		t.Errorf("there are requests: %v", cluster.Requests)
 	}
