@@ -213,6 +213,7 @@ func (c *Client) fencedBy(ctx context.Context, l *look) types.NamespacedName {
 		r := &all.Items[i]
 		phase := fencing.Phase(r.Status.Phase)
 		if r.UID != l.r.UID && phase != "" && !phase.Final() && claimOf(r) == l.claims() {
+			c.sessions.wait(l.key)
 			return client.ObjectKeyFromObject(r)
 		}
 	}
