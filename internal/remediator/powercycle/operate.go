@@ -17,7 +17,6 @@ func (l *look) releases() bool {
 func (c *Client) operateHost(ctx context.Context, l *look, kind fencing.StepKind) {
 	ctx, done := c.sessions.interruptible(ctx, l.s, l.wakes, l.releases())
 	defer done()
-	l.lane.leave()
 	if kind == fencing.CommandOn && l.powersOn() {
 		c.powerOnInTurn(ctx, l)
 		return
