@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -508,7 +510,7 @@ func TestNothingReachesWorkloadClusters(t *testing.T) {
 }
 
 // TestWorkloadClustersKeepNoLane: a request to a workload cluster, which may not answer, keeps no lane from the remediations of other
-// clusters. What is asked of Fettle's own cluster has one.
+// clusters. A request to Fettle's own cluster has one.
 func TestWorkloadClustersKeepNoLane(t *testing.T) {
 	const noLane = maxLanes
 	released := in(fencing.Releasing, func(s *v1alpha1.PowerRemediationStatus) { s.WorkloadReleased, s.NodeDeletion = true, true })
@@ -550,6 +552,30 @@ func TestWorkloadClustersKeepNoLane(t *testing.T) {
 			}
 			if w.lanes.free != noLane {
 				t.Errorf("%d lanes are held after the look", noLane-w.lanes.free)
+			}
+		})
+	}
+}
+
+// TestLateNodeOfAWorkloadCluster: Fettle doesn't watch these nodes, so a look after an abort finds a node that comes back late.
+func TestLateNodeOfAWorkloadCluster(t *testing.T) {
+	for sentence, tc := range map[string]struct {
+		saved *v1alpha1.SavedNode
+		want  bool
+	}{
+		"it was deleted": {&v1alpha1.SavedNode{UID: "node-uid", Labels: map[string]string{"rack": "7"}}, true}, "it was not": {nil, false},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			aborted := in(fencing.Aborted, func(s *v1alpha1.PowerRemediationStatus) { s.NodeDeletion, s.Node.Saved = true, tc.saved })
+			w := newMemberWorld(t, map[types.NamespacedName]*world{keyEast: newWorld(t)},
+				forMember(aborted, inEast), member(nil), ofKind(clusterAPICluster, "east", nil), bmcIn("a", "fleet/east", "node-a"))
+			if err := w.look(t.Context(), keyM); err != nil {
+				t.Fatal(err)
+			}
+			<-time.After(lookEvery + time.Millisecond)
+			synctest.Wait()
+			if woken := taken(w.remediations); woken[keyM] != tc.want {
+				t.Errorf("%s: looked at again are %v", sentence, woken)
 			}
 		})
 	}

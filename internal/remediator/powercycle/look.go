@@ -417,6 +417,9 @@ func (c *Client) finish(ctx context.Context, l *look) error {
 		}
 	}
 	if !isRestored(l.r.Status.Node.Saved, l.facts.Node) {
+		if l.record.Phase == fencing.Aborted && l.r.Status.Node.Saved != nil && !l.cluster.isHome() {
+			c.remediations.AddAfter(l.key, lookEvery) // no watch shows that the node is back
+		}
 		return nil
 	}
 	status := l.r.Status.DeepCopy()
