@@ -122,6 +122,12 @@ func (p Power) Observe(r Reading) Power {
 	return p
 }
 
+// MayBeOn returns the power before it is commanded on. Whether or not that succeeds, nothing that was read before is part of a later proof.
+func (p Power) MayBeOn() Power {
+	p.Off, p.FirstOff = time.Time{}, Reading{}
+	return p
+}
+
 // CommandedOff returns the power after a command to turn it off was acknowledged.
 func (Power) CommandedOff(at time.Time) Power { return Power{Off: at} }
 

@@ -317,3 +317,23 @@ func TestMessagesAboutMetal3(t *testing.T) {
 		t.Errorf("without a BMC it says %q", text)
 	}
 }
+
+// TestPowerOnEndsTheEvidence: after a power-on that has failed, what was read before it proves nothing, since Metal3 may power the host on.
+// The next power cycle commands the power off first.
+func TestPowerOnEndsTheEvidence(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, node(), remediation(), bmcFor("bmc-a", "node-a", "", throughMetal3("host-a")), metal3Host("host-a", "host-uid", true, "reboot.metal3.io/other", ""))
+	w.looks(t)
+	w.reports(t, "host-a", false)
+	for range 4 {
+		w.forward(4 * time.Second)
+		w.looks(t)
+	}
+	wantSays(t, w.remediation(t, keyA), fencing.PoweringOn, "PowerNotRead: ", "annotation reboot.metal3.io/other of others keeps it off")
+	w.forward(defaultPowerOn)
+	r := w.looks(t)
+	wantSays(t, r, fencing.PoweringOff, "PowerNotRead: ", "that may be older than the command, so it proves nothing")
+	if r.Status.Attempt != 2 || r.Status.Proof != nil || w.holds(t, "host-a") {
+		t.Errorf("attempt %d has the proof %+v", r.Status.Attempt, r.Status.Proof)
+	}
+}

@@ -158,7 +158,7 @@ func (c *Client) isForClusterAPI(r *v1alpha1.PowerRemediation) bool {
 
 // identifyMachine finds the node of a machine of Cluster API in its workload cluster, and the BMC that names both. The machine, its status
 // and the workload cluster may belong to a tenant: they choose among the hosts of their own cluster only, which the BMC names.
-func (c *Client) identifyMachine(ctx context.Context, r *v1alpha1.PowerRemediation) (subject, problem, error) {
+func (c *Client) identifyMachine(ctx context.Context, r *v1alpha1.PowerRemediation, own *lane) (subject, problem, error) {
 	owner, _ := contract.OwnerMachine(r, clusterAPIMachine.GroupKind())
 	m, err := c.get(ctx, clusterAPIMachine, owner.Key)
 	if err != nil {
@@ -188,7 +188,12 @@ func (c *Client) identifyMachine(ctx context.Context, r *v1alpha1.PowerRemediati
 		return s, problem{}, errNoRoom
 	}
 	s.nodes = nodes
-	if s.node, err = s.nodes.getNode(ctx, s.name); err != nil {
+	own.leave() // a workload cluster that does not answer keeps no lane
+	s.node, err = s.nodes.getNode(ctx, s.name)
+	if !own.enter(ctx, true) && err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
 		return s, problem{}, err
 	}
 	if s.node == nil {

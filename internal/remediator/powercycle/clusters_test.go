@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -129,7 +131,7 @@ func TestI14MachinesReachHostsOfTheirClusterAlone(t *testing.T) {
 			of = newWorld(t, tc.node)
 		}
 		w := newMemberWorld(t, map[types.NamespacedName]*world{keyEast: of}, append(tc.objects, node(func(n *corev1.Node) { n.UID = "home-uid" }))...)
-		s, found, err := w.identify(t.Context(), tc.r)
+		s, found, err := w.identify(t.Context(), tc.r, &lane{of: w.lanes})
 		if s.waits.found() {
 			found = s.waits
 		}
@@ -160,12 +162,12 @@ func TestI14NodesOfFettlesOwnClusterReachNoHostOfAnother(t *testing.T) {
 		"a machine of another name": forMember(func(r *v1alpha1.PowerRemediation) { r.Name = "node-a" }),
 	} {
 		w := newMemberWorld(t, nil, node(), member(nil), ofKind(clusterAPICluster, "east", nil), bmcIn("a", "fleet/east", "node-a"))
-		if s, found, err := w.identify(t.Context(), r); err != nil || !found.found() || s.bmc != nil {
+		if s, found, err := w.identify(t.Context(), r, &lane{of: w.lanes}); err != nil || !found.found() || s.bmc != nil {
 			t.Errorf("%s: %+v, %+v, %v", sentence, s, found, err)
 		}
 	}
 	w := newWorld(t, node(), member(nil), ofKind(clusterAPICluster, "east", nil), bmcIn("a", "fleet/east", "node-a"), bmcFor("b", "node-a", "redfish://h"))
-	if s, found, err := w.identify(t.Context(), forMember()); err != nil || !found.found() || s.bmc != nil {
+	if s, found, err := w.identify(t.Context(), forMember(), &lane{of: w.lanes}); err != nil || !found.found() || s.bmc != nil {
 		t.Errorf("where no workload cluster is reached: %+v, %+v, %v", s, found, err)
 	}
 }
@@ -504,5 +506,77 @@ func TestNothingReachesWorkloadClusters(t *testing.T) {
 	w := newWorld(t, forMember(in(fencing.PoweringOff), inEast), node(), bmcFor("a", "node-a", "redfish://h"))
 	if err := w.look(t.Context(), keyM); err != nil || processing(w.remediation(t, keyM)) != "NotRead" || len(w.patches) != 0 {
 		t.Errorf("%v, %q, %v", err, processing(w.remediation(t, keyM)), w.patches)
+	}
+}
+
+// TestWorkloadClustersKeepNoLane: a request to a workload cluster, which may not answer, keeps no lane from the remediations of other
+// clusters. A request to Fettle's own cluster has one.
+func TestWorkloadClustersKeepNoLane(t *testing.T) {
+	const noLane = maxLanes
+	released := in(fencing.Releasing, func(s *v1alpha1.PowerRemediationStatus) { s.WorkloadReleased, s.NodeDeletion = true, true })
+	for sentence, tc := range map[string]struct {
+		r       *v1alpha1.PowerRemediation
+		objects []client.Object // of the workload cluster
+		want    []string
+	}{
+		"it begins":     {forMember(), []client.Object{node()}, []string{"get node", "patch node"}},
+		"it goes on":    {forMember(released, inEast), nil, []string{"get node", "list"}},
+		"it takes back": {forMember(in(fencing.Restoring), inEast), []client.Object{node(tainted(ownTaint))}, []string{"get node", "patch node"}},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			of := newWorld(t, tc.objects...)
+			w := newMemberWorld(t, map[types.NamespacedName]*world{keyEast: of}, tc.r, member(nil), ofKind(clusterAPICluster, "east", nil), bmcIn("a", "fleet/east", "node-a"))
+			var asked []string
+			of.refuses(func(verb string, o runtime.Object) error {
+				if _, is := o.(*corev1.Node); is {
+					verb += " node"
+				}
+				if asked = append(asked, verb); w.lanes.free != noLane {
+					t.Errorf("%s: %d lanes are held", verb, noLane-w.lanes.free)
+				}
+				return nil
+			})
+			w.refuses(func(verb string, o runtime.Object) error {
+				if _, is := o.(*v1alpha1.PowerRemediation); is && w.lanes.free == noLane {
+					t.Errorf("%s of the remediation: no lane is held", verb)
+				}
+				return nil
+			})
+			if err := w.look(t.Context(), keyM); err != nil {
+				t.Fatal(err)
+			}
+			for _, want := range tc.want {
+				if !slices.Contains(asked, want) {
+					t.Errorf("asked was %v, want %s", asked, want)
+				}
+			}
+			if w.lanes.free != noLane {
+				t.Errorf("%d lanes are held after the look", noLane-w.lanes.free)
+			}
+		})
+	}
+}
+
+// TestLateNodeOfAWorkloadCluster: Fettle doesn't watch these nodes, so a look after an abort finds a node that comes back late.
+func TestLateNodeOfAWorkloadCluster(t *testing.T) {
+	for sentence, tc := range map[string]struct {
+		saved *v1alpha1.SavedNode
+		want  bool
+	}{
+		"it was deleted": {&v1alpha1.SavedNode{UID: "node-uid", Labels: map[string]string{"rack": "7"}}, true}, "it was not": {nil, false},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			aborted := in(fencing.Aborted, func(s *v1alpha1.PowerRemediationStatus) { s.NodeDeletion, s.Node.Saved = true, tc.saved })
+			w := newMemberWorld(t, map[types.NamespacedName]*world{keyEast: newWorld(t)},
+				forMember(aborted, inEast), member(nil), ofKind(clusterAPICluster, "east", nil), bmcIn("a", "fleet/east", "node-a"))
+			if err := w.look(t.Context(), keyM); err != nil {
+				t.Fatal(err)
+			}
+			<-time.After(lookEvery + time.Millisecond)
+			synctest.Wait()
+			if woken := taken(w.remediations); woken[keyM] != tc.want {
+				t.Errorf("%s: looked at again are %v", sentence, woken)
+			}
+		})
 	}
 }

@@ -95,6 +95,7 @@ func TestFinish(t *testing.T) {
 		}
 		w := newWorld(t, node(), r)
 		w.sessions.of(keyB, "another-uid", "node-a")
+		w.sessions.wait(keyB)
 		if err := w.look(t.Context(), keyA); err != nil {
 			t.Fatal(err)
 		}
@@ -164,5 +165,50 @@ func TestDeleteMachine(t *testing.T) {
 		if (err != nil) != tc.fails || gone == tc.stands {
 			t.Errorf("%s: deleting returns %v, and it is gone: %t", sentence, err, gone)
 		}
+	}
+}
+
+// TestRemediationsOfOneNodeDoNotWakeEachOther in turn, without a pause, where each gives the node free in its look.
+func TestRemediationsOfOneNodeDoNotWakeEachOther(t *testing.T) {
+	for sentence, tc := range map[string]struct {
+		change func(*v1alpha1.PowerRemediation)
+		marked bool
+	}{
+		"both have failed":                    {in(fencing.Failed), false},
+		"both have succeeded":                 {in(fencing.Succeeded), false},
+		"both wait, since the host is marked": {func(*v1alpha1.PowerRemediation) {}, true},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			objects := []client.Object{
+				node(tainted(ownTaint)), bmcFor("a", "node-a", "telnet://x"),
+				remediation(tc.change), remediation(called(keyB), tc.change),
+			}
+			if tc.marked {
+				objects[0] = node(annotated(machineAnnotation, "machines/m"))
+				objects = append(objects, machine(with(externalMark, "")))
+			}
+			w := newWorld(t, objects...)
+			for range 2 {
+				for _, key := range []types.NamespacedName{keyA, keyB} {
+					if err := w.look(t.Context(), key); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			if woken := taken(w.remediations); len(woken) > 0 {
+				t.Errorf("it wakes %v", woken)
+			}
+		})
+	}
+}
+
+// TestWaitingForANode: a remediation waits for another that has begun, also where this process has not seen that one, until it has the node.
+func TestWaitingForANode(t *testing.T) {
+	w := newWorld(t, node(), remediation(in(fencing.PoweringOff)), remediation(called(keyB)), bmcFor("a", "node-a", "telnet://x"))
+	if err := w.look(t.Context(), keyB); err != nil || !w.sessions.byKey[keyB].waits {
+		t.Errorf("while another has begun, it waits: %t, %v", w.sessions.byKey[keyB].waits, err)
+	}
+	if w.sessions.claim("node-a", keyB); w.sessions.byKey[keyB].waits {
+		t.Error("it waits for a node that it has")
 	}
 }

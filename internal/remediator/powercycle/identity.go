@@ -40,10 +40,10 @@ type subject struct {
 	waits problem
 }
 
-// identify finds the node of a remediation, its BMC and its machine, or returns why it can't start.
-func (c *Client) identify(ctx context.Context, r *v1alpha1.PowerRemediation) (subject, problem, error) {
+// identify finds the node of a remediation, its BMC and its machine, or returns why it can't start. The lane is that of its look.
+func (c *Client) identify(ctx context.Context, r *v1alpha1.PowerRemediation, own *lane) (subject, problem, error) {
 	if c.isForClusterAPI(r) {
-		return c.identifyMachine(ctx, r)
+		return c.identifyMachine(ctx, r, own)
 	}
 	name, found, err := c.nodeNameOf(ctx, r)
 	if found.found() || err != nil {

@@ -45,7 +45,7 @@ func TestA8IdentifyNode(t *testing.T) {
 		if tc.node != nil {
 			w = newWorld(t, tc.node, bmcFor("a", "node-a", "redfish://10.0.0.1"))
 		}
-		s, found, err := w.identify(t.Context(), tc.r)
+		s, found, err := w.identify(t.Context(), tc.r, &lane{of: w.lanes})
 		if err != nil || found.reason != tc.want || found.found() && found.message == "" || !found.found() && (s.bmc == nil || s.name != "node-a") {
 			t.Errorf("%s: %+v with problem %+v, %v", sentence, s, found, err)
 		}

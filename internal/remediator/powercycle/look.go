@@ -74,17 +74,15 @@ func (l *look) end() {
 
 // look takes all steps of a remediation that can be taken now.
 func (c *Client) look(ctx context.Context, key types.NamespacedName) error {
-	first := lane{of: c.lanes}
-	if !first.enter(ctx, c.sessions.isUrgent(key)) {
+	begun := &look{key: key, lane: lane{of: c.lanes}}
+	defer begun.end()
+	if !begun.lane.enter(ctx, c.sessions.isUrgent(key)) {
 		return fmt.Errorf("waiting for other remediations: %w", ctx.Err())
 	}
-	defer func() { first.leave() }()
-	l, err := c.open(ctx, key)
+	l, err := c.open(ctx, begun)
 	if l == nil || err != nil {
 		return err
 	}
-	l.lane, first = first, lane{}
-	defer l.end()
 	for range mostSteps {
 		c.refresh(l)
 		if over, err := c.take(ctx, l, fencing.Next(l.config, l.s.began.Record(l.record), l.facts)); over || err != nil {
@@ -95,13 +93,13 @@ func (c *Client) look(ctx context.Context, key types.NamespacedName) error {
 	return nil
 }
 
-// open begins a look, or returns nil if there is nothing to do.
-func (c *Client) open(ctx context.Context, key types.NamespacedName) (*look, error) {
-	r, err := c.current(ctx, key)
+// open reads the remediation of a look and returns the look, or nil if there is nothing to do.
+func (c *Client) open(ctx context.Context, l *look) (*look, error) {
+	r, err := c.current(ctx, l.key)
 	if err != nil || r == nil {
 		return nil, err
 	}
-	l := &look{key: key, r: r, config: configOf(&r.Spec)}
+	l.r, l.config = r, configOf(&r.Spec)
 	deleting := !r.DeletionTimestamp.IsZero()
 	phase := r.Status.Phase
 	cluster, possible := clusterOf(r)
@@ -128,7 +126,7 @@ func (c *Client) begin(ctx context.Context, l *look) (*look, error) {
 	if contract.Stopped(l.r) {
 		return nil, c.refuse(ctx, l.r, problem{reason: v1alpha1.RemediationStoppedReason, message: "the health checker has asked to stop"})
 	}
-	s, found, err := c.identify(ctx, l.r)
+	s, found, err := c.identify(ctx, l.r, &l.lane)
 	switch {
 	case errors.Is(err, errNoRoom):
 		c.remediations.AddAfter(l.key, lookAgain)
@@ -213,6 +211,7 @@ func (c *Client) fencedBy(ctx context.Context, l *look) types.NamespacedName {
 		r := &all.Items[i]
 		phase := fencing.Phase(r.Status.Phase)
 		if r.UID != l.r.UID && phase != "" && !phase.Final() && claimOf(r) == l.claims() {
+			c.sessions.wait(l.key)
 			return client.ObjectKeyFromObject(r)
 		}
 	}
@@ -304,11 +303,25 @@ func (l *look) powersOn() bool {
 	return powersOn && l.bmc != nil && l.bmc.Spec.Domain != ""
 }
 
+// isElsewhere reports whether a step asks a BMC or a workload cluster. Neither may answer for long, so that such a step keeps no lane.
+func (l *look) isElsewhere(kind fencing.StepKind) bool {
+	switch kind {
+	case fencing.ReadPower, fencing.CommandOff, fencing.CommandOn:
+		return true
+	case fencing.ReadNode, fencing.CountWorkload, fencing.TaintNode, fencing.SetOutOfService, fencing.RemoveNode,
+		fencing.RemoveOutOfService, fencing.RestoreNode, fencing.UntaintNode:
+		return !l.cluster.isHome()
+	case fencing.Wait, fencing.Write, fencing.ReadMachine, fencing.RemoveMachine, fencing.Finish:
+	}
+	return false
+}
+
 // take takes one step. It reports whether the look is over.
 func (c *Client) take(ctx context.Context, l *look, step fencing.Step) (bool, error) {
-	operates := step.Kind == fencing.ReadPower || step.Kind == fencing.CommandOff || step.Kind == fencing.CommandOn
 	urgent := step.Kind != fencing.Wait && isUrgent(&l.r.Status, l.s) // what a remediation waits for can be written later
-	if !operates && !l.lane.enter(ctx, urgent) {
+	if l.isElsewhere(step.Kind) {
+		l.lane.leave()
+	} else if !l.lane.enter(ctx, urgent) {
 		return true, ctx.Err()
 	}
 	switch step.Kind {
@@ -404,6 +417,9 @@ func (c *Client) finish(ctx context.Context, l *look) error {
 		}
 	}
 	if !isRestored(l.r.Status.Node.Saved, l.facts.Node) {
+		if l.record.Phase == fencing.Aborted && l.r.Status.Node.Saved != nil && !l.cluster.isHome() {
+			c.remediations.AddAfter(l.key, lookEvery) // no watch shows that the node is back
+		}
 		return nil
 	}
 	status := l.r.Status.DeepCopy()

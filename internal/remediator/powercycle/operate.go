@@ -17,7 +17,6 @@ func (l *look) releases() bool {
 func (c *Client) operateHost(ctx context.Context, l *look, kind fencing.StepKind) {
 	ctx, done := c.sessions.interruptible(ctx, l.s, l.wakes, l.releases())
 	defer done()
-	l.lane.leave()
 	if kind == fencing.CommandOn && l.powersOn() {
 		c.powerOnInTurn(ctx, l)
 		return
@@ -69,6 +68,9 @@ func (c *Client) note(l *look, found problem) {
 }
 
 func (c *Client) tryHost(ctx context.Context, l *look, kind fencing.StepKind) problem {
+	if kind == fencing.CommandOn {
+		l.s.power = l.s.power.MayBeOn() // a command that fails may be carried out all the same
+	}
 	if l.bmc.Spec.BareMetalHost != nil {
 		return c.tryBareMetalHost(ctx, l, kind)
 	}

@@ -38,6 +38,8 @@ type session struct {
 	// wakes counts the changes of the node, and interrupt ends what delays a look at it.
 	wakes     int
 	interrupt context.CancelFunc
+	// waits is set while another remediation fences the node.
+	waits bool
 }
 
 // sessions has the sessions by remediation, and which remediation fences which node.
@@ -85,7 +87,8 @@ func (s *sessions) forget(key types.NamespacedName) []types.NamespacedName {
 	return s.keysOf(known.node)
 }
 
-// end drops the claim of a remediation that has ended.
+// end drops the claim of a remediation that has ended, and returns the remediations that wait for that. The others of the node need no
+// look: each would end in its turn and wake this one, without a pause.
 func (s *sessions) end(key types.NamespacedName) []types.NamespacedName {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -94,7 +97,7 @@ func (s *sessions) end(key types.NamespacedName) []types.NamespacedName {
 		return nil
 	}
 	delete(s.claims, known.node)
-	return slices.DeleteFunc(s.keysOf(known.node), func(other types.NamespacedName) bool { return other == key })
+	return slices.DeleteFunc(s.keysOf(known.node), func(other types.NamespacedName) bool { return !s.byKey[other].waits })
 }
 
 // claim has a remediation fence a node, unless another one does. It returns which one does.
@@ -105,7 +108,22 @@ func (s *sessions) claim(node string, key types.NamespacedName) types.Namespaced
 	if !held {
 		s.claims[node], holder = key, key
 	}
+	s.setWaits(key, holder != key)
 	return holder
+}
+
+// wait has a remediation wait until the node that another one fences is free.
+func (s *sessions) wait(key types.NamespacedName) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.setWaits(key, true)
+}
+
+// setWaits stores whether a remediation waits for its node. The caller holds the lock.
+func (s *sessions) setWaits(key types.NamespacedName, waits bool) {
+	if known := s.byKey[key]; known != nil {
+		known.waits = waits
+	}
 }
 
 // wake returns the remediations of a node, and interrupts their operations if the node may have to serve again.
