@@ -157,8 +157,9 @@ func (c *Client) isForClusterAPI(r *v1alpha1.PowerRemediation) bool {
 }
 
 // identifyMachine finds the node of a machine of Cluster API in its workload cluster, and the BMC that names both. The machine, its status
-// and the workload cluster may belong to a tenant: they choose among the hosts of their own cluster only, which the BMC names.
-func (c *Client) identifyMachine(ctx context.Context, r *v1alpha1.PowerRemediation) (subject, problem, error) {
+// and the workload cluster may belong to a tenant: they choose among the hosts of their own cluster only, which the BMC names. The cluster may never answer, so leave is called before the
+// first request to it.
+func (c *Client) identifyMachine(ctx context.Context, r *v1alpha1.PowerRemediation, leave func()) (subject, problem, error) {
 	owner, _ := contract.OwnerMachine(r, clusterAPIMachine.GroupKind())
 	m, err := c.get(ctx, clusterAPIMachine, owner.Key)
 	if err != nil {
@@ -188,6 +189,7 @@ func (c *Client) identifyMachine(ctx context.Context, r *v1alpha1.PowerRemediati
 		return s, problem{}, errNoRoom
 	}
 	s.nodes = nodes
+	leave()
 	if s.node, err = s.nodes.getNode(ctx, s.name); err != nil {
 		return s, problem{}, err
 	}
@@ -235,7 +237,7 @@ func (c *Client) reenter(ctx context.Context, l *look) (bool, error) {
 
 // isGone reports whether the recorded Cluster of a look does not exist any more, so that its node needs nothing.
 func (c *Client) isGone(ctx context.Context, l *look) bool {
-	if l.cluster.isHome() {
+	if l.cluster.isHome() || !l.lane.enter(ctx, false) {
 		return false
 	}
 	cluster, err := c.get(ctx, clusterAPICluster, l.cluster.NamespacedName)

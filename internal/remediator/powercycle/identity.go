@@ -42,10 +42,11 @@ type subject struct {
 	waits problem
 }
 
-// identify finds the node of a remediation, its BMC and its machine, or returns why it can't start.
-func (c *Client) identify(ctx context.Context, r *v1alpha1.PowerRemediation) (subject, problem, error) {
+// identify finds the node of a remediation, its BMC and its machine, or returns why it can't start. It calls leave before it asks another API
+// server than that of the cluster that Fettle runs in.
+func (c *Client) identify(ctx context.Context, r *v1alpha1.PowerRemediation, leave func()) (subject, problem, error) {
 	if c.isForClusterAPI(r) {
-		return c.identifyMachine(ctx, r)
+		return c.identifyMachine(ctx, r, leave)
 	}
 	if found := orphanMismatch(r); found.found() {
 		return subject{}, found, nil

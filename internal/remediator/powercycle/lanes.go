@@ -12,7 +12,8 @@ import (
 )
 
 const (
-	// maxLanes is how many looks and probes ask the API server at the same time. A look that waits for its BMC does not count.
+	// maxLanes is how many looks and probes ask the API server at the same time. A look that waits for its BMC, or for
+	// a workload cluster, does not count.
 	maxLanes = 32
 	// maxOthers is how many of them may be such as can wait.
 	maxOthers = 8

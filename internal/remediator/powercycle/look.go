@@ -74,17 +74,14 @@ func (l *look) end() {
 
 // look takes all steps of a remediation that can be taken now.
 func (c *Client) look(ctx context.Context, key types.NamespacedName) error {
-	first := lane{of: c.lanes}
-	if !first.enter(ctx, c.sessions.isUrgent(key)) {
-		return fmt.Errorf("waiting for other remediations: %w", ctx.Err())
+	l := &look{key: key, lane: lane{of: c.lanes}}
+	defer l.end()
+	if !l.lane.enter(ctx, c.sessions.isUrgent(key)) {
+		return waitingForOthers(ctx)
 	}
-	defer func() { first.leave() }()
-	l, err := c.open(ctx, key)
-	if l == nil || err != nil {
+	if begun, err := c.open(ctx, l); begun == nil || err != nil {
 		return err
 	}
-	l.lane, first = first, lane{}
-	defer l.end()
 	for range mostSteps {
 		c.refresh(l)
 		if over, err := c.take(ctx, l, fencing.Next(l.config, l.s.began.Record(l.record), l.facts)); over || err != nil {
@@ -95,13 +92,17 @@ func (c *Client) look(ctx context.Context, key types.NamespacedName) error {
 	return nil
 }
 
-// open begins a look, or returns nil if there is nothing to do.
-func (c *Client) open(ctx context.Context, key types.NamespacedName) (*look, error) {
-	r, err := c.current(ctx, key)
+func waitingForOthers(ctx context.Context) error {
+	return fmt.Errorf("waiting for other remediations: %w", ctx.Err())
+}
+
+// open begins a look and returns it, or nil if there is nothing to do.
+func (c *Client) open(ctx context.Context, l *look) (*look, error) {
+	r, err := c.current(ctx, l.key)
 	if err != nil || r == nil {
 		return nil, err
 	}
-	l := &look{key: key, r: r, config: configOf(&r.Spec)}
+	l.r, l.config = r, configOf(&r.Spec)
 	deleting := !r.DeletionTimestamp.IsZero()
 	phase := r.Status.Phase
 	cluster, possible := clusterOf(r)
@@ -128,7 +129,10 @@ func (c *Client) begin(ctx context.Context, l *look) (*look, error) {
 	if contract.Stopped(l.r) {
 		return nil, c.refuse(ctx, l.r, problem{reason: v1alpha1.RemediationStoppedReason, message: "the health checker has asked to stop"})
 	}
-	s, found, err := c.identify(ctx, l.r)
+	s, found, err := c.identify(ctx, l.r, l.lane.leave)
+	if !l.lane.enter(ctx, true) {
+		return nil, waitingForOthers(ctx)
+	}
 	switch {
 	case errors.Is(err, errNoRoom):
 		c.remediations.AddAfter(l.key, lookAgain)
@@ -308,7 +312,10 @@ func (l *look) powersOn() bool {
 func (c *Client) take(ctx context.Context, l *look, step fencing.Step) (bool, error) {
 	operates := step.Kind == fencing.ReadPower || step.Kind == fencing.CommandOff || step.Kind == fencing.CommandOn
 	urgent := step.Kind != fencing.Wait && isUrgent(&l.r.Status, l.s) // what a remediation waits for can be written later
-	if !operates && !l.lane.enter(ctx, urgent) {
+	switch away := !l.cluster.isHome() && isOfNode(step.Kind); {
+	case away:
+		l.lane.leave() // the workload cluster may never answer
+	case !operates && !l.lane.enter(ctx, urgent):
 		return true, ctx.Err()
 	}
 	switch step.Kind {
@@ -333,6 +340,16 @@ func (c *Client) take(ctx context.Context, l *look, step fencing.Step) (bool, er
 	return false, ctx.Err()
 }
 
+// isOfNode reports whether a step reads or changes the node or what is left on it.
+func isOfNode(kind fencing.StepKind) bool {
+	switch kind { //nolint:exhaustive // the others are not
+	case fencing.ReadNode, fencing.CountWorkload, fencing.TaintNode, fencing.SetOutOfService, fencing.RemoveNode, fencing.RemoveOutOfService,
+		fencing.RestoreNode, fencing.UntaintNode:
+		return true
+	}
+	return false
+}
+
 // change changes the node or the machine. The look begins anew.
 func (c *Client) change(ctx context.Context, l *look, kind fencing.StepKind) error {
 	begun, changed := c.Now(), l.raw
@@ -352,6 +369,9 @@ func (c *Client) change(ctx context.Context, l *look, kind fencing.StepKind) err
 		return err
 	}
 	if !l.cluster.isHome() {
+		if !l.lane.enter(ctx, false) {
+			return err
+		}
 		return errors.Join(err, c.publish(ctx, l, "NotChanged", "a change of node "+named(l.claims())+" or of its machine has failed; it is tried again: "+err.Error()))
 	}
 	return errors.Join(err, c.publish(ctx, l, "NotChanged", "a change of node "+l.node+" or of its machine was refused ("+string(apierrors.ReasonForError(err))+"); it is tried again, "+

@@ -58,7 +58,7 @@ func TestTheBMCOfAnotherHost(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		_, found, err := w.identify(t.Context(), remediation())
+		_, found, err := w.identify(t.Context(), remediation(), func() {})
 		if err != nil || found.reason != tc.want {
 			t.Errorf("%s: the problem is %+v (%v), want %q", sentence, found, err, tc.want)
 		}
