@@ -350,6 +350,20 @@ func TestI14RightOnBareMetalHostsIsConfined(t *testing.T) {
 	}
 }
 
+// TestI14RightOnBareMetalHostsIsConfinedInEachNamespace: a kustomization moves the service account, and the policy must apply to it there too.
+func TestI14RightOnBareMetalHostsIsConfinedInEachNamespace(t *testing.T) {
+	t.Parallel()
+	for _, u := range cluster.Kustomization(t, "config/metal3") {
+		if u.GetKind() != "ValidatingAdmissionPolicy" {
+			continue
+		}
+		conditions, _, err := unstructured.NestedSlice(u.Object, "spec", "matchConditions")
+		if text := fmt.Sprint(conditions); err != nil || len(conditions) != 1 || strings.Contains(text, namespace) || !strings.Contains(text, "endsWith(':fettle')") {
+			t.Errorf("%s applies to %s (%v)", u.GetName(), text, err)
+		}
+	}
+}
+
 // TestBadValues: misspelt and senseless values are refused, and the error names them.
 func TestBadValues(t *testing.T) {
 	t.Parallel()
