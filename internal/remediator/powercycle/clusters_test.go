@@ -391,7 +391,8 @@ func TestI14HangingClustersHoldNoLane(t *testing.T) {
 			if _, is := o.(*v1alpha1.PowerRemediation); is && strings.HasPrefix(verb, "patch") {
 				w.lanes.mu.Lock()
 				defer w.lanes.mu.Unlock()
-				if held++; w.lanes.free != maxLanes-1 {
+				held++
+				if w.lanes.free != maxLanes-1 {
 					t.Errorf("%s: %d lanes are free during %s of the remediation", sentence, w.lanes.free, verb)
 				}
 			}
