@@ -36,6 +36,9 @@ const (
 	podPage, volumePage = 64, 256
 	// mostParts is how many taints, and how many conditions, a node may have.
 	mostParts = 256
+	// mostText bounds each of the identifiers of a node, which a PowerRemediation records. mostMetadata bounds the bytes of its labels,
+	// annotations and taints together, which it may record too. API servers accept 256 KiB of annotations.
+	mostText, mostMetadata = 256, 320 << 10
 )
 
 // Direct reaches workload clusters for remediators. It keeps no nodes, and reads and writes at the API server of the cluster only. Each
@@ -189,7 +192,7 @@ func (c *DirectClient) decodeNode(body []byte, name string, into *corev1.Node) e
 	defer decoding.Unlock()
 	read := corev1.Node{}
 	if json.Unmarshal(body, &read) != nil || !isOf(read.TypeMeta, corev1.SchemeGroupVersion, "Node") || read.Name != name ||
-		len(read.Spec.Taints) > mostParts || len(read.Status.Conditions) > mostParts {
+		len(read.Spec.Taints) > mostParts || len(read.Status.Conditions) > mostParts || !isRecordable(&read) {
 		return c.unusable()
 	}
 	*into = corev1.Node{
@@ -198,6 +201,21 @@ func (c *DirectClient) decodeNode(body []byte, name string, into *corev1.Node) e
 	}
 	into.ManagedFields = nil
 	return nil
+}
+
+// isRecordable reports whether what a PowerRemediation records of a node leaves room in it.
+func isRecordable(n *corev1.Node) bool {
+	size := 0
+	for _, part := range [...]map[string]string{n.Labels, n.Annotations} {
+		for key, value := range part {
+			size += len(key) + len(value)
+		}
+	}
+	for i := range n.Spec.Taints {
+		size += len(n.Spec.Taints[i].Key) + len(n.Spec.Taints[i].Value) + len(n.Spec.Taints[i].Effect)
+	}
+	info := &n.Status.NodeInfo
+	return size <= mostMetadata && max(len(n.UID), len(n.ResourceVersion), len(info.BootID), len(info.SystemUUID)) <= mostText
 }
 
 // unusable returns the error about an answer that is not what was requested. The cause could quote the answer.

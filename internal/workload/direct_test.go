@@ -66,8 +66,18 @@ func TestDirectGet(t *testing.T) {
 		}, apierrors.IsTooManyRequests, "does not answer"},
 		"it has too many conditions": {says(http.StatusOK, strings.Replace(nodeOfEast, `{"type":"Ready","status":"False"}`, strings.ReplaceAll(taints, "key", "type"), 1)),
 			nil, "something else"},
-		"it is too large": {says(http.StatusOK, strings.Repeat(" ", objectBytes+1)+nodeOfEast), nil, "more than 512 KiB"},
-		"it never comes":  {func(_ http.ResponseWriter, r *http.Request) { lingers(r) }, nil, "it takes too long"},
+		"its boot ID is long":      {says(http.StatusOK, strings.Replace(nodeOfEast, `"bootID":"b"`, `"bootID":"`+strings.Repeat("b", mostText+1)+`"`, 1)), nil, "something else"},
+		"its UUID is long":         {says(http.StatusOK, strings.Replace(nodeOfEast, `"bootID":"b"`, `"bootID":"b","systemUUID":"`+strings.Repeat("b", mostText+1)+`"`, 1)), nil, "something else"},
+		"its UID is long":          {says(http.StatusOK, strings.Replace(nodeOfEast, `"uid":"u"`, `"uid":"`+strings.Repeat("u", mostText+1)+`"`, 1)), nil, "something else"},
+		"its revision is long":     {says(http.StatusOK, strings.Replace(nodeOfEast, `"7"`, `"`+strings.Repeat("7", mostText+1)+`"`, 1)), nil, "something else"},
+		"its labels are large":     {says(http.StatusOK, strings.Replace(nodeOfEast, `"l":"1"`, `"l":"1","m":"`+strings.Repeat("m", mostMetadata)+`"`, 1)), nil, "something else"},
+		"its label has a long key": {says(http.StatusOK, strings.Replace(nodeOfEast, `"l":"1"`, `"l":"1","`+strings.Repeat("m", mostMetadata)+`":""`, 1)), nil, "something else"},
+		"its labels are at the bound": {says(http.StatusOK, strings.Replace(nodeOfEast, `"l":"1"`, `"l":"1","m":"`+strings.Repeat("m", mostMetadata-len("l1mkNoExecute"))+`"`, 1)),
+			func(err error) bool { return err == nil }, ""},
+		"its annotations are large": {says(http.StatusOK, strings.Replace(nodeOfEast, `"labels"`, `"annotations":{"a":"`+strings.Repeat("m", mostMetadata)+`"},"labels"`, 1)), nil, "something else"},
+		"its taint is large":        {says(http.StatusOK, strings.Replace(nodeOfEast, `"key":"k"`, `"key":"k","value":"`+strings.Repeat("m", mostMetadata)+`"`, 1)), nil, "something else"},
+		"it is too large":           {says(http.StatusOK, strings.Repeat(" ", objectBytes+1)+nodeOfEast), nil, "more than 512 KiB"},
+		"it never comes":            {func(_ http.ResponseWriter, r *http.Request) { lingers(r) }, nil, "it takes too long"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			directly(t, tc.answer, func(t *testing.T, s *server, d *Direct) {

@@ -334,6 +334,36 @@ func TestAnotherNamespace(t *testing.T) {
 	}
 }
 
+// TestI14RightOnBareMetalHostsIsConfined: the policy comes with the right, also where the other policies are left out.
+func TestI14RightOnBareMetalHostsIsConfined(t *testing.T) {
+	t.Parallel()
+	for _, admission := range []string{"true", "false"} {
+		got := named(t, cluster.Decode(t, []byte(mustHelm(t, "template", release, chartDir(), "--namespace", namespace, "--set", imageSet,
+			"--set", "power.enabled=true,power.bareMetalHosts=true,admission.enabled="+admission))))
+		for _, object := range []string{
+			"ClusterRole fettle-metal3", "ValidatingAdmissionPolicy bare-metal-host.fettle.io", "ValidatingAdmissionPolicyBinding bare-metal-host.fettle.io",
+		} {
+			if got[object] == nil {
+				t.Errorf("with admission.enabled=%s there is no %s", admission, object)
+			}
+		}
+	}
+}
+
+// TestI14RightOnBareMetalHostsIsConfinedInEachNamespace: a kustomization moves the service account, and the policy must apply to it there too.
+func TestI14RightOnBareMetalHostsIsConfinedInEachNamespace(t *testing.T) {
+	t.Parallel()
+	for _, u := range cluster.Kustomization(t, "config/metal3") {
+		if u.GetKind() != "ValidatingAdmissionPolicy" {
+			continue
+		}
+		conditions, _, err := unstructured.NestedSlice(u.Object, "spec", "matchConditions")
+		if text := fmt.Sprint(conditions); err != nil || len(conditions) != 1 || strings.Contains(text, namespace) || !strings.Contains(text, "endsWith(':fettle')") {
+			t.Errorf("%s applies to %s (%v)", u.GetName(), text, err)
+		}
+	}
+}
+
 // TestBadValues: misspelt and senseless values are refused, and the error names them.
 func TestBadValues(t *testing.T) {
 	t.Parallel()

@@ -243,7 +243,7 @@ func (c *Client) reenter(ctx context.Context, l *look) (bool, error) {
 
 // isGone reports whether the recorded Cluster of a look does not exist any more, so that its node needs nothing.
 func (c *Client) isGone(ctx context.Context, l *look) bool {
-	if l.cluster.isHome() {
+	if l.cluster.isHome() || !l.lane.enter(ctx, false) {
 		return false
 	}
 	cluster, err := c.get(ctx, clusterAPICluster, l.cluster.NamespacedName)

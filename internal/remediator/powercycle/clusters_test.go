@@ -359,6 +359,61 @@ func TestRoomOfACluster(t *testing.T) {
 	}
 }
 
+// TestI14HangingClustersHoldNoLane: while a workload cluster is read or changed, remediations of others have all lanes. It may never answer.
+func TestI14HangingClustersHoldNoLane(t *testing.T) {
+	released := in(fencing.Releasing, func(s *v1alpha1.PowerRemediationStatus) {
+		s.WorkloadReleased, s.Proof = true, &v1alpha1.FencingProof{Kind: "NewBoot", At: metav1.NewMicroTime(noon), BootID: "boot-2"}
+	})
+	rebooted := func(n *corev1.Node) { n.Status.NodeInfo.BootID = "boot-2" }
+	for sentence, tc := range map[string]struct {
+		r    *v1alpha1.PowerRemediation
+		node *corev1.Node
+		want []string
+	}{
+		"before it begins":   {forMember(), node(), []string{"get", "patch"}},
+		"after it has begun": {forMember(in(fencing.Preparing), inEast), node(), []string{"get", "patch"}},
+		"workload is counted": {
+			forMember(released, inEast), node(tainted(ownTaint, outOfServiceTaint), rebooted), []string{"get", "list"},
+		},
+	} {
+		east := newWorld(t, tc.node)
+		w := newMemberWorld(t, map[types.NamespacedName]*world{keyEast: east}, tc.r, member(nil), ofKind(clusterAPICluster, "east", nil), bmcIn("a", "fleet/east", "node-a"))
+		asked := map[string]bool{}
+		east.refuses(func(verb string, o runtime.Object) error {
+			asked[verb] = true
+			w.lanes.mu.Lock()
+			defer w.lanes.mu.Unlock()
+			if w.lanes.free != maxLanes || w.lanes.freeOthers != maxOthers {
+				t.Errorf("%s: %d lanes are free during %s of %T", sentence, w.lanes.free, verb, o)
+			}
+			return nil
+		})
+		held := 0
+		w.refuses(func(verb string, o runtime.Object) error {
+			if _, is := o.(*v1alpha1.PowerRemediation); is && strings.HasPrefix(verb, "patch") {
+				w.lanes.mu.Lock()
+				defer w.lanes.mu.Unlock()
+				held++
+				if w.lanes.free != maxLanes-1 {
+					t.Errorf("%s: %d lanes are free during %s of the remediation", sentence, w.lanes.free, verb)
+				}
+			}
+			return nil
+		})
+		if err := w.look(t.Context(), keyM); err != nil || held == 0 {
+			t.Errorf("%s: %v, the remediation is written %d times", sentence, err, held)
+		}
+		for _, verb := range tc.want {
+			if !asked[verb] {
+				t.Errorf("%s: no %s, so this shows nothing", sentence, verb)
+			}
+		}
+		if w.lanes.free != maxLanes {
+			t.Errorf("%s: %d lanes are free in the end", sentence, w.lanes.free)
+		}
+	}
+}
+
 // TestWithoutRoomARemediationBeginsLater: it has done nothing before.
 func TestWithoutRoomARemediationBeginsLater(t *testing.T) {
 	w := newMemberWorld(t, map[types.NamespacedName]*world{keyEast: newWorld(t, node())}, forMember(), member(nil), ofKind(clusterAPICluster, "east", nil), bmcIn("a", "fleet/east", "node-a"))

@@ -3,11 +3,13 @@ package powercycle
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -45,6 +47,9 @@ func (c *Client) identify(ctx context.Context, r *v1alpha1.PowerRemediation, own
 	if c.isForClusterAPI(r) {
 		return c.identifyMachine(ctx, r, own)
 	}
+	if found := orphanMismatch(r); found.found() {
+		return subject{}, found, nil
+	}
 	name, found, err := c.nodeNameOf(ctx, r)
 	if found.found() || err != nil {
 		return subject{}, found, err
@@ -70,6 +75,20 @@ func (c *Client) identify(ctx context.Context, r *v1alpha1.PowerRemediation, own
 	}
 	s.machine, err = c.machineOf(ctx, s.node)
 	return s, problem{}, err
+}
+
+// clonedFromAnnotations are on each remediation that was made for a machine, by any health checker (docs/contract.md).
+var clonedFromAnnotations = []string{"machine.openshift.io/cloned-from-name", "cluster.x-k8s.io/cloned-from-name"} //nolint:gochecknoglobals // a constant list
+
+// orphanMismatch returns why a remediation that was made for a machine, and that no machine owns any more, is for no node. A user who may
+// delete the machine may have the garbage collector remove the owner. The remediation has the name that the user gave to the machine.
+func orphanMismatch(r *v1alpha1.PowerRemediation) problem {
+	owned := slices.ContainsFunc(r.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == openshiftMachine.Kind })
+	made := slices.ContainsFunc(clonedFromAnnotations, func(key string) bool { _, set := r.Annotations[key]; return set })
+	if owned || !made {
+		return problem{}
+	}
+	return problem{reason: v1alpha1.CannotStartMachineNotFoundReason, message: "this remediation was made for a machine, and no machine owns it any more"}
 }
 
 // machineMismatch returns why a remediation that a machine owns is not for its node. A health check may belong to a tenant, and so may

@@ -51,3 +51,15 @@ func TestA8IdentifyNode(t *testing.T) {
 		}
 	}
 }
+
+// TestI14OrphanedRemediationReachesNoNode: a user who may delete a machine may have the garbage collector remove it from the owners of its
+// remediation, without a right on remediations. So the remediation is not for the node of its name then.
+func TestI14OrphanedRemediationReachesNoNode(t *testing.T) {
+	for _, key := range []string{"machine.openshift.io/cloned-from-name", "cluster.x-k8s.io/cloned-from-name"} {
+		w := newWorld(t, node(), bmcFor("a", "node-a", "redfish://10.0.0.1"))
+		s, found, err := w.identify(t.Context(), remediation(func(r *v1alpha1.PowerRemediation) { r.Annotations = map[string]string{key: "reboot"} }), &lane{of: w.lanes})
+		if err != nil || found.reason != v1alpha1.CannotStartMachineNotFoundReason || found.message == "" || s.bmc != nil {
+			t.Errorf("%s: %+v with problem %+v, %v", key, s, found, err)
+		}
+	}
+}

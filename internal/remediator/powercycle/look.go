@@ -365,6 +365,9 @@ func (c *Client) change(ctx context.Context, l *look, kind fencing.StepKind) err
 		return err
 	}
 	if !l.cluster.isHome() {
+		if !l.lane.enter(ctx, false) {
+			return err
+		}
 		return errors.Join(err, c.publish(ctx, l, "NotChanged", "a change of node "+named(l.claims())+" or of its machine has failed; it is tried again: "+err.Error()))
 	}
 	return errors.Join(err, c.publish(ctx, l, "NotChanged", "a change of node "+l.node+" or of its machine was refused ("+string(apierrors.ReasonForError(err))+"); it is tried again, "+
