@@ -13,10 +13,20 @@ import (
 // anotherRemediation is the reason of a remediation that waits until another has fenced the node.
 const anotherRemediation = "AnotherRemediation"
 
+// Reasons of a remediation that waits because a call to the API server has failed.
+const (
+	// notRead: its node or its machine can't be read, and nothing was done yet.
+	notRead = "NotRead"
+	// notChanged: a change of its node or of its machine has failed.
+	notChanged = "NotChanged"
+)
+
 // Reasons of the condition Succeeded at the end.
 const (
 	nodeIsBack = "NodeIsBack"
 	hostIsOff  = "HostIsOff"
+	// statusInvalid: the status is not as Fettle writes it.
+	statusInvalid = "StatusInvalid"
 )
 
 // conditionsOf returns the conditions of a phase.
@@ -120,7 +130,7 @@ func reasonMessage(why fencing.Reason) string {
 	case fencing.NodeReplaced:
 		return ", since another node of its name has registered before anything was done"
 	case fencing.MachineKept:
-		return ", and its machine was kept: it is of the control plane, has no controller, has another node, or its host was provisioned externally"
+		return ", and no machine was deleted: the node had none, or it is of the control plane, has no controller that replaces it, has another node, or its host was provisioned externally"
 	case fencing.Stopped:
 		return ", since the health checker has asked to stop"
 	case fencing.Deleted:
