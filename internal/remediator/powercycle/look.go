@@ -231,27 +231,6 @@ func claimOf(r *v1alpha1.PowerRemediation) string {
 	return nodeKey(cluster.NamespacedName, r.Status.Node.Name)
 }
 
-// whyUnread returns why the node of a subject could not be read. The errors of workload clusters are fit to show.
-func whyUnread(s subject, err error) string {
-	if s.nodes == nil {
-		return whyFailed(err)
-	}
-	return "(" + err.Error() + "); it is read again"
-}
-
-// whyFailed returns why the API server failed a call, to append to a message. It leaves out the text of the error, and names what grants the
-// right where that is missing.
-func whyFailed(err error) string {
-	switch reason := apierrors.ReasonForError(err); {
-	case reason == "":
-		return "(the API server gave no answer); it is tried again"
-	case apierrors.IsForbidden(err):
-		return "(" + string(reason) + "); it is tried again, and kubectl apply -k config/power grants the right"
-	default:
-		return "(" + string(reason) + "); it is tried again"
-	}
-}
-
 // resume goes on from the record of a remediation that has begun. After its end, with something left to take back, it waits for a remediation
 // that has not.
 func (c *Client) resume(ctx context.Context, l *look) (*look, error) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
@@ -215,4 +216,25 @@ func waitsFor(node string, why fencing.Reason) string {
 		return "the machine of node " + node + " is being deleted, or its owner was asked to replace it"
 	}
 	return "node " + node + " waits"
+}
+
+// whyUnread returns why the node of a subject could not be read. The errors of workload clusters are fit to show.
+func whyUnread(s subject, err error) string {
+	if s.nodes == nil {
+		return whyFailed(err)
+	}
+	return "(" + err.Error() + "); it is read again"
+}
+
+// whyFailed returns why the API server failed a call, to append to a message. It leaves out the text of the error, and names what grants the
+// right where that is missing.
+func whyFailed(err error) string {
+	switch reason := apierrors.ReasonForError(err); {
+	case reason == "":
+		return "(the API server gave no answer); it is tried again"
+	case apierrors.IsForbidden(err):
+		return "(" + string(reason) + "); it is tried again, and kubectl apply -k config/power grants the right"
+	default:
+		return "(" + string(reason) + "); it is tried again"
+	}
 }

@@ -13,12 +13,12 @@ import (
 
 // reasonSources are the files with the reasons of conditions. A constant of them that is one word in capitals and small letters is one,
 // or a phase or another word that the page has to explain too.
-var reasonSources = []string{ //nolint:gochecknoglobals // a constant
+var reasonSources = []string{
 	"../../fencing/record.go", "../../power/failure.go", "../../baremetalhost/facts.go", "../../../api/fettle/v1alpha1/power_types.go",
 	"claim.go", "clusters.go", "hosts.go", "messages.go",
 }
 
-var word = regexp.MustCompile(`^([A-Z]+[a-z]+)+$`) //nolint:gochecknoglobals // a constant
+var word = regexp.MustCompile(`^([A-Z]+[a-z]+)+$`)
 
 // TestEachReasonIsDocumented: the tables of the page on PowerRemediation have each reason that a condition may have.
 func TestEachReasonIsDocumented(t *testing.T) {
