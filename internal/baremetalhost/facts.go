@@ -134,7 +134,7 @@ func Judge(u *unstructured.Unstructured) (fencing.PowerState, Failure) {
 func (f facts) unusable() Failure {
 	switch {
 	case f.deleting:
-		return Failure{Reason: Unsuitable, Message: "it is being deleted"}
+		return Failure{Reason: Unsuitable, Message: "it is being deleted; correct spec.bareMetalHost of the BMC, or give it an address"}
 	case f.paused:
 		return Failure{Reason: Paused, Message: "annotation " + pausedAnnotation + " has Metal3 leave it alone; remove the annotation"}
 	case f.detached, f.operational == operationalDetach:
@@ -142,13 +142,13 @@ func (f facts) unusable() Failure {
 	case f.errorType != "":
 		return Failure{Reason: InError, Message: fmt.Sprintf("Metal3 reports the error %q (status.errorType); its status.errorMessage says more", f.errorType)}
 	case f.operational != operationalOK:
-		return Failure{Reason: InError, Message: fmt.Sprintf("status.operationalStatus is %q and must be %s", f.operational, operationalOK)}
+		return Failure{Reason: InError, Message: fmt.Sprintf("status.operationalStatus is %q and must be %s; kubectl describe says more of it", f.operational, operationalOK)}
 	case f.disablePowerOff:
 		return Failure{Reason: Unsuitable, Message: "spec.disablePowerOff has Metal3 never power it off; give the BMC an address in place of bareMetalHost"}
 	case f.state != stateProvisioned && f.state != stateExternally:
 		return Failure{Reason: Unsuitable, Message: fmt.Sprintf("status.provisioning.state is %q, and Metal3 powers a host off by an annotation only if it is %q or %q", f.state, stateProvisioned, stateExternally)}
 	case f.power == fencing.PowerUnknown:
-		return Failure{Reason: Unsuitable, Message: "it has no status.poweredOn"}
+		return Failure{Reason: Unsuitable, Message: "it has no status.poweredOn; see whether Metal3's operator runs"}
 	}
 	return Failure{}
 }

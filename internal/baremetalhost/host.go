@@ -228,11 +228,11 @@ func (h *Host) get(ctx context.Context, uid types.UID) (facts, Failure) {
 	case meta.IsNoMatchError(err):
 		return facts{}, h.named(Failure{Reason: NotFound, Message: "this cluster does not serve " + Kind.Group + "; give the BMC an address in place of bareMetalHost"})
 	case err != nil:
-		return facts{}, h.named(Failure{Reason: NotRead, Message: "it could not be read (" + string(apierrors.ReasonForError(err)) + "); kubectl apply -k config/power grants the right"})
+		return facts{}, h.named(Failure{Reason: NotRead, Message: "it could not be read " + whyFailed(err, "config/power")})
 	}
 	f := read(u)
 	if uid != "" && f.uid != uid {
-		return facts{}, h.named(Failure{Reason: Replaced, Message: fmt.Sprintf("its UID is %s, and was %s when the remediation began, so it is another host and is left alone", f.uid, uid)})
+		return facts{}, h.named(Failure{Reason: Replaced, Message: fmt.Sprintf("its UID is %s, and was %s when the remediation began, so it is another host and is left alone; delete the remediation", f.uid, uid)})
 	}
 	return f, Failure{}
 }
@@ -247,8 +247,20 @@ func (h *Host) annotate(ctx context.Context, uid types.UID, set bool) (facts, Fa
 }
 
 func (h *Host) notChanged(err error) Failure {
-	return h.named(Failure{Reason: NotChanged, Message: "its annotation " + annotation.RebootBareMetalHost + " could not be changed (" +
-		string(apierrors.ReasonForError(err)) + "); kubectl apply -k config/metal3 grants the right"})
+	return h.named(Failure{Reason: NotChanged, Message: "its annotation " + annotation.RebootBareMetalHost + " could not be changed " + whyFailed(err, "config/metal3")})
+}
+
+// whyFailed returns why the API server failed a call, to append to a message. It leaves out the text of the error, and names what grants the
+// right where that is missing.
+func whyFailed(err error, grants string) string {
+	switch reason := apierrors.ReasonForError(err); {
+	case reason == "":
+		return "(the API server gave no answer); it is tried again"
+	case apierrors.IsForbidden(err):
+		return "(" + string(reason) + "); kubectl apply -k " + grants + " grants the right"
+	default:
+		return "(" + string(reason) + "); it is tried again"
+	}
 }
 
 // +kubebuilder:rbac:groups=metal3.io,resources=baremetalhosts,verbs=get;patch

@@ -225,6 +225,18 @@ func (s step) run(t *testing.T, i int, a *api, h *baremetalhost.Host) *baremetal
 	return h
 }
 
+// TestRefusedForAWhile: a right is named only where it is missing.
+func TestRefusedForAWhile(t *testing.T) {
+	t.Parallel()
+	a := newAPI()
+	a.patchFails = apierrors.NewTooManyRequestsError("wait")
+	_, failure := a.host().Off(t.Context(), "uid-1")
+	wantFailure(t, failure, baremetalhost.NotChanged)
+	if !strings.HasSuffix(failure.Message, own+" could not be changed (TooManyRequests); it is tried again") {
+		t.Errorf("it says %q", failure.Message)
+	}
+}
+
 // TestErrors: what the API server refuses has a reason, and nothing is believed or changed.
 func TestErrors(t *testing.T) {
 	t.Parallel()
@@ -236,6 +248,7 @@ func TestErrors(t *testing.T) {
 		says   string
 	}{
 		"it may not be read":    {func(a *api) { a.readFails = denied }, baremetalhost.NotRead, baremetalhost.NotRead, "(Forbidden); kubectl apply -k config/power"},
+		"it gave no answer":     {func(a *api) { a.readFails = errors.New("secret text") }, baremetalhost.NotRead, baremetalhost.NotRead, "it could not be read (the API server gave no answer); it is tried again"},
 		"it does not exist":     {func(a *api) { a.object = nil }, baremetalhost.NotFound, baremetalhost.NotFound, "does not exist"},
 		"there is no such kind": {func(a *api) { a.readFails = noSuchKind() }, baremetalhost.NotFound, baremetalhost.NotFound, "does not serve metal3.io"},
 		"it may not be changed": {func(a *api) { a.patchFails = denied }, "", baremetalhost.NotChanged, own + " could not be changed (Forbidden); kubectl apply -k config/metal3"},

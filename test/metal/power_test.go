@@ -84,7 +84,7 @@ func nodeIsDeleted(p *pool) {
 	p.ranTimes(2)
 }
 
-// hostStaysOff: the strategy Off leaves the host off.
+// hostStaysOff: the strategy PowerOff leaves the host off.
 func hostStaysOff(p *pool) {
 	p.hangs(p.first())
 	p.remediates(p.first(), v1alpha1.PowerRemediationSpec{Strategy: v1alpha1.OffStrategy})

@@ -48,8 +48,8 @@ const (
 	CannotStartOtherSystemReason = "RemediationCannotStartOtherSystem"
 	// CannotStartAmbiguousBMCReason: two BMCs name the node, or have the same address.
 	CannotStartAmbiguousBMCReason = "RemediationCannotStartAmbiguousBMC"
-	// CannotStartFencedMeanwhileReason: another remediation has fenced the node while this one waited,
-	// and the node is Ready.
+	// CannotStartFencedMeanwhileReason: the remediation has waited for another one or for the end of a mark,
+	// and the node has become Ready meanwhile.
 	CannotStartFencedMeanwhileReason = "RemediationCannotStartFencedMeanwhile"
 	// CannotStartNodeIsNewerReason: the node was created after the remediation.
 	CannotStartNodeIsNewerReason = "RemediationCannotStartNodeIsNewer"

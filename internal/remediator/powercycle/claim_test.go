@@ -86,8 +86,9 @@ func TestARemediationWaitsForTheEndOfAMark(t *testing.T) {
 		if err := w.look(t.Context(), keyA); err != nil {
 			t.Fatalf("%s: %v", sentence, err)
 		}
-		if got := processing(w.remediation(t, keyA)); got != tc.want {
-			t.Errorf("%s: after the mark it says %s, want %s", sentence, got, tc.want)
+		said = meta.FindStatusCondition(w.remediation(t, keyA).Status.Conditions, v1alpha1.ProcessingCondition)
+		if said.Reason != tc.want || strings.Contains(said.Message, "another remediation") {
+			t.Errorf("%s: after the mark it says %+v, want %s", sentence, said, tc.want)
 		}
 	}
 }

@@ -231,7 +231,7 @@ func subjectOf(m *unstructured.Unstructured, owner contract.Machine) (subject, p
 // reenter has a look go on in the recorded workload cluster. It reports false if the look has to wait for others.
 func (c *Client) reenter(ctx context.Context, l *look) (bool, error) {
 	if c.Workload == nil {
-		return false, c.publish(ctx, l, "NotRead", "this remediation is for a node of a workload cluster, and Fettle reaches none")
+		return false, c.publish(ctx, l, notRead, "this remediation is for a node of a workload cluster, and Fettle reaches none")
 	}
 	nodes, entered := c.enter(ctx, l.cluster.NamespacedName)
 	if !entered {

@@ -106,10 +106,10 @@ func (c *Client) open(ctx context.Context, l *look) (*look, error) {
 	l.cluster = cluster
 	switch legible := known(phase) && (phase == "" || r.Status.Node != nil) && possible; {
 	case !legible && deleting:
-		c.emit(r, corev1.EventTypeWarning, "StatusInvalid", "status.phase is "+phase+", or status.node is missing, so nothing is taken back; look at the node and its host")
+		c.emit(r, corev1.EventTypeWarning, statusInvalid, "status.phase is "+phase+", or status.node is missing, so nothing is taken back; look at the node and its host")
 		return nil, c.dropFinalizer(ctx, l)
 	case !legible:
-		return nil, c.refuse(ctx, r, problem{reason: "StatusInvalid", message: "status.phase is " + phase + ", or status.node is missing, which Fettle doesn't write; delete the remediation"})
+		return nil, c.refuse(ctx, r, problem{reason: statusInvalid, message: "status.phase is " + phase + ", or status.node is missing, which Fettle doesn't write; delete the remediation"})
 	case phase == "" && deleting:
 		return nil, c.dropFinalizer(ctx, l)
 	case phase == "":
@@ -132,7 +132,7 @@ func (c *Client) begin(ctx context.Context, l *look) (*look, error) {
 		c.remediations.AddAfter(l.key, lookAgain)
 		return nil, nil //nolint:nilnil // it is looked at later
 	case err != nil:
-		return nil, errors.Join(err, c.publish(ctx, l, "NotRead", "the node or the machine of this remediation could not be read ("+whyUnread(s, err)+"); it is read again"))
+		return nil, errors.Join(err, c.publish(ctx, l, notRead, "the node or the machine of this remediation could not be read "+whyUnread(s, err)))
 	case found.found():
 		return nil, c.refuse(ctx, l.r, found)
 	case s.waits.found():
@@ -148,7 +148,7 @@ func (c *Client) begin(ctx context.Context, l *look) (*look, error) {
 	}
 	machine, err := c.machineNamedBy(ctx, l, s.node)
 	if err != nil {
-		return nil, errors.Join(err, c.publish(ctx, l, "NotRead", "the machine of this remediation could not be read ("+string(apierrors.ReasonForError(err))+"); it is read again"))
+		return nil, errors.Join(err, c.publish(ctx, l, notRead, "the machine of this remediation could not be read "+whyFailed(err)))
 	}
 	if why := marked(machine); why != "" {
 		c.wake(c.sessions.end(l.key))
@@ -156,7 +156,7 @@ func (c *Client) begin(ctx context.Context, l *look) (*look, error) {
 		return nil, c.publish(ctx, l, machineMarked, why)
 	}
 	if (hasWaited(l.r, anotherRemediation) || hasWaited(l.r, machineMarked)) && s.node != nil && isReady(s.node) {
-		return nil, c.refuse(ctx, l.r, problem{reason: v1alpha1.CannotStartFencedMeanwhileReason, message: "another remediation has fenced node " + l.node + " meanwhile, and the node is Ready"})
+		return nil, c.refuse(ctx, l.r, problem{reason: v1alpha1.CannotStartFencedMeanwhileReason, message: "node " + l.node + " has become Ready while this remediation waited for another controller or remediation, so nothing is left to do"})
 	}
 	if found := c.pin(ctx, l); found.found() {
 		return nil, c.refuseOrWait(ctx, l, found)
@@ -228,14 +228,6 @@ func claimOf(r *v1alpha1.PowerRemediation) string {
 		return ""
 	}
 	return nodeKey(cluster.NamespacedName, r.Status.Node.Name)
-}
-
-// whyUnread returns why the node of a subject could not be read. The errors of workload clusters are fit to show.
-func whyUnread(s subject, err error) string {
-	if s.nodes == nil {
-		return string(apierrors.ReasonForError(err))
-	}
-	return err.Error()
 }
 
 // resume goes on from the record of a remediation that has begun. After its end, with something left to take back, it waits for a remediation
@@ -368,10 +360,9 @@ func (c *Client) change(ctx context.Context, l *look, kind fencing.StepKind) err
 		if !l.lane.enter(ctx, false) {
 			return err
 		}
-		return errors.Join(err, c.publish(ctx, l, "NotChanged", "a change of node "+named(l.claims())+" or of its machine has failed; it is tried again: "+err.Error()))
+		return errors.Join(err, c.publish(ctx, l, notChanged, "a change of node "+named(l.claims())+" or of its machine has failed; it is tried again: "+err.Error()))
 	}
-	return errors.Join(err, c.publish(ctx, l, "NotChanged", "a change of node "+l.node+" or of its machine was refused ("+string(apierrors.ReasonForError(err))+"); it is tried again, "+
-		"and kubectl apply -k config/power grants the right"))
+	return errors.Join(err, c.publish(ctx, l, notChanged, "a change of node "+l.node+" or of its machine has failed "+whyFailed(err)))
 }
 
 func (c *Client) changeNode(ctx context.Context, nodes *nodeAPI, l *look, kind fencing.StepKind) error {

@@ -3,6 +3,7 @@ package powercycle
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -79,6 +80,33 @@ func TestRefusedChange(t *testing.T) {
 	err := w.look(t.Context(), keyA)
 	if r := w.remediation(t, keyA); !apierrors.IsForbidden(err) || processing(r) != "NotChanged" || !slices.Contains(r.Finalizers, annotation.PowerFinalizer) {
 		t.Errorf("%v, %+v", err, r.Status)
+	}
+}
+
+// TestWhatTheAPIServerAnswered: a message never leaves out why a call has failed, and names a right only where it is missing.
+func TestWhatTheAPIServerAnswered(t *testing.T) {
+	for sentence, tc := range map[string]struct {
+		err  error
+		want string
+	}{
+		"it may not":       {apierrors.NewForbidden(schema.GroupResource{Resource: "nodes"}, "node-a", errors.New("no")), "(Forbidden); it is tried again, and kubectl apply -k config/power grants the right"},
+		"it has no answer": {errors.New("dial tcp 10.0.0.1:443: refused"), "(the API server gave no answer); it is tried again"},
+		"it is busy":       {apierrors.NewTooManyRequestsError("wait"), "(TooManyRequests); it is tried again"},
+	} {
+		for _, of := range []struct{ verb, reason string }{{"get", "NotRead"}, {"patch", "NotChanged"}} {
+			w := newWorld(t, node(), remediation(), bmcFor("a", "node-a", "redfish://10.0.0.1"))
+			w.refuses(func(verb string, o runtime.Object) error {
+				if _, is := o.(*corev1.Node); is && verb == of.verb {
+					return tc.err
+				}
+				return nil
+			})
+			err := w.look(t.Context(), keyA)
+			said := meta.FindStatusCondition(w.remediation(t, keyA).Status.Conditions, v1alpha1.ProcessingCondition)
+			if !errors.Is(err, tc.err) || said == nil || said.Reason != of.reason || !strings.HasSuffix(said.Message, tc.want) {
+				t.Errorf("%s: %s: %v, and it says %+v, want %q", sentence, of.verb, err, said, tc.want)
+			}
+		}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
@@ -13,10 +14,20 @@ import (
 // anotherRemediation is the reason of a remediation that waits until another has fenced the node.
 const anotherRemediation = "AnotherRemediation"
 
+// Reasons of a remediation that waits because a call to the API server has failed.
+const (
+	// notRead: its node or its machine can't be read, and nothing was done yet.
+	notRead = "NotRead"
+	// notChanged: a change of its node or of its machine has failed.
+	notChanged = "NotChanged"
+)
+
 // Reasons of the condition Succeeded at the end.
 const (
 	nodeIsBack = "NodeIsBack"
 	hostIsOff  = "HostIsOff"
+	// statusInvalid: the status is not as Fettle writes it.
+	statusInvalid = "StatusInvalid"
 )
 
 // conditionsOf returns the conditions of a phase.
@@ -120,7 +131,7 @@ func reasonMessage(why fencing.Reason) string {
 	case fencing.NodeReplaced:
 		return ", since another node of its name has registered before anything was done"
 	case fencing.MachineKept:
-		return ", and its machine was kept: it is of the control plane, has no controller, has another node, or its host was provisioned externally"
+		return ", and no machine was deleted: the node had none, or it is of the control plane, has no controller that replaces it, has another node, or its host was provisioned externally"
 	case fencing.Stopped:
 		return ", since the health checker has asked to stop"
 	case fencing.Deleted:
@@ -205,4 +216,25 @@ func waitsFor(node string, why fencing.Reason) string {
 		return "the machine of node " + node + " is being deleted, or its owner was asked to replace it"
 	}
 	return "node " + node + " waits"
+}
+
+// whyUnread returns why the node of a subject could not be read. The errors of workload clusters are fit to show.
+func whyUnread(s subject, err error) string {
+	if s.nodes == nil {
+		return whyFailed(err)
+	}
+	return "(" + err.Error() + "); it is read again"
+}
+
+// whyFailed returns why the API server failed a call, to append to a message. It leaves out the text of the error, and names what grants the
+// right where that is missing.
+func whyFailed(err error) string {
+	switch reason := apierrors.ReasonForError(err); {
+	case reason == "":
+		return "(the API server gave no answer); it is tried again"
+	case apierrors.IsForbidden(err):
+		return "(" + string(reason) + "); it is tried again, and kubectl apply -k config/power grants the right"
+	default:
+		return "(" + string(reason) + "); it is tried again"
+	}
 }
