@@ -25,7 +25,6 @@ const machines = "openshift-machine-api"
 func TestPowerRemediationOfMachines(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, "--machine-api")
-	s.Apply(t, bareMetalHosts)
 	s.StartFettle(t)
 	for name, test := range map[string]func(*pool){
 		"replaced":      machineIsReplaced,
@@ -42,18 +41,6 @@ func TestPowerRemediationOfMachines(t *testing.T) {
 		})
 	}
 }
-
-// bareMetalHosts is a definition as short as the API server allows.
-const bareMetalHosts = `apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: baremetalhosts.metal3.io}
-spec:
-  group: metal3.io
-  scope: Namespaced
-  names: {kind: BareMetalHost, listKind: BareMetalHostList, plural: baremetalhosts, singular: baremetalhost}
-  versions:
-  - {name: v1alpha1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}
-`
 
 // spec is the part of a manifest by which a machine has a node on a host, with what others gave it.
 func (p *pool) spec(labels string) string {
@@ -108,7 +95,7 @@ func (p *pool) ofHost(m *unstructured.Unstructured, externally bool) {
 	p.Apply(p.T, fmt.Sprintf(`apiVersion: metal3.io/v1alpha1
 kind: BareMetalHost
 metadata: {name: %s, namespace: openshift-machine-api}
-spec: {externallyProvisioned: %t}
+spec: {online: true, externallyProvisioned: %t}
 `, p.name, externally))
 	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"metal3.io/BareMetalHost":"openshift-machine-api/%s"}}}`, p.name)
 	if err := p.Patch(cluster.Context(p.T), m, client.RawPatch(types.MergePatchType, patch)); err != nil {

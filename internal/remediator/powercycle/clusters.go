@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -156,6 +157,16 @@ func (c *Client) isForClusterAPI(r *v1alpha1.PowerRemediation) bool {
 	return c.Workload != nil && contract.IsForMachine(r, clusterAPIMachine.GroupKind())
 }
 
+// readElsewhere reads a node of a workload cluster. A cluster that does not answer keeps no lane.
+func readElsewhere(ctx context.Context, nodes *nodeAPI, name string, own *lane) (*corev1.Node, error) {
+	own.leave()
+	n, err := nodes.getNode(ctx, name)
+	if !own.enter(ctx, true) && err == nil {
+		err = ctx.Err()
+	}
+	return n, err
+}
+
 // identifyMachine finds the node of a machine of Cluster API in its workload cluster, and the BMC that names both. The machine, its status
 // and the workload cluster may belong to a tenant: they choose among the hosts of their own cluster only, which the BMC names.
 func (c *Client) identifyMachine(ctx context.Context, r *v1alpha1.PowerRemediation, own *lane) (subject, problem, error) {
@@ -188,16 +199,8 @@ func (c *Client) identifyMachine(ctx context.Context, r *v1alpha1.PowerRemediati
 		return s, problem{}, errNoRoom
 	}
 	s.nodes = nodes
-	own.leave() // a workload cluster that does not answer keeps no lane
-	s.node, err = s.nodes.getNode(ctx, s.name)
-	if !own.enter(ctx, true) && err == nil {
-		err = ctx.Err()
-	}
-	if err != nil {
+	if s.node, err = readElsewhere(ctx, nodes, s.name, own); err != nil || s.node == nil {
 		return s, problem{}, err
-	}
-	if s.node == nil {
-		return s, problem{}, nil
 	}
 	if by := s.node.Annotations[clusterAPIMachineAnnotation]; by != "" && by != owner.Key.Name {
 		return s, problem{reason: v1alpha1.CannotStartMachineNotFoundReason, message: "node " + named(nodeKey(s.cluster.NamespacedName, s.name)) + " names another machine than " + owner.Key.String() + " by its annotations"}, nil

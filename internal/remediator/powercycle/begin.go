@@ -1,0 +1,129 @@
+package powercycle
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fettle-io/fettle/api/fettle/annotation"
+	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
+	"github.com/fettle-io/fettle/internal/fencing"
+	"github.com/fettle-io/fettle/internal/remediator/contract"
+)
+
+// begin finds the node and the BMC of a remediation that has not begun.
+func (c *Client) begin(ctx context.Context, l *look) (*look, error) {
+	if contract.Succeeded(l.r.Status.Conditions) == metav1.ConditionFalse {
+		return nil, nil //nolint:nilnil // it can't start, and has said so
+	}
+	if contract.Stopped(l.r) {
+		return nil, c.refuse(ctx, l.r, problem{reason: v1alpha1.RemediationStoppedReason, message: "the health checker has asked to stop"})
+	}
+	s, found, err := c.identify(ctx, l.r, &l.lane)
+	switch {
+	case errors.Is(err, errNoRoom):
+		c.remediations.AddAfter(l.key, lookAgain)
+		return nil, nil //nolint:nilnil // it is looked at later
+	case err != nil:
+		return nil, errors.Join(err, c.publish(ctx, l, notRead, "the node or the machine of this remediation could not be read "+whyUnread(s, err)))
+	case found.found():
+		return nil, c.refuse(ctx, l.r, found)
+	case s.waits.found():
+		c.remediations.AddAfter(l.key, lookEvery)
+		return nil, c.publish(ctx, l, s.waits.reason, s.waits.message)
+	}
+	return c.start(ctx, l, s)
+}
+
+// start claims the node and the machine of a remediation that can begin, or waits for others that have claimed them.
+func (c *Client) start(ctx context.Context, l *look, s subject) (*look, error) {
+	l.node, l.bmc, l.machine, l.cluster, l.nodes = s.name, s.bmc, s.machine, s.cluster, s.nodes
+	l.s = c.sessions.of(l.key, l.r.UID, l.claims())
+	if other := c.fencedBy(ctx, l); other != l.key {
+		c.wake(c.sessions.end(l.key)) // it must not hold the node while it waits
+		c.remediations.AddAfter(l.key, lookEvery)
+		return nil, c.publish(ctx, l, anotherRemediation, "PowerRemediation "+other.String()+" fences node "+l.node+", and this one waits until it has ended")
+	}
+	machine, err := c.machineNamedBy(ctx, l, s.node)
+	if err != nil {
+		return nil, errors.Join(err, c.publish(ctx, l, notRead, "the machine of this remediation could not be read "+whyFailed(err)))
+	}
+	if why := marked(machine); why != "" {
+		c.wake(c.sessions.end(l.key))
+		c.remediations.AddAfter(l.key, lookEvery)
+		return nil, c.publish(ctx, l, machineMarked, why)
+	}
+	if (hasWaited(l.r, anotherRemediation) || hasWaited(l.r, machineMarked)) && s.node != nil && isReady(s.node) {
+		return nil, c.refuse(ctx, l.r, problem{reason: v1alpha1.CannotStartFencedMeanwhileReason, message: "node " + l.node + " has become Ready while this remediation waited for another controller or remediation, so nothing is left to do"})
+	}
+	if found := c.pin(ctx, l); found.found() {
+		return nil, c.refuseOrWait(ctx, l, found)
+	}
+	if err := c.setFinalizer(ctx, l, machine); err != nil {
+		return nil, err
+	}
+	if err := c.claim(ctx, l.r, machine); err != nil {
+		return nil, err
+	}
+	c.sessions.keep(l.s, l.r)
+	l.record = recordOf(&l.r.Status)
+	l.again(c.Now())
+	l.knows(s.node, s.readAt)
+	return l, nil
+}
+
+// setFinalizer sets the finalizer of a remediation, with the name of the machine that it is about to claim.
+func (c *Client) setFinalizer(ctx context.Context, l *look, machine *unstructured.Unstructured) error {
+	var annotations map[string]string
+	if machine != nil {
+		annotations = map[string]string{annotation.ClaimedMachine: machine.GetNamespace() + "/" + machine.GetName()}
+	}
+	if slices.Contains(l.r.Finalizers, annotation.PowerFinalizer) && l.r.Annotations[annotation.ClaimedMachine] == annotations[annotation.ClaimedMachine] {
+		return nil
+	}
+	finalizers := slices.DeleteFunc(slices.Clone(l.r.Finalizers), isPowerFinalizer)
+	return c.setMetadata(ctx, l, append(finalizers, annotation.PowerFinalizer), annotations)
+}
+
+func isPowerFinalizer(name string) bool { return name == annotation.PowerFinalizer }
+
+// hasWaited reports whether a remediation has waited for a reason.
+func hasWaited(r *v1alpha1.PowerRemediation, reason string) bool {
+	said := meta.FindStatusCondition(r.Status.Conditions, v1alpha1.ProcessingCondition)
+	return said != nil && said.Reason == reason
+}
+
+// fencedBy returns which remediation fences the node: the remediation that has begun and not ended, or the first to claim the node.
+func (c *Client) fencedBy(ctx context.Context, l *look) types.NamespacedName {
+	var all v1alpha1.PowerRemediationList
+	if err := c.Cache.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
+		return types.NamespacedName{}
+	}
+	for i := range all.Items {
+		r := &all.Items[i]
+		phase := fencing.Phase(r.Status.Phase)
+		if r.UID != l.r.UID && phase != "" && !phase.Final() && claimOf(r) == l.claims() {
+			c.sessions.wait(l.key)
+			return client.ObjectKeyFromObject(r)
+		}
+	}
+	return c.sessions.claim(l.claims(), l.key)
+}
+
+// claims returns the key of the node of a look. One remediation fences it at a time.
+func (l *look) claims() string { return nodeKey(l.cluster.NamespacedName, l.node) }
+
+// claimOf returns the key of the recorded node of a remediation, or an empty text.
+func claimOf(r *v1alpha1.PowerRemediation) string {
+	cluster, possible := clusterOf(r)
+	if r.Status.Node == nil || !possible {
+		return ""
+	}
+	return nodeKey(cluster.NamespacedName, r.Status.Node.Name)
+}
