@@ -208,7 +208,8 @@ func TestWaitingForANode(t *testing.T) {
 	if err := w.look(t.Context(), keyB); err != nil || !w.sessions.byKey[keyB].waits {
 		t.Errorf("while another has begun, it waits: %t, %v", w.sessions.byKey[keyB].waits, err)
 	}
-	if w.sessions.claim("node-a", keyB); w.sessions.byKey[keyB].waits {
+	w.sessions.claim("node-a", keyB)
+	if w.sessions.byKey[keyB].waits {
 		t.Error("it waits for a node that it has")
 	}
 }
