@@ -103,6 +103,14 @@ func reviewBMC(u *unstructured.Unstructured) (*v1alpha1.BMC, []Remark) {
 	if spec.BareMetalHost != nil {
 		return b, append(remarks, reviewBareMetalHost(spec, complete)...)
 	}
+	return b, append(remarks, reviewAccess(spec, complete)...)
+}
+
+// reviewAccess returns the remarks about how a BMC with an address is reached.
+func reviewAccess(spec *v1alpha1.BMCSpec, complete bool) (remarks []Remark) {
+	note := func(field, format string, args ...any) {
+		remarks = append(remarks, specparse.Fault(field, format, args...))
+	}
 	switch {
 	case spec.CredentialsName == "" && complete:
 		note("spec.credentialsName", "is missing; give the name of a Secret with the keys %s and %s, in the namespace of the BMC", v1alpha1.UsernameKey, v1alpha1.PasswordKey)
@@ -118,7 +126,7 @@ func reviewBMC(u *unstructured.Unstructured) (*v1alpha1.BMC, []Remark) {
 	if _, field, err := trustOf(spec.TLS); err != nil {
 		note(field, "can't be used: %v", err)
 	}
-	return b, remarks
+	return remarks
 }
 
 // reviewCluster returns the remarks about the Cluster of a BMC, which may be nil.

@@ -50,7 +50,7 @@ const (
 )
 
 // message returns what a reason means to a user.
-func (r Reason) message() string {
+func (r Reason) message() string { //nolint:cyclop // a text for each reason
 	switch r {
 	case AuthenticationRefused:
 		return "the BMC refused the credentials"
