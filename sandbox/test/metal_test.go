@@ -67,6 +67,7 @@ func newHost(t *testing.T, c client.Client, name string) *corev1.Node {
 
 // poweredByMetal3: an annotation with a key keeps a host off until it is removed, and the status tells the power.
 func poweredByMetal3(t *testing.T, c client.Client, _ string) {
+	t.Helper()
 	node := newNode("metal3")
 	node.Labels[metal.Label] = metal.LabelBareMetalHost
 	create(t, c, node)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -340,14 +339,4 @@ func (m *metalRun) spent() (metalCPU, error) {
 	sandbox, failed := m.servers.usage()
 	own, unread := usageOf(m.servers.fs, os.Getpid())
 	return metalCPU{Fettle: seconds(fettle.cpu), Sandbox: seconds(sandbox.cpu), BMCs: seconds(own.cpu)}, errors.Join(err, failed, unread)
-}
-
-func closeHosts(hosts []*bmcHost) {
-	var group sync.WaitGroup
-	for _, h := range hosts {
-		if h != nil {
-			group.Go(func() { _ = h.bmc.Close() }) // the run is over
-		}
-	}
-	group.Wait()
 }

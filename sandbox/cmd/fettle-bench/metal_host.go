@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -139,4 +140,14 @@ func anotherBoot(i int, now time.Time) ([]byte, error) {
 		return nil, fmt.Errorf("encoding a kubelet's patch: %w", err)
 	}
 	return patch, nil
+}
+
+func closeHosts(hosts []*bmcHost) {
+	var group sync.WaitGroup
+	for _, h := range hosts {
+		if h != nil {
+			group.Go(func() { _ = h.bmc.Close() }) // the run is over
+		}
+	}
+	group.Wait()
 }

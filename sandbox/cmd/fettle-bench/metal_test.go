@@ -61,7 +61,8 @@ func TestParametersOfMetal(t *testing.T) {
 		if err := p.validate(); err != nil {
 			t.Fatal(err)
 		}
-		if change(&p); p.validate() == nil {
+		change(&p)
+		if p.validate() == nil {
 			t.Errorf("%s: it is accepted", sentence)
 		}
 	}

@@ -52,15 +52,7 @@ func (p *parameters) register(f *pflag.FlagSet) {
 func (p *parameters) validate() error {
 	const shortest = seconds(time.Second)
 	d, known := dialects()[p.Dialect]
-	if d.withoutMachines {
-		p.Machines = 0
-	}
-	if !d.apart {
-		p.Clusters = 0
-	}
-	if !d.metal {
-		p.Hanging = 0
-	}
+	p.leaveOut(d)
 	switch {
 	case !known:
 		return fmt.Errorf("--dialect %q is not known; there is %s", p.Dialect, strings.Join(dialectNames(), ", "))
@@ -80,6 +72,19 @@ func (p *parameters) validate() error {
 		return fmt.Errorf("--idle and --heartbeats must be at least %s", time.Duration(shortest))
 	}
 	return nil
+}
+
+// leaveOut leaves out what a dialect doesn't have.
+func (p *parameters) leaveOut(d dialect) {
+	if d.withoutMachines {
+		p.Machines = 0
+	}
+	if !d.apart {
+		p.Clusters = 0
+	}
+	if !d.metal {
+		p.Hanging = 0
+	}
 }
 
 // targets returns how many nodes can be repaired: the nodes with a machine, where there are any.
