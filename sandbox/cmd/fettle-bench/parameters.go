@@ -62,7 +62,7 @@ func (p *parameters) validate() error {
 		return fmt.Errorf("--machines %d must be between 1 and --nodes %d, since every machine has a node", p.Machines, p.Nodes)
 	case p.Broken < 1 || p.Broken > p.targets():
 		return fmt.Errorf("--broken %d must be between 1 and the %d nodes that can be repaired", p.Broken, p.targets())
-	case d.metal && (p.Nodes < 2*p.Broken || p.Hanging < 0 || p.Hanging >= p.Broken):
+	case d.metal && !p.haveRacks():
 		return fmt.Errorf("--nodes %d must be two racks of --broken %d at least, of which --hanging %d BMCs and never all hang", p.Nodes, p.Broken, p.Hanging)
 	case min(p.Rate, p.Rounds) < 1:
 		return fmt.Errorf("--rate %d and --rounds %d must be above zero", p.Rate, p.Rounds)
@@ -72,6 +72,11 @@ func (p *parameters) validate() error {
 		return fmt.Errorf("--idle and --heartbeats must be at least %s", time.Duration(shortest))
 	}
 	return nil
+}
+
+// haveRacks reports whether there are nodes for two racks, and BMCs of a rack that don't hang.
+func (p *parameters) haveRacks() bool {
+	return p.Nodes >= 2*p.Broken && p.Hanging >= 0 && p.Hanging < p.Broken
 }
 
 // leaveOut leaves out what a dialect doesn't have.
