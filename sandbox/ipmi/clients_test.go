@@ -3,12 +3,12 @@ package ipmi_test
 import (
 	"net"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/fettle-io/fettle/sandbox/ipmi"
 	"github.com/fettle-io/fettle/sandbox/redfish"
 	"github.com/fettle-io/fettle/sandbox/test/debian"
+	"github.com/fettle-io/fettle/sandbox/test/powerhost"
 )
 
 const (
@@ -17,49 +17,10 @@ const (
 	tool     = "/usr/bin/ipmitool"
 )
 
-// host is a machine that obeys at once.
-type host struct {
-	mu    sync.Mutex
-	state redfish.PowerState
-	boots int
-}
-
-func (h *host) PowerOn() error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.state != redfish.On {
-		h.boots++
-	}
-	h.state = redfish.On
-	return nil
-}
-
-func (h *host) PowerOff() error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.state = redfish.Off
-	return nil
-}
-
-func (h *host) State() redfish.PowerState {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.state
-}
-
-func (h *host) want(t *testing.T, state redfish.PowerState, boots int) {
-	t.Helper()
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.state != state || h.boots != boots {
-		t.Errorf("the host is %s after %d boots, want %s after %d", h.state, h.boots, state, boots)
-	}
-}
-
 // start starts a BMC for a host that is on, and returns its address.
-func start(t *testing.T) (h *host, ip, port string) {
+func start(t *testing.T) (h *powerhost.Host, ip, port string) {
 	t.Helper()
-	h = &host{state: redfish.On}
+	h = powerhost.New(redfish.On)
 	bmc, err := ipmi.Start(ipmi.Config{User: user, Password: password, Host: h})
 	if err != nil {
 		t.Fatal(err)
@@ -102,12 +63,12 @@ func TestIpmitool(t *testing.T) {
 				if err != nil || !strings.Contains(out, step.says) {
 					t.Errorf("%s: %v\n%s", step.action, err, out)
 				}
-				h.want(t, step.state, step.boots)
+				h.Want(t, step.state, step.boots)
 			}
 			if out, err := power("wrong", "off"); err == nil {
 				t.Errorf("off with a wrong password: %s", out)
 			}
-			h.want(t, redfish.On, 3)
+			h.Want(t, redfish.On, 3)
 		})
 	}
 }
@@ -121,30 +82,11 @@ func TestFenceIPMILAN(t *testing.T) {
 		return debian.Run(t, agent, "--lanplus", "--ip="+ip, "--ipport="+port, "--username="+user, "--password="+secret,
 			"--privlvl=operator", "--cipher=17", "--action="+action)
 	}
-	for _, step := range []struct {
-		action, says string
-		state        redfish.PowerState
-		boots        int
-	}{
-		{"status", "Status: ON", redfish.On, 0},
-		{"off", "Success: Powered OFF", redfish.Off, 0},
-		{"on", "Success: Powered ON", redfish.On, 1},
-		{"reboot", "Success: Rebooted", redfish.On, 2},
-	} {
-		out, err := fence(password, step.action)
-		if err != nil || !strings.Contains(out, step.says) {
-			t.Errorf("%s: %v\n%s", step.action, err, out)
-		}
-		h.want(t, step.state, step.boots)
-	}
-	if out, err := fence("wrong", "off"); err == nil {
-		t.Errorf("off with a wrong password: %s", out)
-	}
-	h.want(t, redfish.On, 2)
+	h.WantFencedBy(t, password, fence)
 }
 
 func TestIncompleteConfig(t *testing.T) {
-	whole := ipmi.Config{User: user, Password: password, Host: &host{}}
+	whole := ipmi.Config{User: user, Password: password, Host: powerhost.New(redfish.On)}
 	for name, config := range map[string]ipmi.Config{
 		"no user":     {Password: whole.Password, Host: whole.Host},
 		"no password": {User: whole.User, Host: whole.Host},

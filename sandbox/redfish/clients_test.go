@@ -19,13 +19,6 @@ import (
 
 // These tests drive the emulator with published clients.
 
-func wantHost(t *testing.T, w *world, state redfish.PowerState, boots int) {
-	t.Helper()
-	if got := w.host.State(); got != state || w.host.booted() != boots {
-		t.Errorf("the host is %s after %d boots, want %s after %d", got, w.host.booted(), state, boots)
-	}
-}
-
 func TestFenceRedfish(t *testing.T) {
 	const agent = "/usr/sbin/fence_redfish"
 	debian.Install(t, "fence-agents", agent)
@@ -38,26 +31,7 @@ func TestFenceRedfish(t *testing.T) {
 		return debian.Run(t, agent, "--ip="+ip, "--ipport="+port, "--username="+user, "--password="+secret,
 			"--ssl-insecure", "--action="+action)
 	}
-	for _, step := range []struct {
-		action, says string
-		state        redfish.PowerState
-		boots        int
-	}{
-		{"status", "Status: ON", redfish.On, 0},
-		{"off", "Success: Powered OFF", redfish.Off, 0},
-		{"on", "Success: Powered ON", redfish.On, 1},
-		{"reboot", "Success: Rebooted", redfish.On, 2},
-	} {
-		out, err := fence(password, step.action)
-		if err != nil || !strings.Contains(out, step.says) {
-			t.Errorf("%s: %v\n%s", step.action, err, out)
-		}
-		wantHost(t, w, step.state, step.boots)
-	}
-	if out, err := fence("wrong", "off"); err == nil {
-		t.Errorf("off with a wrong password: %s", out)
-	}
-	wantHost(t, w, redfish.On, 2)
+	w.host.WantFencedBy(t, password, fence)
 }
 
 func TestRedfishtool(t *testing.T) {
@@ -84,12 +58,12 @@ func TestRedfishtool(t *testing.T) {
 			}
 			wantState("On")
 			redfishtool("Systems", "-F", "reset", "ForceOff")
-			wantHost(t, w, redfish.Off, 0)
+			w.host.Want(t, redfish.Off, 0)
 			wantState("Off")
 			redfishtool("Systems", "-F", "reset", "On")
-			wantHost(t, w, redfish.On, 1)
+			w.host.Want(t, redfish.On, 1)
 			redfishtool("Systems", "-F", "reset", "ForceRestart")
-			wantHost(t, w, redfish.On, 2)
+			w.host.Want(t, redfish.On, 2)
 			if n := w.OpenSessions(); n != 0 {
 				t.Errorf("%d sessions stay open", n)
 			}
@@ -142,7 +116,7 @@ func TestSushy(t *testing.T) {
 	if err != nil || out != "On\nOff\nOn\n" {
 		t.Errorf("%v\n%s", err, out)
 	}
-	wantHost(t, w, redfish.On, 1)
+	w.host.Want(t, redfish.On, 1)
 	if logins := w.Logins(); logins.Accepted != 1 || w.OpenSessions() != 0 {
 		t.Errorf("logins: %+v; %d sessions stay open", logins, w.OpenSessions())
 	}
@@ -167,7 +141,7 @@ func TestGofish(t *testing.T) {
 	if _, err := systems[0].Reset(schemas.ForceOffResetType); err != nil {
 		t.Error(err)
 	}
-	wantHost(t, w, redfish.Off, 0)
+	w.host.Want(t, redfish.Off, 0)
 	client.Logout()
 	if w.OpenSessions() != 0 {
 		t.Error("a session stays open")

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/fettle-io/fettle/sandbox/redfish"
+	"github.com/fettle-io/fettle/sandbox/test/powerhost"
 )
 
 const (
@@ -26,42 +27,6 @@ const (
 	reset    = system + "/Actions/ComputerSystem.Reset"
 	sessions = "/redfish/v1/SessionService/Sessions"
 )
-
-// host is a machine that obeys at once.
-type host struct {
-	mu    sync.Mutex
-	state redfish.PowerState
-	boots int
-}
-
-func (h *host) PowerOn() error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.state != redfish.On {
-		h.boots++
-	}
-	h.state = redfish.On
-	return nil
-}
-
-func (h *host) PowerOff() error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.state = redfish.Off
-	return nil
-}
-
-func (h *host) State() redfish.PowerState {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.state
-}
-
-func (h *host) booted() int {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.boots
-}
 
 type clock struct {
 	mu  sync.Mutex
@@ -82,7 +47,7 @@ func (c *clock) advance(d time.Duration) {
 
 type world struct {
 	*redfish.BMC
-	host   *host
+	host   *powerhost.Host
 	clock  *clock
 	client *http.Client
 }
@@ -90,7 +55,7 @@ type world struct {
 func start(t *testing.T) *world {
 	t.Helper()
 	w := &world{
-		host:  &host{state: redfish.On},
+		host:  powerhost.New(redfish.On),
 		clock: &clock{now: time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)},
 	}
 	bmc, err := redfish.Start(redfish.Config{
@@ -199,10 +164,11 @@ func TestResetTypes(t *testing.T) {
 	} {
 		t.Run(c.kind+" from "+string(c.from), func(t *testing.T) {
 			w := start(t)
-			w.host.state = c.from
+			w.host.Set(c.from)
 			wantStatus(t, w.reset(t, c.kind), c.status)
-			if got := w.host.State(); got != c.want || w.host.booted() != c.boots || w.state(t) != string(c.want) {
-				t.Errorf("the host is %s after %d boots, want %s after %d", got, w.host.booted(), c.want, c.boots)
+			w.host.Want(t, c.want, c.boots)
+			if got := w.state(t); got != string(c.want) {
+				t.Errorf("the BMC says %s, want %s", got, c.want)
 			}
 		})
 	}
@@ -230,7 +196,7 @@ func TestFaultsOfPower(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := start(t)
-			w.host.state = c.from
+			w.host.Set(c.from)
 			w.Order(func(f *redfish.Faults) { *f = c.faults })
 			wantStatus(t, w.reset(t, c.kind), c.status)
 			if got := w.host.State(); got != c.host {
