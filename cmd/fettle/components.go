@@ -43,7 +43,7 @@ type components struct {
 	templates *template.Client
 	deletion  *machinedeletion.Client
 	power     *powercycle.Client
-	// powerAccess tells whether power may do its work.
+	// powerAccess reports whether power has the rights that its work needs.
 	powerAccess *powercycle.Access
 	clusters    *workloadClusters
 	home        *homeCluster

@@ -421,3 +421,22 @@ func inService(n *corev1.Node) error {
 func seconds(n int) *metav1.Duration {
 	return &metav1.Duration{Duration: time.Duration(n) * time.Second}
 }
+
+// healthCheck creates a NodeHealthCheck of the pool, which has a node fenced once it is not Ready for a second.
+func (p *pool) healthCheck() {
+	p.Helper()
+	p.Apply(p.T, fmt.Sprintf(`apiVersion: fettle.io/v1alpha1
+kind: PowerRemediationTemplate
+metadata: {name: %[1]s, namespace: fettle-system}
+spec: {template: {spec: {}}}
+---
+apiVersion: remediation.medik8s.io/v1alpha1
+kind: NodeHealthCheck
+metadata: {name: %[1]s}
+spec:
+  selector: {matchLabels: {pool: %[1]s}}
+  minHealthy: 1
+  unhealthyConditions: [{type: Ready, status: Unknown, duration: 1s}]
+  remediationTemplate: {apiVersion: fettle.io/v1alpha1, kind: PowerRemediationTemplate, name: %[1]s, namespace: fettle-system}
+`, p.name))
+}

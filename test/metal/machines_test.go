@@ -209,20 +209,7 @@ func controlPlaneUnderQuorum(p *pool) {
 			return nil
 		})
 	}
-	p.Apply(p.T, `apiVersion: fettle.io/v1alpha1
-kind: PowerRemediationTemplate
-metadata: {name: quorum, namespace: fettle-system}
-spec: {template: {spec: {}}}
----
-apiVersion: remediation.medik8s.io/v1alpha1
-kind: NodeHealthCheck
-metadata: {name: quorum}
-spec:
-  selector: {matchLabels: {pool: quorum}}
-  minHealthy: 1
-  unhealthyConditions: [{type: Ready, status: Unknown, duration: 1s}]
-  remediationTemplate: {apiVersion: fettle.io/v1alpha1, kind: PowerRemediationTemplate, name: quorum, namespace: fettle-system}
-`)
+	p.healthCheck()
 	for _, name := range names[:2] {
 		p.Eventually(p.T, "refusal for "+name, func(ctx context.Context) error { return p.told(ctx, name, "quorum would not survive") })
 	}

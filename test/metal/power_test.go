@@ -318,20 +318,7 @@ func outOfServiceBefore(p *pool) {
 
 // healthCheck: a NodeHealthCheck of Fettle has a node fenced, and the Repair ends.
 func healthCheck(p *pool) {
-	p.Apply(p.T, `apiVersion: fettle.io/v1alpha1
-kind: PowerRemediationTemplate
-metadata: {name: power, namespace: fettle-system}
-spec: {template: {spec: {}}}
----
-apiVersion: remediation.medik8s.io/v1alpha1
-kind: NodeHealthCheck
-metadata: {name: metal}
-spec:
-  selector: {matchLabels: {pool: health-check}}
-  minHealthy: 1
-  unhealthyConditions: [{type: Ready, status: Unknown, duration: 1s}]
-  remediationTemplate: {apiVersion: fettle.io/v1alpha1, kind: PowerRemediationTemplate, name: power, namespace: fettle-system}
-`)
+	p.healthCheck()
 	boot := p.node(cluster.Context(p.T), p.first()).Status.NodeInfo.BootID
 	p.hangs(p.first())
 	p.runsOn(p.second())

@@ -23,7 +23,7 @@ const (
 	mostFailure   = 300
 )
 
-// Access tells whether Fettle has the rights of config/power, without which no PowerRemediation gets far. It reviews them after a call of
+// Access reports whether Fettle has the rights of config/power, without which no PowerRemediation gets far. It reviews them after a call of
 // Problem. It is safe for concurrent use.
 type Access struct {
 	api    client.Client

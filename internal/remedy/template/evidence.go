@@ -60,8 +60,8 @@ func word(fields map[string]any, name string, most int) string {
 // year a Repair could not have.
 func instant(fields map[string]any, name string) time.Time {
 	text, _ := fields[name].(string)
-	at, err := time.Parse(time.RFC3339, text)
-	if at = at.UTC().Truncate(time.Microsecond); err != nil || at.Year() < 1970 || at.Year() > 9999 {
+	at, _ := time.Parse(time.RFC3339, text) // a time that can't be parsed is of the year 1
+	if at = at.UTC().Truncate(time.Microsecond); at.Year() < 1970 || at.Year() > 9999 {
 		return time.Time{}
 	}
 	return at

@@ -118,6 +118,10 @@ func TestEvidence(t *testing.T) {
 		"a node that is a list":       {instead("{name: w, bootID: before, backBootID: after}", "[5]"), with(func(e *core.Evidence) { e.BootIDBefore, e.BootIDAfter = "", "" })},
 		"a long name":                 {instead("name: bmc-1", "name: "+long), with(func(e *core.Evidence) { e.Means = word(map[string]any{"n": long}, "n", 253) })},
 		"a long protocol":             {instead("Redfish", long), with(func(e *core.Evidence) { e.Protocol = word(map[string]any{"n": long}, "n", 64) })},
+		"a long boot ID before":       {instead("bootID: before", "bootID: "+long), with(func(e *core.Evidence) { e.BootIDBefore = word(map[string]any{"n": long}, "n", 64) })},
+		"a long boot ID after":        {instead("backBootID: after", "backBootID: "+long), with(func(e *core.Evidence) { e.BootIDAfter = word(map[string]any{"n": long}, "n", 64) })},
+		"a long kind of a proof":      {instead("kind: PowerOff", "kind: "+long), with(func(e *core.Evidence) { e.Method = word(map[string]any{"n": long}, "n", 64) })},
+		"a long boot ID of a proof":   {instead(proof, `{kind: NewBoot, at: "2026-08-03T12:00:02.123456Z", bootID: `+long+"}", ", backBootID: after", ""), with(func(e *core.Evidence) { e.Method, e.BootIDAfter = "NewBoot", word(map[string]any{"n": long}, "n", 64) })},
 		"what a terminal would obey":  {instead("bootID: before", `bootID: "a\e[2Jb\nc"`), with(func(e *core.Evidence) { e.BootIDBefore = word(map[string]any{"n": "a\x1b[2Jb\nc"}, "n", 64) })},
 	} {
 		if diff := cmp.Diff(c.want, evidenceOf(decode(t, c.object))); diff != "" {

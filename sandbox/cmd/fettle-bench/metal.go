@@ -40,7 +40,7 @@ func metal() dialect {
 			return event == watch.Modified && proven
 		},
 	}
-	d.check = metalCheck
+	d.check = nodeCheck("fettle.io/v1alpha1", "PowerRemediationTemplate", metalNamespace, "reboot")
 	d.install = func(ctx context.Context, s *stage.Stage) error { return s.InstallPart(ctx, "power") }
 	d.populate = func(ctx context.Context, s *stage.Stage, _ cluster) (int, error) {
 		objects, err := stage.Decode([]byte(metalTemplate))
@@ -57,23 +57,6 @@ apiVersion: fettle.io/v1alpha1
 kind: PowerRemediationTemplate
 metadata: {name: reboot, namespace: ` + metalNamespace + `}
 spec: {template: {spec: {strategy: Reboot}}}
-`
-
-const metalCheck = `
-apiVersion: remediation.medik8s.io/v1alpha1
-kind: NodeHealthCheck
-metadata: {name: workers}
-spec:
-  selector: {matchExpressions: [{key: node-role.kubernetes.io/worker, operator: Exists}]}
-  unhealthyConditions:
-  - {type: Ready, status: "False", duration: %[1]s}
-  - {type: Ready, status: Unknown, duration: %[1]s}
-  maxUnhealthy: 100%%
-  remediationTemplate:
-    apiVersion: fettle.io/v1alpha1
-    kind: PowerRemediationTemplate
-    namespace: ` + metalNamespace + `
-    name: reboot
 `
 
 // metalRun is one round on bare metal. Two racks of the same size die, one after the other. BMCs of the second hang.

@@ -33,7 +33,7 @@ func nodeHealthCheck() dialect {
 		},
 		limits:   limits{processor: "≤ 1.00 ×", memory: "≤ 1.00 ×", passes: "0"},
 		checks:   "nodehealthchecks/status",
-		check:    nodeCheck,
+		check:    nodeCheck("sandbox.fettle.io/v1alpha1", "RebootRemediationTemplate", remediators, "unanswered"),
 		install:  func(ctx context.Context, s *stage.Stage) error { return remediator.Install(ctx, s.Admin) },
 		populate: makeTemplate,
 		healthy:  healthyNodes,
@@ -43,7 +43,9 @@ func nodeHealthCheck() dialect {
 // remediators is the namespace of templates, and of the objects made from them.
 const remediators = "remediators"
 
-const nodeCheck = `
+// nodeCheck returns a health check of all workers whose template is of a kind. What it allows is still to be formatted in.
+func nodeCheck(apiVersion, kind, namespace, name string) string {
+	return `
 apiVersion: remediation.medik8s.io/v1alpha1
 kind: NodeHealthCheck
 metadata: {name: workers}
@@ -53,12 +55,9 @@ spec:
   - {type: Ready, status: "False", duration: %[1]s}
   - {type: Ready, status: Unknown, duration: %[1]s}
   maxUnhealthy: 100%%
-  remediationTemplate:
-    apiVersion: sandbox.fettle.io/v1alpha1
-    kind: RebootRemediationTemplate
-    namespace: ` + remediators + `
-    name: unanswered
+  remediationTemplate: {apiVersion: ` + apiVersion + ", kind: " + kind + ", namespace: " + namespace + ", name: " + name + `}
 `
+}
 
 const unanswered = `
 apiVersion: v1
