@@ -202,13 +202,19 @@ func (c *Client) identifyMachine(ctx context.Context, r *v1alpha1.PowerRemediati
 	if s.node, err = readElsewhere(ctx, nodes, s.name, own); err != nil || s.node == nil {
 		return s, problem{}, err
 	}
-	if by := s.node.Annotations[clusterAPIMachineAnnotation]; by != "" && by != owner.Key.Name {
-		return s, problem{reason: v1alpha1.CannotStartMachineNotFoundReason, message: "node " + named(nodeKey(s.cluster.NamespacedName, s.name)) + " names another machine than " + owner.Key.String() + " by its annotations"}, nil
-	}
-	if isReady(s.node) && hasWaited(r, clusterPaused) { // no health check has withdrawn the remediation meanwhile
+	found = memberMismatch(s, owner)
+	if !found.found() && isReady(s.node) && hasWaited(r, clusterPaused) { // no health check has withdrawn the remediation meanwhile
 		s.waits = problem{reason: clusterPaused, message: "node " + s.name + " has become Ready while Cluster " + s.cluster.String() + " was paused, and nothing is begun while it is"}
 	}
-	return s, problem{}, nil
+	return s, found, nil
+}
+
+// memberMismatch returns why the node of a workload cluster is not that of a machine, or not that of its BMC.
+func memberMismatch(s subject, owner contract.Machine) problem {
+	if by := s.node.Annotations[clusterAPIMachineAnnotation]; by != "" && by != owner.Key.Name {
+		return problem{reason: v1alpha1.CannotStartMachineNotFoundReason, message: "node " + named(nodeKey(s.cluster.NamespacedName, s.name)) + " names another machine than " + owner.Key.String() + " by its annotations"}
+	}
+	return systemMismatch(s.bmc, s.node)
 }
 
 // clusterAPIMachineAnnotation names the machine of a node.
@@ -249,8 +255,8 @@ func (c *Client) isGone(ctx context.Context, l *look) bool {
 	if l.cluster.isHome() || !l.lane.enter(ctx, false) {
 		return false
 	}
-	cluster, err := c.get(ctx, clusterAPICluster, l.cluster.NamespacedName)
-	return err == nil && (cluster == nil || cluster.GetUID() != l.cluster.uid)
+	cluster, err := c.getServed(ctx, clusterAPICluster, l.cluster.NamespacedName)
+	return apierrors.IsNotFound(err) || err == nil && cluster.GetUID() != l.cluster.uid
 }
 
 // readMemberMachine reads the recorded machine of Cluster API.

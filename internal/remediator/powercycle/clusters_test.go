@@ -97,6 +97,8 @@ func newMemberWorld(t *testing.T, clusters map[types.NamespacedName]*world, obje
 func TestI14MachinesReachHostsOfTheirClusterAlone(t *testing.T) {
 	up := ofKind(clusterAPICluster, "east", nil)
 	good := bmcIn("a", "fleet/east", "node-a")
+	mixedUp := bmcIn("a", "fleet/east", "node-a")
+	reachedSystem(otherUUID)(mixedUp)
 	deleted := ofKind(clusterAPICluster, "east", nil)
 	deleted.SetDeletionTimestamp(&metav1.Time{Time: noon})
 	deleted.SetFinalizers([]string{"x"})
@@ -110,6 +112,7 @@ func TestI14MachinesReachHostsOfTheirClusterAlone(t *testing.T) {
 		"the node is gone":                          {forMember(), nil, []client.Object{member(nil), up, good}, ""},
 		"the node names the machine":                {forMember(), node(annotated(clusterAPIMachineAnnotation, "m")), []client.Object{member(nil), up, good}, ""},
 		"the node names another machine":            {forMember(), node(annotated(clusterAPIMachineAnnotation, "n")), []client.Object{member(nil), up, good}, v1alpha1.CannotStartMachineNotFoundReason},
+		"the BMC is of another host":                {forMember(), node(onSystem(nodeUUID)), []client.Object{member(nil), up, mixedUp}, v1alpha1.CannotStartOtherSystemReason},
 		"the BMC is of Fettle's own cluster":        {forMember(), node(), []client.Object{member(nil), up, bmcFor("a", "node-a", "redfish://h")}, v1alpha1.CannotStartNoBMCReason},
 		"the BMC is of another cluster":             {forMember(), node(), []client.Object{member(nil), up, bmcIn("a", "fleet/west", "node-a")}, v1alpha1.CannotStartNoBMCReason},
 		"the BMC is of another namespace's cluster": {forMember(), node(), []client.Object{member(nil), up, bmcIn("a", "other/east", "node-a")}, v1alpha1.CannotStartNoBMCReason},
@@ -283,6 +286,20 @@ func TestClusterThatIsSilent(t *testing.T) {
 	said := meta.FindStatusCondition(w.remediation(t, keyM).Status.Conditions, v1alpha1.ProcessingCondition)
 	if err == nil || said == nil || said.Reason != "NotRead" || !strings.Contains(said.Message, "it does not answer") {
 		t.Errorf("before it has begun: %v, %+v", err, said)
+	}
+}
+
+// TestClustersThatAreNotServed: whether the Cluster is gone is unknown then, so that its node is still to be restored.
+func TestClustersThatAreNotServed(t *testing.T) {
+	w := newMemberWorld(t, map[types.NamespacedName]*world{keyEast: silent(t)}, forMember(in(fencing.Preparing), inEast, leaving), bmcIn("a", "fleet/east", "node-a"))
+	w.refuses(func(verb string, o runtime.Object) error {
+		if verb == "get" && o.GetObjectKind().GroupVersionKind() == clusterAPICluster {
+			return &meta.NoKindMatchError{GroupKind: clusterAPICluster.GroupKind()}
+		}
+		return nil
+	})
+	if err := w.look(t.Context(), keyM); err != nil || processing(w.remediation(t, keyM)) != "NodeNotRead" {
+		t.Errorf("it waits for %q: %v", processing(w.remediation(t, keyM)), err)
 	}
 }
 

@@ -152,13 +152,18 @@ func (c *Client) getMachine(ctx context.Context, key types.NamespacedName) (*uns
 }
 
 func (c *Client) get(ctx context.Context, kind schema.GroupVersionKind, key types.NamespacedName) (*unstructured.Unstructured, error) {
-	u := &unstructured.Unstructured{}
-	u.SetGroupVersionKind(kind)
-	err := c.Live.Get(ctx, key, u)
+	u, err := c.getServed(ctx, kind, key)
 	if apierrors.IsNotFound(err) || isNotServed(err) {
 		return nil, nil //nolint:nilnil // there is none
 	}
-	if err != nil {
+	return u, err
+}
+
+// getServed reads an object of a kind that the cluster has to serve.
+func (c *Client) getServed(ctx context.Context, kind schema.GroupVersionKind, key types.NamespacedName) (*unstructured.Unstructured, error) {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(kind)
+	if err := c.Live.Get(ctx, key, u); err != nil {
 		return nil, fmt.Errorf("reading %s %s: %w", kind.Kind, key, err)
 	}
 	return u, nil
