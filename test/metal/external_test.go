@@ -408,6 +408,7 @@ func waitsForALateMark(p *pool) {
 	p.faults(p.first(), `{"staysPoweringOff":true}`)
 	p.remediates(p.first(), v1alpha1.PowerRemediationSpec{PowerOffTimeout: seconds(600)})
 	p.waitsFor(p.first(), "PowerNotOff")
+	p.ranTimes(2) // the taint has evicted the pod, and its kubelet has ended it
 	p.hangs(p.first())
 	p.hasEvent("RemediationHeldAnotherRemediator")
 	p.Never(p.T, "it is claimed", quiet, func(ctx context.Context) error { return p.hasMark(ctx, false) })
