@@ -42,7 +42,7 @@ func table() []target {
 		{dir: "internal/contain"},
 		{dir: "internal/lenient"},
 		{dir: "internal/specparse"},
-		{dir: "internal/ledger", unmeasured: true},
+		{dir: "internal/ledger"},
 		{dir: "internal/node"},
 		{dir: "internal/clusterapi", tests: []testPackage{{dir: "internal/dialect/capi"}, {dir: "internal/remedy/owner"}}},
 		{dir: "internal/servedapi"},
