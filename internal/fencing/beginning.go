@@ -9,7 +9,7 @@ type Beginning struct{ recorded, counted time.Time }
 // At returns the beginning of a phase that was recorded, as seen now. What a process has seen once stands, also where its clock is put
 // back or forward later. A phase that is to begin only in the future begins when it is seen first.
 func (b Beginning) At(recorded, now time.Time) Beginning {
-	if b.recorded.Equal(recorded) && !recorded.IsZero() {
+	if b.recorded.Equal(recorded) {
 		return b
 	}
 	return Beginning{recorded: recorded, counted: now.Add(-max(now.Sub(recorded), 0))}

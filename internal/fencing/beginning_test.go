@@ -38,3 +38,18 @@ func TestBeginning(t *testing.T) {
 		}
 	}
 }
+
+// TestNoBeginning: a phase whose beginning is not recorded is over its limits, however often it is seen. It is not recorded later.
+func TestNoBeginning(t *testing.T) {
+	var b fencing.Beginning
+	for range 2 {
+		b = b.At(time.Time{}, start)
+		r := b.Record(fencing.Record{})
+		if r.Since.After(start.AddDate(-100, 0, 0)) {
+			t.Errorf("it begins %v", r.Since)
+		}
+		if got := b.Recorded(r); !got.Since.IsZero() {
+			t.Errorf("it is recorded as of %v", got.Since)
+		}
+	}
+}

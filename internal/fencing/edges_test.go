@@ -125,11 +125,12 @@ func TestAfterTheEnd(t *testing.T) {
 	none := fencing.Power{}
 	undone := recorded(fencing.Aborted, poweredOn)
 	edges := map[string]edge{
-		"undone, and the node is back with its changes": {limits, undone, known(down(), none, deleted), does(fencing.RestoreNode)},
-		"undone, and the node is back changed":          {limits, undone, known(down(untainted), none, stopped), does(fencing.RestoreNode)},
-		"undone, and the node is back tainted":          {limits, undone, known(down(restored), none, stopped), does(fencing.UntaintNode)},
-		"undone, and the node is as before":             {limits, undone, known(back(), none, deleted), does(fencing.Finish)},
-		"undone, and there is no node":                  {limits, undone, known(down(gone), none, deleted), does(fencing.Finish)},
+		"undone, and the node is back with its changes":    {limits, undone, known(down(), none, deleted), does(fencing.RestoreNode)},
+		"undone, and the node is back changed":             {limits, undone, known(down(untainted), none, stopped), does(fencing.RestoreNode)},
+		"undone, and the node is back tainted":             {limits, undone, known(down(restored), none, stopped), does(fencing.UntaintNode)},
+		"undone, and the node is as before":                {limits, undone, known(back(), none, deleted), does(fencing.Finish)},
+		"undone, and neither stopped nor deleted any more": {limits, undone, known(down(), none), does(fencing.RestoreNode)},
+		"undone, and there is no node":                     {limits, undone, known(down(gone), none, deleted), does(fencing.Finish)},
 	}
 	for _, p := range []fencing.Phase{fencing.Succeeded, fencing.Failed} {
 		r := recorded(p, poweredOn)
@@ -229,6 +230,19 @@ func TestProofNeedsBothReadings(t *testing.T) {
 			t.Errorf("%s, and the next phase is %s by %+v", name, got.Record.Phase, got.Record.Proof)
 		}
 	}
+}
+
+// TestAPowerOnThatMayHaveFailedEndsAProof (I13): nothing that was read before the power was commanded on is part of a proof.
+func TestAPowerOnThatMayHaveFailedEndsAProof(t *testing.T) {
+	proof := commandedOff(30, read(fencing.IsOff, 20), read(fencing.IsOff, 0))
+	after := proof.MayBeOn()
+	if d := cmp.Diff(fencing.Power{Last: proof.Last}, after); d != "" {
+		t.Errorf("the power after it (-wanted +got):\n%s", d)
+	}
+	check(t, map[string]edge{
+		"at once":               {limits, recorded(fencing.PoweringOff), known(down(), after), does(fencing.CommandOff)},
+		"after another reading": {limits, recorded(fencing.PoweringOff), known(down(), after.Observe(read(fencing.IsOff, 0))), does(fencing.CommandOff)},
+	})
 }
 
 // TestMissingNodesHaveNothing: of a node that doesn't exist no other field counts.

@@ -80,8 +80,9 @@ func TestCredentialsAtTheirBounds(t *testing.T) {
 
 func TestTextsOfFailures(t *testing.T) {
 	for want, f := range map[string]Failure{
-		"another operation of the BMC is running":           {Reason: Busy},
-		"another operation of the BMC is running, status 1": {Reason: Busy, HTTPStatus: 1},
+		"another operation of the BMC is running":                                                {Reason: Busy},
+		"another operation of the BMC is running, status 1":                                      {Reason: Busy, HTTPStatus: 1},
+		"the UUID of the system is not that of the node, so the BMC is probably of another host": {Reason: OtherSystem},
 	} {
 		if f.String() != want {
 			t.Errorf("the text is %q, want %q", f, want)

@@ -17,14 +17,15 @@ func TestDifferentSystems(t *testing.T) {
 		{someUUID, "44454c4c-0042-3510-8051-b7c04f4d3133"}:  true, // half of it swapped
 		{someUUID, "4c4c4544-0042-3510-8051-b7c04f4d3134"}:  true,
 		{someUUID, "4c4c4544-0042-3510-5180-b7c04f4d3133"}:  true, // a field that has one order
-		{someUUID, ""}:                                     false,
-		{someUUID, "To be filled by O.E.M."}:               false,
-		{someUUID, "4c4c4544-0042-3510-8051-b7c04f4d31"}:   false,
-		{someUUID, someUUID + "00"}:                        false,
-		{someUUID, "00000000-0000-0000-0000-000000000000"}: false,
-		{someUUID, "FFFFFFFF-FFFF-FFFF-FFFF-FFFFFFFFFFFF"}: false,
-		{someUUID, "03000200-0400-0500-0006-000700080009"}: false,
-		{someUUID, "00020003-0004-0005-0006-000700080009"}: false,
+		{someUUID, ""}:                                      false,
+		{someUUID, "To be filled by O.E.M."}:                false,
+		{someUUID, "4c4c4544-0042-3510-8051-b7c04f4d31"}:    false,
+		{someUUID, someUUID + "00"}:                         false,
+		{someUUID, "4c4c4544-0042-3510-8051-b7c04f4d3134x"}: false, // no UUID, though it begins with one
+		{someUUID, "00000000-0000-0000-0000-000000000000"}:  false,
+		{someUUID, "FFFFFFFF-FFFF-FFFF-FFFF-FFFFFFFFFFFF"}:  false,
+		{someUUID, "03000200-0400-0500-0006-000700080009"}:  false,
+		{someUUID, "00020003-0004-0005-0006-000700080009"}:  false,
 		{"", ""}: false,
 	} {
 		if DifferentSystems(pair[0], pair[1]) != want || DifferentSystems(pair[1], pair[0]) != want {
