@@ -9,7 +9,7 @@ func abort(c Config, r Record, f Facts) Step {
 		return do(RemoveOutOfService)
 	}
 	if r.Phase == Aborted {
-		return restore(r, f, Aborted)
+		return restore(c, r, f, Aborted)
 	}
 	if r.Phase != Aborting {
 		why := Stopped
@@ -22,15 +22,18 @@ func abort(c Config, r Record, f Facts) Step {
 		return write(r.in(Aborting, f.Now, why))
 	}
 	if n := f.Node; n.Exists && n.Ready && (n.Changed || n.Tainted) {
-		return restore(r, f, Aborted) // a node that serves doesn't wait for its BMC
+		return restore(c, r, f, Aborted) // a node that serves doesn't wait for its BMC
 	}
 	if s, ok := powerBack(c, r, f); !ok {
+		return s
+	}
+	if s, ok := freed(c, r, f); !ok {
 		return s
 	}
 	if limit := r.Since.Add(c.Limits.PowerOn + c.Limits.Boot); c.awaitsNode(r, f) && f.Now.Before(limit) {
 		return wait(NodeNotBack, limit)
 	}
-	return restore(r, f, Aborted)
+	return restore(c, r, f, Aborted)
 }
 
 // awaitsNode reports whether the node was deleted and is to be restored once it is back.

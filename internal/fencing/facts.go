@@ -4,6 +4,8 @@ import "time"
 
 // Config is how a fencing goes.
 type Config struct {
+	// ByPromise has the node fence itself: its promise is revoked, and nothing of its power is commanded or read.
+	ByPromise bool
 	// Off leaves the host off.
 	Off bool
 	// DeleteNode releases the workload by deleting the node, in place of the out-of-service taint.
@@ -18,6 +20,8 @@ type Config struct {
 // Limits are how long each phase may take.
 type Limits struct {
 	PowerOff, Release, PowerOn, Boot time.Duration
+	// Fence is for the proof of a fencing by promise.
+	Fence time.Duration
 }
 
 // Facts are what is known at one instant.
@@ -32,6 +36,7 @@ type Facts struct {
 	// Workload is what is left on the node, or nil until it was counted in this look.
 	Workload *Workload
 	Power    Power
+	Promise  Promise
 	// PowerOnAt is the first instant at which the power may be commanded on, or zero. Hosts of one domain are powered on one after
 	// the other. PowerOnTurn is when this process commanded it first in the phase, or zero without a domain: the limit counts from then.
 	PowerOnAt, PowerOnTurn time.Time

@@ -36,9 +36,11 @@ func inPhase(c Config, r Record, f Facts) Step {
 	case "":
 		return begin(f)
 	case Preparing:
-		return prepare(r, f)
+		return prepare(c, r, f)
 	case PoweringOff:
 		return powerOff(c, r, f)
+	case Condemning:
+		return condemn(c, r, f)
 	case Releasing:
 		return release(c, r, f)
 	case PoweringOn:
@@ -46,9 +48,9 @@ func inPhase(c Config, r Record, f Facts) Step {
 	case Booting:
 		return boot(c, r, f)
 	case Restoring:
-		return restore(r, f, Succeeded)
+		return restore(c, r, f, Succeeded)
 	case DeletingMachine:
-		return deleteMachine(r, f)
+		return deleteMachine(c, r, f)
 	case Aborting:
 		return abort(c, r, f)
 	case Aborted, Succeeded, Failed:
@@ -87,7 +89,7 @@ func (r Record) of(n *Node) Record {
 }
 
 // prepare taints the node. A node that returns early then doesn't start the pods again that are about to move.
-func prepare(r Record, f Facts) Step {
+func prepare(c Config, r Record, f Facts) Step {
 	n := f.Node
 	switch {
 	case n.Exists && !r.sameNode(n) && r.Attempt > 1:
@@ -97,8 +99,18 @@ func prepare(r Record, f Facts) Step {
 	case n.Exists && !n.Tainted:
 		return do(TaintNode)
 	}
-	r.PoweredOff, r.CommandedAt = true, f.Now
-	return write(r.in(PoweringOff, f.Now, r.Reason))
+	return write(r.stopping(c, f.Now, r.Reason))
+}
+
+// stopping returns the record of the phase that stops the node and waits for a proof.
+func (r Record) stopping(c Config, now time.Time, why Reason) Record {
+	r.CommandedAt = now
+	if c.ByPromise {
+		r.Revoked = true
+		return r.in(Condemning, now, why)
+	}
+	r.PoweredOff = true
+	return r.in(PoweringOff, now, why)
 }
 
 // powerOff waits for a proof.
@@ -210,15 +222,14 @@ func turnOn(f Facts, limit time.Time) Step {
 }
 
 // deleteMachine deletes the machine and waits until it is gone.
-func deleteMachine(r Record, f Facts) Step {
+func deleteMachine(c Config, r Record, f Facts) Step {
 	switch m := f.Machine; {
 	case m == nil:
 		return do(ReadMachine)
 	case m.Failed:
 		return wait(MachineNotRead, m.RetryAt)
 	case !m.Exists:
-		r.PoweredOff = false // its provider powers the host from now on
-		return write(r.in(Succeeded, f.Now, MachineGone))
+		return machineGone(c, r, f)
 	case m.Deleting:
 		return wait(MachineNotGone, f.Now.Add(pollMachine))
 	case m.Kept:
@@ -228,6 +239,15 @@ func deleteMachine(r Record, f Facts) Step {
 		return write(r)
 	}
 	return do(RemoveMachine)
+}
+
+// machineGone ends a fencing whose machine was deleted. Its provider powers the host from now on.
+func machineGone(c Config, r Record, f Facts) Step {
+	if s, ok := freed(c, r, f); !ok {
+		return s
+	}
+	r.PoweredOff = false
+	return write(r.in(Succeeded, f.Now, MachineGone))
 }
 
 // boot waits until the node is Ready under another boot ID.
@@ -243,12 +263,15 @@ func boot(c Config, r Record, f Facts) Step {
 }
 
 // restore changes the node back, and ends the fencing.
-func restore(r Record, f Facts, end Phase) Step {
+func restore(c Config, r Record, f Facts, end Phase) Step {
 	switch n := f.Node; {
 	case n.Exists && n.Changed:
 		return do(RestoreNode)
 	case n.Exists && n.Tainted:
 		return do(UntaintNode)
+	}
+	if s, ok := freed(c, r, f); !ok {
+		return s
 	}
 	return write(r.seenBack(f).in(end, f.Now, r.Reason)) // an abort may find the node back
 }

@@ -9,10 +9,12 @@ type Phase string
 const (
 	Preparing   Phase = "Preparing"
 	PoweringOff Phase = "PoweringOff"
-	Releasing   Phase = "Releasing"
-	PoweringOn  Phase = "PoweringOn"
-	Booting     Phase = "Booting"
-	Restoring   Phase = "Restoring"
+	// Condemning is in place of PoweringOff where the node fences itself.
+	Condemning Phase = "Condemning"
+	Releasing  Phase = "Releasing"
+	PoweringOn Phase = "PoweringOn"
+	Booting    Phase = "Booting"
+	Restoring  Phase = "Restoring"
 	// Aborting takes back what was done, since the fencing is no longer wanted.
 	Aborting Phase = "Aborting"
 	// DeletingMachine deletes the machine, since the power did not bring the node back.
@@ -49,6 +51,8 @@ type Record struct {
 	DeletedNode, MachineDeletion bool
 	// PoweredOff is set before the power is commanded off, and cleared once the power was observed on again.
 	PoweredOff bool
+	// Revoked is set before the promise of the node is revoked. It may have been freed since.
+	Revoked bool
 	// Reason is why the phase began, if that needs a reason.
 	Reason Reason
 	Times
@@ -56,7 +60,7 @@ type Record struct {
 
 // Times are the instants of an attempt, as far as it has come, and the boot ID under which the node is back. No step depends on them.
 type Times struct {
-	// CommandedAt is when it was recorded that the power is commanded off, and ReleasedAt that the workload is released.
+	// CommandedAt is when it was recorded that the power is commanded off or the promise revoked, and ReleasedAt that the workload is released.
 	CommandedAt, ReleasedAt time.Time
 	// BackAt is when the node was seen to be Ready under another boot ID, and BackBootID is that ID.
 	BackAt     time.Time
@@ -95,6 +99,8 @@ const (
 	PowerOff ProofKind = "PowerOff"
 	// NewBoot: the node runs under another boot ID than before the first command.
 	NewBoot ProofKind = "NewBoot"
+	// PromiseExpired: a promise of the node to be reset has expired, and it was revoked all the time.
+	PromiseExpired ProofKind = "PromiseExpired"
 )
 
 // Reason is why a fencing waits, goes back or ends. Its values are recorded, and texts are made from them elsewhere.
@@ -126,6 +132,18 @@ const (
 	MachineNotGone Reason = "MachineNotGone"
 	// NodeNotBack: the node is not Ready under another boot ID yet.
 	NodeNotBack Reason = "NodeNotBack"
+	// PromiseNotRead: the promise of the node can't be read or written for now.
+	PromiseNotRead Reason = "PromiseNotRead"
+	// PromiseStands: the promise was revoked and has not expired.
+	PromiseStands Reason = "PromiseStands"
+	// PromiseNotTimed: the promise was revoked, and no time proves that the node was reset.
+	PromiseNotTimed Reason = "PromiseNotTimed"
+	// PromiseOfOther: another fencing has revoked the promise.
+	PromiseOfOther Reason = "PromiseOfOther"
+	// PromiseOfOtherBoot: the promise is about another boot than the node shows.
+	PromiseOfOtherBoot Reason = "PromiseOfOtherBoot"
+	// NothingPromised: the node has made no promise.
+	NothingPromised Reason = "NothingPromised"
 )
 
 // Reasons of a phase.
@@ -134,6 +152,10 @@ const (
 	ProofVoid Reason = "ProofVoid"
 	// PoweredOnByOthers: the power was on again just before the release, several times.
 	PoweredOnByOthers Reason = "PoweredOnByOthers"
+	// FenceTimedOut: there was no proof by promise within the limit.
+	FenceTimedOut Reason = "FenceTimedOut"
+	// FreedByOthers: the promise was not revoked any more just before the release, several times.
+	FreedByOthers Reason = "FreedByOthers"
 	// PowerOffTimedOut: there was no proof within the limit.
 	PowerOffTimedOut Reason = "PowerOffTimedOut"
 	// PowerOnTimedOut: the power was not observed on within the limit.

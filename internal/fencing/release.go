@@ -29,7 +29,7 @@ func release(c Config, r Record, f Facts) Step {
 // releaseStopped releases the workload of a node that has stopped, by a proof that holds now.
 func releaseStopped(c Config, r Record, f Facts, limit time.Time) Step {
 	switch n := f.Node; {
-	case n.Ready && r.Proof.Kind == NewBoot:
+	case n.Ready && r.runsAnew(n):
 		return released(c, r, f) // its kubelet finishes what is left
 	case n.OutOfService && r.Released:
 		return drain(c, r, f, limit)
@@ -44,11 +44,20 @@ func releaseStopped(c Config, r Record, f Facts, limit time.Time) Step {
 	return do(SetOutOfService)
 }
 
+// runsAnew reports whether a node runs under another boot ID, as far as the proof says that.
+func (r Record) runsAnew(n *Node) bool {
+	_, anew := newBoot(r, n)
+	return r.Proof.Kind == NewBoot || r.Proof.Kind == PromiseExpired && anew
+}
+
 // confirm reports whether the proof holds in this look. The read of the power must have begun in it, and the read of
 // the node after that. If not, it returns what to do.
 func confirm(r Record, f Facts, limit time.Time) (Step, bool) {
 	if _, ok := newBoot(r, f.Node); ok && r.Proof.Kind == NewBoot {
 		return Step{}, true
+	}
+	if r.Proof.Kind == PromiseExpired {
+		return confirmExpired(r, f, limit)
 	}
 	p := f.Power
 	switch {
@@ -71,7 +80,15 @@ func confirm(r Record, f Facts, limit time.Time) (Step, bool) {
 func void(r Record, f Facts) Step {
 	r.Proof = Proof{}
 	r.Void++
-	return write(r.in(PoweringOff, f.Now, ProofVoid))
+	return write(r.searching(f.Now))
+}
+
+// searching returns the record of the phase in which the proof was found, without that proof.
+func (r Record) searching(now time.Time) Record {
+	if r.Revoked {
+		return r.in(Condemning, now, ProofVoid)
+	}
+	return r.in(PoweringOff, now, ProofVoid)
 }
 
 // drain waits until nothing is left on the node.
@@ -98,6 +115,9 @@ func (r Record) because(why Reason) Record {
 func released(c Config, r Record, f Facts) Step {
 	if c.Off {
 		return write(r.in(Succeeded, f.Now, r.Reason))
+	}
+	if c.ByPromise { // the reset boots it
+		return write(r.in(Booting, f.Now, r.Reason))
 	}
 	return write(r.in(PoweringOn, f.Now, r.Reason))
 }

@@ -11,16 +11,20 @@ const (
 	Wait StepKind = iota + 1
 	// Write records Step.Record. Every other step but reads relies on the record that was written last.
 	Write
-	// ReadNode, ReadPower, CountWorkload and ReadMachine read what is missing from the facts.
+	// ReadNode, ReadPower, CountWorkload, ReadMachine and ReadPromise read what is missing from the facts.
 	ReadNode
 	ReadPower
 	CountWorkload
 	ReadMachine
+	ReadPromise
 	// TaintNode adds Fettle's own taint to the node, and what else stands there for the time of the fencing.
 	TaintNode
 	// CommandOff and CommandOn command the power.
 	CommandOff
 	CommandOn
+	// RevokePromise condemns the node, and FreePromise takes that back. Both require that the promise is as it was read.
+	RevokePromise
+	FreePromise
 	// SetOutOfService and RemoveNode release the workload. Both require that the node is as it was read.
 	SetOutOfService
 	RemoveNode

@@ -2,6 +2,7 @@ package fencing_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -46,6 +47,7 @@ type world struct {
 	bound, terminating, elsewhere bool
 	deleting                      bool
 	manager                       manager
+	lease                         lease
 	budget                        budget
 	broken                        string
 }
@@ -67,6 +69,8 @@ type manager struct {
 	// revision is that of the node as it was read.
 	revision int
 	power    fencing.Power
+	promise  fencing.Promise
+	sight    sight
 	finished bool
 	// looking is set once the look has begun.
 	looking bool
@@ -77,7 +81,7 @@ type manager struct {
 }
 
 // budget is what may still happen.
-type budget struct{ flips, crashes, deletions, heals, fails, sick, steps int }
+type budget struct{ flips, crashes, deletions, heals, fails, sick, steps, frees, withdrawals int }
 
 // setup is a world to walk through.
 type setup struct {
@@ -87,12 +91,14 @@ type setup struct {
 	next func(fencing.Config, fencing.Record, fencing.Facts) fencing.Step
 	// settles is set where each fencing ends.
 	settles bool
+	// hold is set where promises are not timed, and cut where the first boot has no agent.
+	hold, cut bool
 }
 
 func at(now int) time.Time { return start.Add(time.Duration(now) * tick) }
 
 func newWorld(s *setup) world {
-	w := world{node: node{exists: true, uid: 1, boot: 1, ready: true}, bound: true, budget: s.budget}
+	w := world{node: node{exists: true, uid: 1, boot: 1, ready: true}, bound: true, lease: lease{state: fencing.NoPromise}, budget: s.budget}
 	w.host.on, w.host.boot, w.host.pod, w.host.cut, w.host.before, w.host.lastOff = true, 1, true, true, true, -100
 	return w
 }
@@ -107,7 +113,7 @@ var events = []event{
 	{"manager", managerSteps},
 	{"time passes", func(_ *setup, w world) (world, bool) {
 		w.now, w.host.before = w.now+1, w.host.on
-		return sees(w), true
+		return sees(w), !w.mustReset()
 	}},
 	{"the BMC does not answer", func(s *setup, w world) (world, bool) {
 		if k := w.next(s).Kind; w.budget.fails == 0 || w.manager.finished || (k != fencing.ReadPower && k != fencing.CommandOff && k != fencing.CommandOn) {
@@ -179,6 +185,14 @@ var events = []event{
 		w.manager.look()
 		return w, ok
 	}},
+}
+
+// allEvents returns what may happen.
+func (s *setup) allEvents() []event {
+	if s.config.ByPromise {
+		return slices.Concat(events, promiseEvents)
+	}
+	return events
 }
 
 // far is by how many ticks a clock is put, more than a walk takes.
@@ -254,7 +268,7 @@ func (m *manager) look() {
 func (w *world) next(s *setup) fencing.Step {
 	m := &w.manager
 	f := m.facts
-	f.Now, f.Begun, f.Deleting, f.Power = at(w.now), at(m.begun), w.deleting, m.power
+	f.Now, f.Begun, f.Deleting, f.Power, f.Promise = at(w.now), at(m.begun), w.deleting, m.power, m.promise
 	return s.next(s.config, m.since.Record(m.record), f)
 }
 
@@ -312,6 +326,11 @@ func managerSteps(s *setup, w world) (world, bool) {
 		return w, true
 	case fencing.ReadPower:
 		return w, w.manager.read(w.reading())
+	case fencing.ReadPromise:
+		w.manager.readPromise(w.lease, w.now)
+		return w, true
+	case fencing.RevokePromise, fencing.FreePromise:
+		w.writePromise(step.Kind)
 	case fencing.CountWorkload:
 		m.facts.Workload = w.workload()
 		return w, true
@@ -405,7 +424,7 @@ func (w *world) checkEnd() {
 
 // checkRelease complains of a release that relies on a reading from before the look.
 func (w *world) checkRelease() {
-	if w.manager.record.Proof.Kind != fencing.NewBoot && w.host.lastOff < w.manager.begun-1 {
+	if w.manager.record.Proof.Kind == fencing.PowerOff && w.host.lastOff < w.manager.begun-1 {
 		w.broken = "I13: the host was on all the time since the look began that released its node"
 	}
 }
@@ -458,6 +477,7 @@ type key struct {
 	read, counted, stale, beforeLast bool
 	retry, lastOff, looking, gone    bool
 	workload                         fencing.Workload
+	promise                          promiseKey
 }
 
 func (w *world) key() key {
@@ -486,6 +506,7 @@ func (w *world) key() key {
 		k.last += 10 * min(int(m.power.Last.Begun.Sub(m.power.FirstOff.Begun)/tick), 2)
 	}
 	k.gone = m.machineGone
+	k.promise = w.promiseKey()
 	k.retry, k.looking = at(w.now).Before(m.power.RetryAt), m.looking
 	if m.looking {
 		k.lastOff = w.host.lastOff >= m.begun-1
@@ -538,7 +559,7 @@ func settle(t *testing.T, s *setup, w world) {
 		if m := &w.manager; m.finished || (!w.deleting && m.record.Phase.Final()) {
 			return
 		}
-		for _, e := range events[1:] {
+		for _, e := range s.allEvents()[1:] {
 			if next, ok := e.do(s, w); ok {
 				w = next
 			}
@@ -565,7 +586,7 @@ func walk(t *testing.T, s *setup, most int) (story []string, states int) {
 		w := queue[0]
 		queue = queue[1:]
 		before := w.key()
-		for _, e := range events {
+		for _, e := range s.allEvents() {
 			next, ok := e.do(s, w)
 			if !ok {
 				continue
@@ -595,7 +616,7 @@ func walk(t *testing.T, s *setup, most int) (story []string, states int) {
 }
 
 func config(change ...func(*fencing.Config)) fencing.Config {
-	c := fencing.Config{Limits: fencing.Limits{PowerOff: 6 * tick, Release: 4 * tick, PowerOn: 3 * tick, Boot: 3 * tick}}
+	c := fencing.Config{Limits: fencing.Limits{PowerOff: 6 * tick, Release: 4 * tick, PowerOn: 3 * tick, Boot: 3 * tick, Fence: 6 * tick}}
 	for _, f := range change {
 		f(&c)
 	}
@@ -605,6 +626,7 @@ func config(change ...func(*fencing.Config)) fencing.Config {
 func off(c *fencing.Config)        { c.Off = true }
 func deleteNode(c *fencing.Config) { c.DeleteNode = true }
 func retry(c *fencing.Config)      { c.Retries = 1 }
+func byPromise(c *fencing.Config)  { c.ByPromise = true }
 
 // TestSmallWorlds (I12, I13): nothing is released without a proof, and nothing stays behind, whatever happens in whatever order.
 func TestSmallWorlds(t *testing.T) {
