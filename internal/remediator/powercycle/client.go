@@ -83,7 +83,7 @@ const (
 func NewClient(c Config) *Client {
 	watches := make(chan struct{})
 	created := &Client{
-		Config: c, nodeAPI: &nodeAPI{api: c.Core, now: c.Now, volumes: &volumeCounter{}}, watching: watches, markWatching: sync.OnceFunc(func() { close(watches) }),
+		Config: c, nodeAPI: &nodeAPI{api: c.Core, now: c.Now, volumes: newVolumeCounter()}, watching: watches, markWatching: sync.OnceFunc(func() { close(watches) }),
 		remediations: newQueue(), probes: newQueue(),
 		sessions: newSessions(), bmcs: newInventory(), hosts: newHosts(c.Now), turns: newTurns(), lanes: newLanes(maxLanes, maxOthers), crowds: &crowds{byCluster: map[types.NamespacedName]*crowd{}},
 	}

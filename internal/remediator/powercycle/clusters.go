@@ -134,7 +134,7 @@ func (c *Client) enter(ctx context.Context, cluster types.NamespacedName) (*node
 	defer k.mu.Unlock()
 	of := k.byCluster[cluster]
 	if of == nil {
-		of = &crowd{volumes: &volumeCounter{}}
+		of = &crowd{volumes: newVolumeCounter()}
 		k.byCluster[cluster] = of
 	}
 	if of.looks == mostLooksOfCluster {

@@ -434,7 +434,7 @@ func TestI14HangingClustersHoldNoLane(t *testing.T) {
 // TestWithoutRoomARemediationBeginsLater: it has done nothing before.
 func TestWithoutRoomARemediationBeginsLater(t *testing.T) {
 	w := newMemberWorld(t, map[types.NamespacedName]*world{keyEast: newWorld(t, node())}, forMember(), member(nil), ofKind(clusterAPICluster, "east", nil), bmcIn("a", "fleet/east", "node-a"))
-	w.crowds.byCluster[keyEast] = &crowd{looks: mostLooksOfCluster, volumes: &volumeCounter{}}
+	w.crowds.byCluster[keyEast] = &crowd{looks: mostLooksOfCluster, volumes: newVolumeCounter()}
 	if err := w.look(t.Context(), keyM); err != nil || w.remediation(t, keyM).Status.Phase != "" || processing(w.remediation(t, keyM)) != "" {
 		t.Errorf("%v, %+v", err, w.remediation(t, keyM).Status)
 	}

@@ -60,6 +60,7 @@ type observation struct {
 // host is the host behind one BMC.
 type host struct {
 	uid        types.UID
+	created    time.Time
 	generation int64
 	// power is set for a BMC with an address, and metal for a BMC that names a BareMetalHost.
 	power *power.Host
@@ -102,15 +103,28 @@ func (h *hosts) of(bmc *v1alpha1.BMC) *host {
 	return known
 }
 
-// open returns the host of a BMC. It replaces the one of an earlier spec.
+// open returns the host of a BMC. It replaces the one of an earlier spec. Looks that open a host at the same time get the same one.
 func (h *hosts) open(ctx context.Context, bmc *v1alpha1.BMC) (*host, problem) {
 	if known := h.of(bmc); known != nil {
 		return known, problem{}
 	}
+	made, found := h.newHost(bmc)
+	if found.found() {
+		return nil, found
+	}
+	kept := h.keep(ctx, client.ObjectKeyFromObject(bmc), made)
+	if kept == nil {
+		return nil, problem{reason: string(power.Busy), message: "BMC " + bmc.Name + " has changed meanwhile, and is read again"}
+	}
+	return kept, problem{}
+}
+
+// newHost returns a host for the spec of a BMC.
+func (h *hosts) newHost(bmc *v1alpha1.BMC) (*host, problem) {
+	made := &host{uid: bmc.UID, created: bmc.CreationTimestamp.Time, generation: bmc.Generation}
 	if bmc.Spec.BareMetalHost != nil {
-		opened := &host{uid: bmc.UID, generation: bmc.Generation, metal: h.metal(bmc)}
-		h.replace(ctx, client.ObjectKeyFromObject(bmc), opened)
-		return opened, problem{}
+		made.metal = h.metal(bmc)
+		return made, problem{}
 	}
 	address, err := addressOf(bmc)
 	if err != nil {
@@ -120,9 +134,16 @@ func (h *hosts) open(ctx context.Context, bmc *v1alpha1.BMC) (*host, problem) {
 	if err != nil {
 		return nil, problem{reason: trustInvalid, message: fmt.Sprintf("spec.tls of BMC %s can't be used: %v", bmc.Name, err)}
 	}
-	opened := &host{uid: bmc.UID, generation: bmc.Generation, power: power.NewHost(power.Config{Address: address, Trust: trust, Now: h.now}, power.Credentials{})}
-	h.replace(ctx, client.ObjectKeyFromObject(bmc), opened)
-	return opened, problem{}
+	made.power = power.NewHost(power.Config{Address: address, Trust: trust, Now: h.now}, power.Credentials{})
+	return made, problem{}
+}
+
+// isEarlier reports whether a host is of an earlier spec of the BMC than another one, or of an earlier BMC of the name.
+func (h *host) isEarlier(than *host) bool {
+	if h.uid != than.uid {
+		return h.created.Before(than.created)
+	}
+	return h.generation < than.generation
 }
 
 // used returns the last host of a BMC whose credentials were loaded: this one or one before it. There may be none.
@@ -142,28 +163,36 @@ func trustOf(bmc *v1alpha1.BMC) (power.Trust, error) {
 	return power.NewTrust([]byte(bmc.Spec.TLS.CABundle), bmc.Spec.TLS.Fingerprint)
 }
 
-// replace stores a host, or none, and ends the session of the one before.
-func (h *hosts) replace(ctx context.Context, key types.NamespacedName, opened *host) {
+// keep stores a host that was made, ends the session of the one before, and returns the host that is stored: that of another look if that
+// was faster. It returns nil if a later host is stored.
+func (h *hosts) keep(ctx context.Context, key types.NamespacedName, made *host) *host {
 	h.mu.Lock()
+	defer h.mu.Unlock()
 	old := h.byKey[key]
-	delete(h.byKey, key)
-	if opened != nil {
-		h.byKey[key] = opened
-		if old != nil && old.uid == opened.uid {
-			opened.before = old.used()
-		}
+	switch {
+	case old == nil:
+	case made.isEarlier(old):
+		return nil
+	case old.uid == made.uid && old.generation == made.generation:
+		return old
+	case old.uid == made.uid:
+		made.before = old.used()
 	}
-	h.mu.Unlock()
+	h.byKey[key] = made
 	if old != nil {
 		go old.close(ctx)
 	}
+	return made
 }
 
-// drop forgets the host of a BMC that is gone.
+// drop forgets the host of a BMC that is gone, and ends its session.
 func (h *hosts) drop(ctx context.Context, key types.NamespacedName) {
-	h.replace(ctx, key, nil)
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if old := h.byKey[key]; old != nil {
+		go old.close(ctx)
+	}
+	delete(h.byKey, key)
 	delete(h.unusable, key)
 }
 

@@ -12,8 +12,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
+	"github.com/fettle-io/fettle/internal/baremetalhost"
 	"github.com/fettle-io/fettle/internal/fencing"
 	"github.com/fettle-io/fettle/internal/power"
 )
@@ -158,4 +160,65 @@ func TestASlowBMCGivesItsSlotBack(t *testing.T) {
 			end() // a slot that was given back twice would block for ever
 		}
 	})
+}
+
+// TestOneHostOfABMC: two looks that open the host of a BMC at the same time use one host, so that its operations take turns.
+func TestOneHostOfABMC(t *testing.T) {
+	t.Parallel()
+	bmc := bmcFor("a", "node-a", "", throughMetal3("host-a"))
+	h := newHosts(func() time.Time { return noon })
+	var other *host
+	h.metal = func(b *v1alpha1.BMC) *baremetalhost.Host {
+		if other == nil {
+			other = &host{} // the other look opens it while this one does
+			other, _ = h.open(t.Context(), b)
+		}
+		return baremetalhost.New(baremetalhost.Config{})
+	}
+	opened, found := h.open(t.Context(), bmc)
+	if found.found() || opened != other || h.of(bmc) != other {
+		t.Errorf("problem %+v, and hosts %p, %p and %p", found, opened, other, h.of(bmc))
+	}
+}
+
+// TestANewerHostStays: a look that has read an earlier BMC, or an earlier spec of it, gets no host and replaces none.
+func TestANewerHostStays(t *testing.T) {
+	t.Parallel()
+	at := func(uid string, created time.Time, generation int64) *v1alpha1.BMC {
+		return bmcFor("a", "node-a", "redfish://10.0.0.1", func(b *v1alpha1.BMC) {
+			b.UID, b.CreationTimestamp, b.Generation = types.UID(uid), metav1.NewTime(created), generation
+		})
+	}
+	for name, c := range map[string]struct {
+		stored, given *v1alpha1.BMC
+		stays         bool
+	}{
+		"an earlier spec":                 {at("u", noon, 2), at("u", noon, 1), true},
+		"the same spec":                   {at("u", noon, 2), at("u", noon, 2), true},
+		"a later spec":                    {at("u", noon, 2), at("u", noon, 3), false},
+		"an earlier BMC":                  {at("u", noon, 2), at("v", noon.Add(-time.Second), 3), true},
+		"a later BMC":                     {at("u", noon, 2), at("v", noon.Add(time.Second), 1), false},
+		"another BMC of the same second":  {at("u", noon, 2), at("v", noon, 1), false},
+		"the same BMC with another clock": {at("u", noon, 2), at("u", noon.Add(-time.Second), 3), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHosts(func() time.Time { return noon })
+			first, found := h.open(t.Context(), c.stored)
+			if found.found() {
+				t.Fatal(found)
+			}
+			got, found := h.open(t.Context(), c.given)
+			switch current := h.byKey[bmcKey("a")]; {
+			case (current == first) != c.stays:
+				t.Errorf("the host stays: %t", current == first)
+			case c.given.Generation == c.stored.Generation || !c.stays:
+				if got != current || found.found() {
+					t.Errorf("it has host %p with problem %+v, want %p", got, found, current)
+				}
+			case got != nil || found.reason != string(power.Busy) || found.interrupted:
+				t.Errorf("it has host %p with problem %+v", got, found)
+			}
+		})
+	}
 }

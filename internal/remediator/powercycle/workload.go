@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -78,16 +77,23 @@ func isEvicted(p *corev1.Pod) bool {
 
 // volumeCounter counts VolumeAttachments by node. The API server can't select them by node, so that fencings share a list.
 type volumeCounter struct {
-	mu     sync.Mutex
+	// turn has room for the one call that lists. It guards what follows.
+	turn   chan struct{}
 	begun  time.Time
 	byNode map[string]int
 }
 
+func newVolumeCounter() *volumeCounter { return &volumeCounter{turn: make(chan struct{}, 1)} }
+
 // count returns the number of VolumeAttachments of a node, from a list that began after the call.
 func (v *volumeCounter) count(ctx context.Context, c *nodeAPI, node string) (int, error) {
 	called := c.now()
-	v.mu.Lock()
-	defer v.mu.Unlock()
+	select {
+	case v.turn <- struct{}{}:
+	case <-ctx.Done():
+		return 0, fmt.Errorf("waiting for another list of the VolumeAttachments: %w", ctx.Err())
+	}
+	defer func() { <-v.turn }()
 	if v.byNode != nil && v.begun.After(called) {
 		return v.byNode[node], nil
 	}

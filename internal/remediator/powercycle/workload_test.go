@@ -224,3 +224,33 @@ func TestCountWorkload(t *testing.T) {
 		t.Errorf("after the node has changed, the facts are %+v and %+v", l.facts.Node, l.facts.Workload)
 	}
 }
+
+// TestAListOfVolumesIsNotAwaited: a call that is given up does not wait for the list of another one.
+func TestAListOfVolumesIsNotAwaited(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, volume("v", "node-a"))
+	listing, listed, first := make(chan struct{}), make(chan struct{}), true
+	w.refuses(func(string, runtime.Object) error {
+		if first {
+			first = false
+			close(listing)
+			<-listed
+		}
+		return nil
+	})
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if got, err := w.volumes.count(context.WithoutCancel(t.Context()), w.nodeAPI, "node-a"); got != 1 || err != nil {
+			t.Errorf("%d volumes (%v), want 1", got, err)
+		}
+	}()
+	<-listing
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := w.volumes.count(ctx, w.nodeAPI, "node-a"); !errors.Is(err, context.Canceled) {
+		t.Errorf("the error is %v", err)
+	}
+	close(listed)
+	<-ended
+}
