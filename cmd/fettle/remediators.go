@@ -19,6 +19,7 @@ import (
 	"github.com/fettle-io/fettle/internal/clusterapi"
 	"github.com/fettle-io/fettle/internal/dialect/openshift"
 	"github.com/fettle-io/fettle/internal/remediator/machinedeletion"
+	"github.com/fettle-io/fettle/internal/remediator/fencednode"
 	"github.com/fettle-io/fettle/internal/remediator/powercycle"
 	"github.com/fettle-io/fettle/internal/servedapi"
 	"github.com/fettle-io/fettle/internal/workload"
@@ -77,7 +78,7 @@ func powerRemediator(manager ctrl.Manager, o controllerOptions, wake func(), log
 	return powercycle.NewClient(powercycle.Config{
 		Informers: manager.GetCache(), Cache: manager.GetCache(), Live: live, Writer: manager.GetClient(), Core: core,
 		Events: manager.GetEventRecorder("fettle"), Log: log.WithName("power-remediation"), Now: time.Now,
-		Workload: func(cluster types.NamespacedName) powercycle.API { return direct.Client(cluster) }, HandBack: owners.HandBack,
+		Workload: func(cluster types.NamespacedName) fencednode.API { return direct.Client(cluster) }, HandBack: owners.HandBack,
 		Namespace: o.bmcNamespace, Metrics: metrics,
 	}), powercycle.NewAccess(core, o.bmcNamespace, wake, log.WithName("power-rights")), err
 }

@@ -34,6 +34,36 @@ const (
 	RevokedByGone
 )
 
+// Condemning is the phase in place of PoweringOff where the node fences itself.
+const Condemning Phase = "Condemning"
+
+// PromiseExpired is a proof: a promise of the node to be reset has expired, and it was revoked all the time.
+const PromiseExpired ProofKind = "PromiseExpired"
+
+// Reasons of a fencing by promise to wait.
+const (
+	// PromiseNotRead: the promise of the node can't be read or written for now.
+	PromiseNotRead Reason = "PromiseNotRead"
+	// PromiseStands: the promise was revoked and has not expired.
+	PromiseStands Reason = "PromiseStands"
+	// PromiseNotTimed: the promise was revoked, and no time proves that the node was reset.
+	PromiseNotTimed Reason = "PromiseNotTimed"
+	// PromiseOfOther: another fencing has revoked the promise.
+	PromiseOfOther Reason = "PromiseOfOther"
+	// PromiseOfOtherBoot: the promise is about another boot than the node shows.
+	PromiseOfOtherBoot Reason = "PromiseOfOtherBoot"
+	// NothingPromised: the node has made no promise.
+	NothingPromised Reason = "NothingPromised"
+)
+
+// Reasons of a phase of a fencing by promise.
+const (
+	// FenceTimedOut: there was no proof by promise within the limit.
+	FenceTimedOut Reason = "FenceTimedOut"
+	// FreedByOthers: the promise was not revoked any more just before the release, several times.
+	FreedByOthers Reason = "FreedByOthers"
+)
+
 // about reports whether a promise is about the recorded boot of a node.
 func (p Promise) about(r Record) bool { return r.BootID != "" && p.Boot == r.BootID }
 
@@ -81,22 +111,22 @@ func condemn(c Config, r Record, f Facts) Step {
 		return do(FreePromise)
 	case p.State == Promised && p.about(r):
 		return do(RevokePromise)
-	case p.State == Revoked && f.Now.Before(p.Expires):
+	case f.Now.Before(p.Expires):
 		return wait(PromiseStands, p.Expires, limit)
 	case f.Now.Before(p.next()):
-		return wait(p.lacks(r), p.next(), limit)
+		return wait(p.lacks(), p.next(), limit)
 	}
 	return do(ReadPromise)
 }
 
 // lacks returns why a promise proves nothing.
-func (p Promise) lacks(r Record) Reason {
+func (p Promise) lacks() Reason {
 	switch {
-	case p.State == Revoked:
+	case p.State == Revoked && p.Expires.IsZero():
 		return PromiseNotTimed
 	case p.State == RevokedByOther:
 		return PromiseOfOther
-	case p.State == Promised && !p.about(r):
+	case p.State == Promised, p.State == Revoked:
 		return PromiseOfOtherBoot
 	}
 	return NothingPromised
@@ -125,18 +155,17 @@ func confirmExpired(r Record, f Facts, limit time.Time) (Step, bool) {
 // freed reports whether this fencing holds no promise revoked. If not, it returns what to do. A promise that can't be read or written doesn't
 // hold up the end of a fencing for longer than the limit.
 func freed(c Config, r Record, f Facts) (Step, bool) {
-	if !c.ByPromise || !r.Revoked {
+	if !r.Revoked {
 		return Step{}, true
 	}
 	p, limit := f.Promise, r.Since.Add(c.Limits.Fence)
+	failing := f.Now.Before(p.RetryAt)
 	switch {
-	case f.Now.Before(p.RetryAt) && !f.Now.Before(limit):
-		return Step{}, true
-	case f.Now.Before(p.RetryAt):
+	case failing && f.Now.Before(limit):
 		return wait(PromiseNotRead, p.RetryAt, limit), false
-	case p.Begun.Before(f.Begun):
+	case !failing && p.Begun.Before(f.Begun):
 		return do(ReadPromise), false
-	case p.State == Revoked:
+	case !failing && p.State == Revoked:
 		return do(FreePromise), false
 	}
 	return Step{}, true

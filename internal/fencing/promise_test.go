@@ -88,7 +88,9 @@ func TestCondemn(t *testing.T) {
 		"it is not timed":             {self(), condemning, promised(down(), promise(fencing.Revoked, 1)), waits(fencing.PromiseNotTimed, 1)},
 		"that is read again":          {self(), condemning, promised(down(), promise(fencing.Revoked, 2)), does(fencing.ReadPromise)},
 		"it stands and seems expired": {self(), condemning, promised(down(), promise(fencing.Promised, 1, expires(-5))), does(fencing.RevokePromise)},
-		"the node is another":         {self(), condemning, promised(down(recreated), promise(fencing.Revoked, 1, expires(-5))), waits(fencing.PromiseNotTimed, 1)},
+		"the node is another":         {self(), condemning, promised(down(recreated), promise(fencing.Revoked, 1, expires(-5))), waits(fencing.PromiseOfOtherBoot, 1)},
+		"the node shows no boot":      {self(), condemning, promised(down(withoutBootID), promise(fencing.Revoked, 1, expires(-5))), waits(fencing.PromiseOfOtherBoot, 1)},
+		"none, of another boot":       {self(), condemning, promised(down(), promise(fencing.NoPromise, 1, ofOtherBoot)), waits(fencing.NothingPromised, 1)},
 		"the node boots anew":         {self(), condemning, promised(down(rebooted), promise(fencing.Revoked, 1, expires(-5))), proven(condemning, fencing.Proof{Kind: fencing.NewBoot, At: in(0), BootID: "boot 2"})},
 		"it boots, still promised":    {self(), condemning, promised(down(rebooted), fencing.Promise{}), proven(condemning, fencing.Proof{Kind: fencing.NewBoot, At: in(0), BootID: "boot 2"})},
 		"the limit comes first":       {self(), condemning, promised(down(), promise(fencing.Revoked, 5, expires(400))), stands(120)},
@@ -128,6 +130,7 @@ func TestReleaseByPromise(t *testing.T) {
 		"it boots, not read":         {self(), r, promised(down(rebooted), fencing.Promise{}), writes(condemned(fencing.Releasing, provenByPromise, released, releasedNow))},
 		"proven by its boot":         {self(), byBoot, promised(down(rebooted), fencing.Promise{}), writes(condemned(fencing.Releasing, provenByBoot, released, releasedNow))},
 		"not so any more":            {self(), byBoot, promised(down(), fencing.Promise{}), voids(byBoot)},
+		"proven off, Ready anew":     {limits, recorded(fencing.Releasing), known(down(rebooted, ready), commandedOff(20, read(fencing.IsOff, 10), read(fencing.IsOff, 0))), waits(fencing.NodeReady, 2)},
 		"the release ends in a boot": {self(), serves, drained(promised(down(outOfService), held)), boots(serves)},
 	})
 }

@@ -9,12 +9,10 @@ type Phase string
 const (
 	Preparing   Phase = "Preparing"
 	PoweringOff Phase = "PoweringOff"
-	// Condemning is in place of PoweringOff where the node fences itself.
-	Condemning Phase = "Condemning"
-	Releasing  Phase = "Releasing"
-	PoweringOn Phase = "PoweringOn"
-	Booting    Phase = "Booting"
-	Restoring  Phase = "Restoring"
+	Releasing   Phase = "Releasing"
+	PoweringOn  Phase = "PoweringOn"
+	Booting     Phase = "Booting"
+	Restoring   Phase = "Restoring"
 	// Aborting takes back what was done, since the fencing is no longer wanted.
 	Aborting Phase = "Aborting"
 	// DeletingMachine deletes the machine, since the power did not bring the node back.
@@ -93,14 +91,12 @@ type Proof struct {
 // ProofKind is a kind of proof. Its values are recorded.
 type ProofKind string
 
-// The proofs. Nothing else is a proof.
+// The proofs. Nothing else is a proof, but PromiseExpired.
 const (
 	// PowerOff: the power was observed off twice, by reads that began after the command was acknowledged.
 	PowerOff ProofKind = "PowerOff"
 	// NewBoot: the node runs under another boot ID than before the first command.
 	NewBoot ProofKind = "NewBoot"
-	// PromiseExpired: a promise of the node to be reset has expired, and it was revoked all the time.
-	PromiseExpired ProofKind = "PromiseExpired"
 )
 
 // Reason is why a fencing waits, goes back or ends. Its values are recorded, and texts are made from them elsewhere.
@@ -132,18 +128,6 @@ const (
 	MachineNotGone Reason = "MachineNotGone"
 	// NodeNotBack: the node is not Ready under another boot ID yet.
 	NodeNotBack Reason = "NodeNotBack"
-	// PromiseNotRead: the promise of the node can't be read or written for now.
-	PromiseNotRead Reason = "PromiseNotRead"
-	// PromiseStands: the promise was revoked and has not expired.
-	PromiseStands Reason = "PromiseStands"
-	// PromiseNotTimed: the promise was revoked, and no time proves that the node was reset.
-	PromiseNotTimed Reason = "PromiseNotTimed"
-	// PromiseOfOther: another fencing has revoked the promise.
-	PromiseOfOther Reason = "PromiseOfOther"
-	// PromiseOfOtherBoot: the promise is about another boot than the node shows.
-	PromiseOfOtherBoot Reason = "PromiseOfOtherBoot"
-	// NothingPromised: the node has made no promise.
-	NothingPromised Reason = "NothingPromised"
 )
 
 // Reasons of a phase.
@@ -152,10 +136,6 @@ const (
 	ProofVoid Reason = "ProofVoid"
 	// PoweredOnByOthers: the power was on again just before the release, several times.
 	PoweredOnByOthers Reason = "PoweredOnByOthers"
-	// FenceTimedOut: there was no proof by promise within the limit.
-	FenceTimedOut Reason = "FenceTimedOut"
-	// FreedByOthers: the promise was not revoked any more just before the release, several times.
-	FreedByOthers Reason = "FreedByOthers"
 	// PowerOffTimedOut: there was no proof within the limit.
 	PowerOffTimedOut Reason = "PowerOffTimedOut"
 	// PowerOnTimedOut: the power was not observed on within the limit.

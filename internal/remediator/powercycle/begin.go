@@ -15,6 +15,7 @@ import (
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
 	"github.com/fettle-io/fettle/internal/fencing"
 	"github.com/fettle-io/fettle/internal/remediator/contract"
+	"github.com/fettle-io/fettle/internal/remediator/fencednode"
 )
 
 // begin finds the node and the BMC of a remediation that has not begun.
@@ -59,7 +60,7 @@ func (c *Client) start(ctx context.Context, l *look, s subject) (*look, error) {
 		c.remediations.AddAfter(l.key, lookEvery)
 		return nil, c.publish(ctx, l, machineMarked, why)
 	}
-	if (hasWaited(l.r, anotherRemediation) || hasWaited(l.r, machineMarked)) && s.node != nil && isReady(s.node) {
+	if (hasWaited(l.r, anotherRemediation) || hasWaited(l.r, machineMarked)) && s.node != nil && fencednode.IsReady(s.node) {
 		return nil, c.refuse(ctx, l.r, problem{reason: v1alpha1.CannotStartFencedMeanwhileReason, message: "node " + l.node + " has become Ready while this remediation waited for another controller or remediation, so nothing is left to do"})
 	}
 	if found := c.pin(ctx, l); found.found() {

@@ -17,6 +17,7 @@ import (
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
 	"github.com/fettle-io/fettle/internal/contain"
 	"github.com/fettle-io/fettle/internal/informer"
+	"github.com/fettle-io/fettle/internal/remediator/fencednode"
 	"github.com/fettle-io/fettle/internal/slim"
 )
 
@@ -39,7 +40,7 @@ type Config struct {
 	// Workload returns where the nodes of a workload cluster are. Its errors have texts that are fit to show. It may be nil, and then no
 	// machine of Cluster API has a node. HandBack has the owner of a machine of Cluster API replace it. Where a health check of Fettle
 	// has made the remediation (gated), that health check decides when.
-	Workload func(cluster types.NamespacedName) API
+	Workload func(cluster types.NamespacedName) fencednode.API
 	HandBack func(ctx context.Context, machine types.NamespacedName, uid types.UID, gated bool) error
 	// Namespace is where BMCs and the Secrets with their credentials are.
 	Namespace string
@@ -50,7 +51,7 @@ type Config struct {
 // Client is the remediator. It is safe for concurrent use.
 type Client struct {
 	Config
-	*nodeAPI // of the cluster that Fettle runs in
+	nodes *fencednode.Nodes // of the cluster that Fettle runs in
 
 	remediations workqueue.TypedRateLimitingInterface[types.NamespacedName]
 	probes       workqueue.TypedRateLimitingInterface[types.NamespacedName]
@@ -83,7 +84,7 @@ const (
 func NewClient(c Config) *Client {
 	watches := make(chan struct{})
 	created := &Client{
-		Config: c, nodeAPI: &nodeAPI{api: c.Core, now: c.Now, volumes: newVolumeCounter()}, watching: watches, markWatching: sync.OnceFunc(func() { close(watches) }),
+		Config: c, nodes: fencednode.New(c.Core, c.Now, fencednode.NewVolumes()), watching: watches, markWatching: sync.OnceFunc(func() { close(watches) }),
 		remediations: newQueue(), probes: newQueue(),
 		sessions: newSessions(), bmcs: newInventory(), hosts: newHosts(c.Now), turns: newTurns(), lanes: newLanes(maxLanes, maxOthers), crowds: &crowds{byCluster: map[types.NamespacedName]*crowd{}},
 	}

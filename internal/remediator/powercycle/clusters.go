@@ -14,12 +14,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
 	"github.com/fettle-io/fettle/internal/fencing"
 	"github.com/fettle-io/fettle/internal/remediator/contract"
+	"github.com/fettle-io/fettle/internal/remediator/fencednode"
 )
 
 // This file has what is different for a node of a workload cluster of Cluster API. Its machine and its Cluster are in the cluster that
@@ -40,25 +40,10 @@ const (
 	clusterPaused = "ClusterPaused"
 )
 
-// API reads and writes the nodes of one cluster, and lists its pods and VolumeAttachments, at its API server and never from a cache.
-type API interface {
-	client.Reader
-
-	Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption) error
-	Delete(ctx context.Context, obj client.Object, opts ...client.DeleteOption) error
-}
-
-// nodeAPI has what is read and written of the nodes of one cluster.
-type nodeAPI struct {
-	api     API
-	now     func() time.Time
-	volumes *volumeCounter
-}
-
 // nodesOf returns where the node of a look is.
-func (c *Client) nodesOf(l *look) *nodeAPI {
+func (c *Client) nodesOf(l *look) *fencednode.Nodes {
 	if l.nodes == nil {
-		return c.nodeAPI
+		return c.nodes
 	}
 	return l.nodes
 }
@@ -122,19 +107,19 @@ type crowds struct {
 // crowd is what the looks at one cluster share.
 type crowd struct {
 	looks   int
-	volumes *volumeCounter
+	volumes *fencednode.Volumes
 }
 
 var errNoRoom = errors.New("other remediations of its cluster are looked at first")
 
 // enter returns where the nodes of a workload cluster are, until the context ends. It reports false if too many looks are under way.
-func (c *Client) enter(ctx context.Context, cluster types.NamespacedName) (*nodeAPI, bool) {
+func (c *Client) enter(ctx context.Context, cluster types.NamespacedName) (*fencednode.Nodes, bool) {
 	k := c.crowds
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	of := k.byCluster[cluster]
 	if of == nil {
-		of = &crowd{volumes: newVolumeCounter()}
+		of = &crowd{volumes: fencednode.NewVolumes()}
 		k.byCluster[cluster] = of
 	}
 	if of.looks == mostLooksOfCluster {
@@ -149,7 +134,7 @@ func (c *Client) enter(ctx context.Context, cluster types.NamespacedName) (*node
 			delete(k.byCluster, cluster)
 		}
 	})
-	return &nodeAPI{api: c.Workload(cluster), now: c.Now, volumes: of.volumes}, true
+	return fencednode.New(c.Workload(cluster), c.Now, of.volumes), true
 }
 
 // isForClusterAPI reports whether a remediation is for a machine of Cluster API.
@@ -158,9 +143,9 @@ func (c *Client) isForClusterAPI(r *v1alpha1.PowerRemediation) bool {
 }
 
 // readElsewhere reads a node of a workload cluster. A cluster that does not answer keeps no lane.
-func readElsewhere(ctx context.Context, nodes *nodeAPI, name string, own *lane) (*corev1.Node, error) {
+func readElsewhere(ctx context.Context, nodes *fencednode.Nodes, name string, own *lane) (*corev1.Node, error) {
 	own.leave()
-	n, err := nodes.getNode(ctx, name)
+	n, err := nodes.Get(ctx, name)
 	if !own.enter(ctx, true) && err == nil {
 		err = ctx.Err()
 	}
@@ -203,7 +188,7 @@ func (c *Client) identifyMachine(ctx context.Context, r *v1alpha1.PowerRemediati
 		return s, problem{}, err
 	}
 	found = memberMismatch(s, owner)
-	if !found.found() && isReady(s.node) && hasWaited(r, clusterPaused) { // no health check has withdrawn the remediation meanwhile
+	if !found.found() && fencednode.IsReady(s.node) && hasWaited(r, clusterPaused) { // no health check has withdrawn the remediation meanwhile
 		s.waits = problem{reason: clusterPaused, message: "node " + s.name + " has become Ready while Cluster " + s.cluster.String() + " was paused, and nothing is begun while it is"}
 	}
 	return s, found, nil

@@ -23,6 +23,7 @@ import (
 	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
 	"github.com/fettle-io/fettle/internal/fencing"
+	"github.com/fettle-io/fettle/internal/remediator/fencednode"
 )
 
 var (
@@ -82,7 +83,7 @@ func bmcIn(name, cluster, node string) *v1alpha1.BMC {
 func newMemberWorld(t *testing.T, clusters map[types.NamespacedName]*world, objects ...client.Object) *world {
 	t.Helper()
 	w := newWorld(t, objects...)
-	w.Workload = func(cluster types.NamespacedName) API {
+	w.Workload = func(cluster types.NamespacedName) fencednode.API {
 		if of := clusters[cluster]; of != nil {
 			return of.api
 		}
@@ -191,7 +192,7 @@ func TestFencingInAWorkloadCluster(t *testing.T) {
 		r.Status.Machine.Name != "m" || !slices.Contains(r.Finalizers, annotation.PowerFinalizer) || processing(r) != "PowerNotRead" {
 		t.Errorf("it is %+v", r.Status)
 	}
-	if n := east.node(t); !hasTaint(n, isOwn) || n.Annotations[annotation.FencedBy] != "r-uid" {
+	if n := east.node(t); !fencednode.Facts("", nil, n).Tainted || n.Annotations[annotation.FencedBy] != "r-uid" {
 		t.Errorf("the node is not tainted: %+v", n.Spec.Taints)
 	}
 	if n := w.node(t); len(n.Spec.Taints) != 0 || len(n.Annotations) != 0 {
@@ -350,7 +351,7 @@ func TestRoomOfACluster(t *testing.T) {
 	}
 	later, endAll := context.WithCancel(t.Context())
 	for range mostLooksOfCluster - 1 {
-		if n, entered := w.enter(later, keyEast); !entered || n.volumes != held.volumes {
+		if n, entered := w.enter(later, keyEast); !entered || n.Volumes() != held.Volumes() {
 			t.Fatalf("%t, %+v", entered, n)
 		}
 	}
@@ -361,7 +362,7 @@ func TestRoomOfACluster(t *testing.T) {
 	if _, err := w.resume(t.Context(), &look{key: keyM, r: r, cluster: fencedCluster{keyEast, "east-uid"}}); err != nil || len(w.sessions.byKey) != 0 {
 		t.Errorf("without room it goes on: %v, %v", err, w.sessions.byKey)
 	}
-	if n, entered := w.enter(t.Context(), keyWest); !entered || n.volumes == held.volumes {
+	if n, entered := w.enter(t.Context(), keyWest); !entered || n.Volumes() == held.Volumes() {
 		t.Errorf("another cluster: %t, %+v", entered, n)
 	}
 	end()
@@ -434,7 +435,7 @@ func TestI14HangingClustersHoldNoLane(t *testing.T) {
 // TestWithoutRoomARemediationBeginsLater: it has done nothing before.
 func TestWithoutRoomARemediationBeginsLater(t *testing.T) {
 	w := newMemberWorld(t, map[types.NamespacedName]*world{keyEast: newWorld(t, node())}, forMember(), member(nil), ofKind(clusterAPICluster, "east", nil), bmcIn("a", "fleet/east", "node-a"))
-	w.crowds.byCluster[keyEast] = &crowd{looks: mostLooksOfCluster, volumes: newVolumeCounter()}
+	w.crowds.byCluster[keyEast] = &crowd{looks: mostLooksOfCluster, volumes: fencednode.NewVolumes()}
 	if err := w.look(t.Context(), keyM); err != nil || w.remediation(t, keyM).Status.Phase != "" || processing(w.remediation(t, keyM)) != "" {
 		t.Errorf("%v, %+v", err, w.remediation(t, keyM).Status)
 	}

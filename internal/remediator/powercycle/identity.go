@@ -17,6 +17,7 @@ import (
 
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
 	"github.com/fettle-io/fettle/internal/remediator/contract"
+	"github.com/fettle-io/fettle/internal/remediator/fencednode"
 )
 
 // openshiftMachine is the kind of machines that health checks of OpenShift remediate.
@@ -37,7 +38,7 @@ type subject struct {
 	machine *v1alpha1.ObjectReference
 	// cluster and nodes are those of the workload cluster that the node belongs to, if it belongs to one.
 	cluster fencedCluster
-	nodes   *nodeAPI
+	nodes   *fencednode.Nodes
 	// waits is why the remediation can't start yet.
 	waits problem
 }
@@ -58,7 +59,7 @@ func (c *Client) identify(ctx context.Context, r *v1alpha1.PowerRemediation, own
 		return subject{}, problem{reason: v1alpha1.CannotStartNodeNotFoundReason, message: "no node can be called " + name + ": " + strings.Join(wrong, "; ")}, nil
 	}
 	s := subject{name: name, readAt: c.Now()}
-	if s.node, err = c.getNode(ctx, name); err != nil {
+	if s.node, err = c.nodes.Get(ctx, name); err != nil {
 		return s, problem{}, err
 	}
 	if s.node != nil && !s.node.CreationTimestamp.Time.Before(r.CreationTimestamp.Time) {

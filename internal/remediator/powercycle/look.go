@@ -14,6 +14,7 @@ import (
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
 	"github.com/fettle-io/fettle/internal/fencing"
 	"github.com/fettle-io/fettle/internal/remediator/contract"
+	"github.com/fettle-io/fettle/internal/remediator/fencednode"
 )
 
 const (
@@ -36,7 +37,7 @@ type look struct {
 	node string
 	// cluster and nodes are those of a workload cluster. They are zero for the cluster that Fettle runs in.
 	cluster fencedCluster
-	nodes   *nodeAPI
+	nodes   *fencednode.Nodes
 	bmc     *v1alpha1.BMC // nil if there is none to use, and then bmcProblem says why
 	// bmcProblem is why no BMC can be used.
 	bmcProblem problem
@@ -254,20 +255,20 @@ func (c *Client) change(ctx context.Context, l *look, kind fencing.StepKind) err
 	return errors.Join(err, c.publish(ctx, l, notChanged, "a change of node "+l.node+" or of its machine has failed "+whyFailed(err)))
 }
 
-func (c *Client) changeNode(ctx context.Context, nodes *nodeAPI, l *look, kind fencing.StepKind) error {
+func (c *Client) changeNode(ctx context.Context, nodes *fencednode.Nodes, l *look, kind fencing.StepKind) error {
 	switch kind { //nolint:exhaustive // the others change no object but the remediation
 	case fencing.TaintNode:
-		return nodes.taintNode(ctx, l.r, l.raw)
+		return nodes.Taint(ctx, l.r.UID, l.raw)
 	case fencing.SetOutOfService:
-		return nodes.setOutOfService(ctx, l.raw)
+		return nodes.SetOutOfService(ctx, l.raw)
 	case fencing.RemoveNode:
-		return nodes.deleteNode(ctx, l.raw)
+		return nodes.Delete(ctx, l.raw)
 	case fencing.RemoveOutOfService:
-		return nodes.removeTaint(ctx, l.raw, isOutOfService)
+		return nodes.RemoveOutOfService(ctx, l.raw)
 	case fencing.RestoreNode:
-		return nodes.restoreNode(ctx, l.r, l.raw)
+		return nodes.Restore(ctx, l.r.UID, savedBy(l.r), l.raw)
 	case fencing.UntaintNode:
-		return nodes.removeTaint(ctx, l.raw, isOwn)
+		return nodes.Untaint(ctx, l.raw)
 	case fencing.RemoveMachine:
 		return c.deleteMachine(ctx, l)
 	}

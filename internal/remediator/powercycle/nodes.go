@@ -2,58 +2,24 @@ package powercycle
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
-	"maps"
-	"slices"
-	"strings"
+	"errors"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
 	"github.com/fettle-io/fettle/internal/fencing"
+	"github.com/fettle-io/fettle/internal/remediator/fencednode"
 )
 
-const (
-	// scaleDownDisabled keeps the cluster autoscaler from removing a node.
-	scaleDownDisabled = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
-	// kubernetesTaints begins the keys of the taints that Kubernetes sets and removes by itself.
-	kubernetesTaints = "node.kubernetes.io/"
-	// retryRead is the pause after a read that failed.
-	retryRead = 2 * time.Second
-)
-
-// passingTaints are the keys of taints that their owners remove, and would not remove from a node that has registered again.
-var passingTaints = []string{ //nolint:gochecknoglobals // a constant list
-	"ToBeDeletedByClusterAutoscaler", "DeletionCandidateOfClusterAutoscaler", "karpenter.sh/disrupted", "medik8s.io/remediation",
-}
-
-// +kubebuilder:rbac:groups="",resources=nodes,verbs=get
-
-// getNode reads a node, and returns nil if there is none.
-func (c *nodeAPI) getNode(ctx context.Context, name string) (*corev1.Node, error) {
-	var n corev1.Node
-	err := c.api.Get(ctx, types.NamespacedName{Name: name}, &n)
-	if apierrors.IsNotFound(err) {
-		return nil, nil //nolint:nilnil // there is none
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading node %s: %w", name, err)
-	}
-	return &n, nil
-}
+// retryRead is the pause after a read that failed.
+const retryRead = 2 * time.Second
 
 // readNode reads the node of a look.
 func (c *Client) readNode(ctx context.Context, l *look) {
 	at := c.Now()
 	l.wakes = c.sessions.wakesOf(l.s)
-	n, err := c.nodesOf(l).getNode(ctx, l.node)
+	n, err := c.nodesOf(l).Get(ctx, l.node)
 	if err != nil && !c.isGone(ctx, l) {
 		l.unread = err
 		l.facts.Node = &fencing.Node{ReadAt: at, Failed: true, RetryAt: c.Now().Add(retryRead)}
@@ -64,200 +30,32 @@ func (c *Client) readNode(ctx context.Context, l *look) {
 	l.facts.Node.ReadAt = at
 }
 
-// factsOf returns what a fencing has to know of a node, which may be nil.
+// factsOf returns what the fencing of a remediation has to know of a node, which may be nil.
 func factsOf(r *v1alpha1.PowerRemediation, n *corev1.Node) *fencing.Node {
-	if n == nil {
-		return &fencing.Node{}
+	return fencednode.Facts(r.UID, savedBy(r), n)
+}
+
+// savedBy returns what a remediation has saved of a node that it has deleted, or nil.
+func savedBy(r *v1alpha1.PowerRemediation) *v1alpha1.SavedNode {
+	if r.Status.Node == nil {
+		return nil
 	}
-	return &fencing.Node{
-		Exists: true, UID: string(n.UID), BootID: n.Status.NodeInfo.BootID, Ready: isReady(n),
-		Tainted: hasTaint(n, isOwn), OutOfService: hasTaint(n, isOutOfService),
-		Changed: n.Annotations[annotation.FencedBy] == string(r.UID) || !restores(r, n).empty(),
+	return r.Status.Node.Saved
+}
+
+// countWorkload counts what is left on the node of a look.
+func (c *Client) countWorkload(ctx context.Context, l *look) {
+	ctx, done := c.sessions.interruptible(ctx, l.s, l.wakes, l.releases())
+	defer done()
+	workload, err := c.nodesOf(l).CountWorkload(ctx, l.node)
+	if errors.Is(ctx.Err(), context.Canceled) {
+		l.facts.Node = nil // it has changed, and is read first
+		return
 	}
-}
-
-// isReady reports whether a node is Ready. A condition that is missing or unknown is not.
-func isReady(n *corev1.Node) bool {
-	return slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
-		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
-	})
-}
-
-func hasTaint(n *corev1.Node, is func(corev1.Taint) bool) bool {
-	return slices.ContainsFunc(n.Spec.Taints, is)
-}
-
-func isOwn(t corev1.Taint) bool {
-	return t.Key == annotation.FencingTaint && t.Effect == corev1.TaintEffectNoExecute
-}
-
-// isOutOfService reports whether a taint releases volumes. Kubernetes looks at the key alone.
-func isOutOfService(t corev1.Taint) bool { return t.Key == corev1.TaintNodeOutOfService }
-
-// restored is what is missing on a node that was deleted and has registered again.
-type restored struct {
-	labels, annotations map[string]string
-	taints              []corev1.Taint
-	unschedulable       bool
-}
-
-func (m restored) empty() bool {
-	return len(m.labels)+len(m.annotations)+len(m.taints) == 0 && !m.unschedulable
-}
-
-// restores returns what was saved of a node and is missing on the node that has registered in its place. A key that the node has
-// keeps its value.
-func restores(r *v1alpha1.PowerRemediation, n *corev1.Node) restored {
-	recorded := r.Status.Node
-	if recorded == nil || recorded.Saved == nil || recorded.Saved.UID == string(n.UID) {
-		return restored{}
-	}
-	saved := recorded.Saved
-	m := restored{labels: missing(saved.Labels, n.Labels), annotations: missing(saved.Annotations, n.Annotations), unschedulable: saved.Unschedulable && !n.Spec.Unschedulable}
-	for _, t := range saved.Taints {
-		taint := corev1.Taint{Key: t.Key, Value: t.Value, Effect: corev1.TaintEffect(t.Effect)}
-		if !hasTaint(n, func(other corev1.Taint) bool { return other.MatchTaint(&taint) }) {
-			m.taints = append(m.taints, taint)
-		}
-	}
-	return m
-}
-
-func missing(saved, present map[string]string) map[string]string {
-	lacks := map[string]string{}
-	for key, value := range saved {
-		if _, has := present[key]; !has {
-			lacks[key] = value
-		}
-	}
-	return lacks
-}
-
-// saved returns what is restored after a node was deleted. What Fettle itself has set for the time of the fencing is left out.
-func saved(r *v1alpha1.PowerRemediation, n *corev1.Node) *v1alpha1.SavedNode {
-	s := &v1alpha1.SavedNode{UID: string(n.UID), Labels: maps.Clone(n.Labels), Annotations: maps.Clone(n.Annotations), Unschedulable: n.Spec.Unschedulable}
-	if s.Annotations[annotation.FencedBy] == string(r.UID) {
-		delete(s.Annotations, annotation.FencedBy)
-		delete(s.Annotations, scaleDownDisabled)
-	}
-	for _, t := range n.Spec.Taints {
-		if !isOwn(t) && !strings.HasPrefix(t.Key, kubernetesTaints) && !slices.Contains(passingTaints, t.Key) {
-			s.Taints = append(s.Taints, v1alpha1.SavedTaint{Key: t.Key, Value: t.Value, Effect: string(t.Effect)})
-		}
-	}
-	return s
-}
-
-// nodePatch is a merge patch of a node. It holds only for the node as it was read.
-type nodePatch struct {
-	Metadata nodeMetadata `json:"metadata"`
-	Spec     *nodeSpec    `json:"spec,omitempty"`
-}
-
-type nodeMetadata struct {
-	UID             types.UID         `json:"uid"`
-	ResourceVersion string            `json:"resourceVersion"`
-	Labels          map[string]string `json:"labels,omitempty"`
-	// Annotations with the value nil are removed.
-	Annotations map[string]*string `json:"annotations,omitempty"`
-}
-
-type nodeSpec struct {
-	Taints        *[]corev1.Taint `json:"taints,omitempty"`
-	Unschedulable bool            `json:"unschedulable,omitempty"`
-}
-
-func patchOf(n *corev1.Node) nodePatch {
-	return nodePatch{Metadata: nodeMetadata{UID: n.UID, ResourceVersion: n.ResourceVersion, Annotations: map[string]*string{}}}
-}
-
-// withTaints sets the taints of a node.
-func (p *nodePatch) withTaints(taints []corev1.Taint) {
-	if taints == nil {
-		taints = []corev1.Taint{}
-	}
-	if p.Spec == nil {
-		p.Spec = &nodeSpec{}
-	}
-	p.Spec.Taints = &taints
-}
-
-// +kubebuilder:rbac:groups="",resources=nodes,verbs=patch
-
-// patchNode patches a node, which then has the content of the answer.
-func (c *nodeAPI) patchNode(ctx context.Context, n *corev1.Node, p nodePatch) error {
-	body, err := json.Marshal(p)
 	if err != nil {
-		return fmt.Errorf("encoding a patch: %w", err)
+		l.unread = err
+		l.facts.Workload = &fencing.Workload{Failed: true, RetryAt: c.Now().Add(retryRead)}
+		return
 	}
-	target := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Name}}
-	if err := c.api.Patch(ctx, target, client.RawPatch(types.MergePatchType, body)); err != nil {
-		return fmt.Errorf("changing node %s: %w", n.Name, err)
-	}
-	*n = *target
-	return nil
-}
-
-// taintNode sets Fettle's own taint, which keeps the pods of the node from starting again before they have moved. For the time of the
-// fencing it keeps the cluster autoscaler from removing the node, unless another does so already.
-func (c *nodeAPI) taintNode(ctx context.Context, r *v1alpha1.PowerRemediation, n *corev1.Node) error {
-	p := patchOf(n)
-	if !hasTaint(n, isOwn) {
-		p.withTaints(append(slices.Clone(n.Spec.Taints), corev1.Taint{Key: annotation.FencingTaint, Effect: corev1.TaintEffectNoExecute}))
-	}
-	if _, set := n.Annotations[scaleDownDisabled]; !set {
-		yes, uid := "true", string(r.UID)
-		p.Metadata.Annotations[scaleDownDisabled], p.Metadata.Annotations[annotation.FencedBy] = &yes, &uid
-	}
-	return c.patchNode(ctx, n, p)
-}
-
-// setOutOfService releases the workload of a node.
-func (c *nodeAPI) setOutOfService(ctx context.Context, n *corev1.Node) error {
-	p := patchOf(n)
-	p.withTaints(append(slices.Clone(n.Spec.Taints), corev1.Taint{Key: corev1.TaintNodeOutOfService, Value: "nodeshutdown", Effect: corev1.TaintEffectNoExecute}))
-	return c.patchNode(ctx, n, p)
-}
-
-// removeTaint removes the taints that a function selects.
-func (c *nodeAPI) removeTaint(ctx context.Context, n *corev1.Node, is func(corev1.Taint) bool) error {
-	p := patchOf(n)
-	p.withTaints(slices.DeleteFunc(slices.Clone(n.Spec.Taints), is))
-	return c.patchNode(ctx, n, p)
-}
-
-// restoreNode takes back what the fencing has changed, but for Fettle's own taint, and restores what was saved.
-func (c *nodeAPI) restoreNode(ctx context.Context, r *v1alpha1.PowerRemediation, n *corev1.Node) error {
-	p := patchOf(n)
-	m := restores(r, n)
-	p.Metadata.Labels = m.labels
-	for key, value := range m.annotations {
-		p.Metadata.Annotations[key] = &value
-	}
-	if n.Annotations[annotation.FencedBy] == string(r.UID) {
-		p.Metadata.Annotations[annotation.FencedBy] = nil
-		if n.Annotations[scaleDownDisabled] == "true" {
-			p.Metadata.Annotations[scaleDownDisabled] = nil
-		}
-	}
-	if len(m.taints) > 0 {
-		p.withTaints(append(slices.Clone(n.Spec.Taints), m.taints...))
-	}
-	if m.unschedulable {
-		if p.Spec == nil {
-			p.Spec = &nodeSpec{}
-		}
-		p.Spec.Unschedulable = true
-	}
-	return c.patchNode(ctx, n, p)
-}
-
-// deleteNode deletes a node as it was read.
-func (c *nodeAPI) deleteNode(ctx context.Context, n *corev1.Node) error {
-	target := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Name}}
-	uid, revision := n.UID, n.ResourceVersion
-	if err := c.api.Delete(ctx, target, client.Preconditions{UID: &uid, ResourceVersion: &revision}); err != nil {
-		return fmt.Errorf("deleting node %s: %w", n.Name, err)
-	}
-	return nil
+	l.facts.Workload = &workload
 }

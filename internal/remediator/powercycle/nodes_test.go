@@ -2,236 +2,24 @@ package powercycle
 
 import (
 	"errors"
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/fettle-io/fettle/api/fettle/annotation"
-	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
 	"github.com/fettle-io/fettle/internal/fencing"
 )
 
-// savedOf has a remediation that has deleted node old-uid, and has saved something of it.
-func savedOf(s v1alpha1.SavedNode) func(*v1alpha1.PowerRemediation) {
-	s.UID = "old-uid"
-	return in(fencing.Booting, func(status *v1alpha1.PowerRemediationStatus) { status.Node.Saved = &s })
+// pod returns a pod on a node.
+func pod(name, node string) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "apps", Name: name}, Spec: corev1.PodSpec{NodeName: node}}
 }
 
-func TestFactsOfANode(t *testing.T) {
-	condition := func(kind corev1.NodeConditionType, status corev1.ConditionStatus) func(*corev1.Node) {
-		return func(n *corev1.Node) {
-			n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{Type: kind, Status: status})
-		}
-	}
-	for sentence, tc := range map[string]struct {
-		node *corev1.Node
-		want func(*fencing.Node)
-	}{
-		"an ordinary one":                {node(), func(*fencing.Node) {}},
-		"Ready":                          {node(ready), func(n *fencing.Node) { n.Ready = true }},
-		"Ready is False":                 {node(condition(corev1.NodeReady, corev1.ConditionFalse)), func(*fencing.Node) {}},
-		"Ready is Unknown":               {node(condition(corev1.NodeReady, corev1.ConditionUnknown)), func(*fencing.Node) {}},
-		"another condition is True":      {node(condition(corev1.NodeDiskPressure, corev1.ConditionTrue)), func(*fencing.Node) {}},
-		"Fettle's own taint":             {node(tainted(ownTaint)), func(n *fencing.Node) { n.Tainted = true }},
-		"its key with another effect":    {node(tainted(corev1.Taint{Key: annotation.FencingTaint, Effect: corev1.TaintEffectNoSchedule})), func(*fencing.Node) {}},
-		"out of service":                 {node(tainted(outOfServiceTaint)), func(n *fencing.Node) { n.OutOfService = true }},
-		"out of service, another effect": {node(tainted(corev1.Taint{Key: corev1.TaintNodeOutOfService, Effect: corev1.TaintEffectNoSchedule})), func(n *fencing.Node) { n.OutOfService = true }},
-		"another taint":                  {node(tainted(corev1.Taint{Key: "k", Effect: corev1.TaintEffectNoExecute})), func(*fencing.Node) {}},
-		"fenced by this one":             {node(annotated(annotation.FencedBy, "r-uid")), func(n *fencing.Node) { n.Changed = true }},
-		"fenced by another":              {node(annotated(annotation.FencedBy, "other-uid")), func(*fencing.Node) {}},
-	} {
-		want := &fencing.Node{Exists: true, UID: "node-uid", BootID: "boot-1"}
-		tc.want(want)
-		if diff := cmp.Diff(want, factsOf(remediation(), tc.node)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", sentence, diff)
-		}
-	}
-	if got := factsOf(remediation(), nil); *got != (fencing.Node{}) {
-		t.Errorf("no node is %+v", got)
-	}
-	labelled := remediation(savedOf(v1alpha1.SavedNode{Labels: map[string]string{"pool": "a"}}))
-	if got := factsOf(labelled, node()); !got.Changed {
-		t.Error("a node that lacks a label is not changed")
-	}
-}
-
-// TestRestores: each part alone is missing, and what the node has keeps its value.
-func TestRestores(t *testing.T) {
-	taint := v1alpha1.SavedTaint{Key: "gpu", Value: "yes", Effect: "NoSchedule"}
-	live := corev1.Taint{Key: "gpu", Value: "no", Effect: corev1.TaintEffectNoSchedule}
-	otherEffect := corev1.Taint{Key: "gpu", Value: "yes", Effect: corev1.TaintEffectNoExecute}
-	missesTaint := func(m *restored) {
-		m.taints = []corev1.Taint{{Key: "gpu", Value: "yes", Effect: corev1.TaintEffectNoSchedule}}
-	}
-	cordoned := func(n *corev1.Node) { n.Spec.Unschedulable = true }
-	labelled := func(n *corev1.Node) { n.Labels = map[string]string{"pool": "b"} }
-	for sentence, tc := range map[string]struct {
-		saved v1alpha1.SavedNode
-		node  *corev1.Node
-		want  func(*restored)
-	}{
-		"nothing was saved":                  {v1alpha1.SavedNode{}, node(), func(*restored) {}},
-		"a label":                            {v1alpha1.SavedNode{Labels: map[string]string{"pool": "a"}}, node(), func(m *restored) { m.labels["pool"] = "a" }},
-		"a label with another value":         {v1alpha1.SavedNode{Labels: map[string]string{"pool": "a"}}, node(labelled), func(*restored) {}},
-		"an annotation":                      {v1alpha1.SavedNode{Annotations: map[string]string{"note": "x"}}, node(), func(m *restored) { m.annotations["note"] = "x" }},
-		"an annotation with another value":   {v1alpha1.SavedNode{Annotations: map[string]string{"note": "x"}}, node(annotated("note", "")), func(*restored) {}},
-		"a taint":                            {v1alpha1.SavedNode{Taints: []v1alpha1.SavedTaint{taint}}, node(), missesTaint},
-		"a taint with another value":         {v1alpha1.SavedNode{Taints: []v1alpha1.SavedTaint{taint}}, node(tainted(live)), func(*restored) {}},
-		"a taint with another effect":        {v1alpha1.SavedNode{Taints: []v1alpha1.SavedTaint{taint}}, node(tainted(otherEffect)), missesTaint},
-		"it was cordoned":                    {v1alpha1.SavedNode{Unschedulable: true}, node(), func(m *restored) { m.unschedulable = true }},
-		"it was cordoned, and is again":      {v1alpha1.SavedNode{Unschedulable: true}, node(cordoned), func(*restored) {}},
-		"it was not cordoned, and it is now": {v1alpha1.SavedNode{}, node(cordoned), func(*restored) {}},
-	} {
-		want := restored{labels: map[string]string{}, annotations: map[string]string{}}
-		tc.want(&want)
-		got := restores(remediation(savedOf(tc.saved)), tc.node)
-		if diff := cmp.Diff(want, got, cmp.AllowUnexported(restored{})); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", sentence, diff)
-		}
-		plain := restored{labels: map[string]string{}, annotations: map[string]string{}}
-		if wantEmpty := cmp.Equal(want, plain, cmp.AllowUnexported(restored{})); got.empty() != wantEmpty {
-			t.Errorf("%s: it is empty: %t", sentence, got.empty())
-		}
-	}
-	all := v1alpha1.SavedNode{Labels: map[string]string{"pool": "a"}, Unschedulable: true}
-	same := remediation(savedOf(all))
-	same.Status.Node.Saved.UID = "node-uid"
-	unsaved := remediation(in(fencing.Booting))
-	for sentence, r := range map[string]*v1alpha1.PowerRemediation{"has not begun": remediation(), "has saved nothing": unsaved, "saved this very node": same} {
-		if got := restores(r, node()); !got.empty() {
-			t.Errorf("a remediation that %s restores %+v", sentence, got)
-		}
-	}
-}
-
-// TestSaved: what Fettle has set for the fencing, what Kubernetes sets by itself, and what its owners would not remove, is left out.
-func TestSaved(t *testing.T) {
-	passing := []corev1.Taint{ownTaint, outOfServiceTaint, {Key: "node.kubernetes.io/unreachable", Effect: corev1.TaintEffectNoExecute}}
-	for _, key := range passingTaints {
-		passing = append(passing, corev1.Taint{Key: key, Effect: corev1.TaintEffectNoSchedule})
-	}
-	kept := []corev1.Taint{
-		{Key: "gpu", Value: "yes", Effect: corev1.TaintEffectNoSchedule}, {Key: annotation.FencingTaint, Effect: corev1.TaintEffectNoSchedule},
-		{Key: "x.node.kubernetes.io/y", Effect: corev1.TaintEffectNoExecute},
-	}
-	n := node(tainted(passing...), tainted(kept...), annotated("note", "x"), annotated(scaleDownDisabled, "true"), annotated(annotation.FencedBy, "r-uid"))
-	n.Labels, n.Spec.Unschedulable = map[string]string{"pool": "a"}, true
-	before := n.DeepCopy()
-	want := &v1alpha1.SavedNode{
-		UID: "node-uid", Labels: map[string]string{"pool": "a"}, Annotations: map[string]string{"note": "x"}, Unschedulable: true,
-		Taints: []v1alpha1.SavedTaint{
-			{Key: "gpu", Value: "yes", Effect: "NoSchedule"}, {Key: annotation.FencingTaint, Effect: "NoSchedule"}, {Key: "x.node.kubernetes.io/y", Effect: "NoExecute"},
-		},
-	}
-	if diff := cmp.Diff(want, saved(remediation(), n)); diff != "" {
-		t.Errorf("saved (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff(before, n); diff != "" {
-		t.Errorf("the node was changed under its owner:\n%s", diff)
-	}
-	foreign := saved(remediation(), node(annotated(scaleDownDisabled, "true"), annotated(annotation.FencedBy, "other-uid")))
-	if diff := cmp.Diff(map[string]string{scaleDownDisabled: "true", annotation.FencedBy: "other-uid"}, foreign.Annotations); diff != "" {
-		t.Errorf("the annotations of another remediation (-want +got):\n%s", diff)
-	}
-}
-
-// TestANodeThatWasRestoredLacksNothing: a node that lacks all that was saved lacks nothing after the patch, and keeps what it has.
-func TestANodeThatWasRestoredLacksNothing(t *testing.T) {
-	old := node(tainted(corev1.Taint{Key: "gpu", Value: "yes", Effect: corev1.TaintEffectNoSchedule}), annotated("note", "x"), annotated("name", "old"))
-	old.UID, old.Labels, old.Spec.Unschedulable = "old-uid", map[string]string{"pool": "a"}, true
-	r := remediation(in(fencing.Booting))
-	r.Status.Node.Saved = saved(r, old)
-	w := newWorld(t, node(tainted(ownTaint), annotated("name", "new")))
-	if err := w.restoreNode(t.Context(), r, w.node(t)); err != nil {
-		t.Fatal(err)
-	}
-	n := w.node(t)
-	if got := factsOf(r, n); got.Changed || !got.Tainted {
-		t.Errorf("after it was restored, the node is %+v", got)
-	}
-	if diff := cmp.Diff(map[string]string{"note": "x", "name": "new"}, n.Annotations); diff != "" {
-		t.Errorf("annotations (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff(append([]corev1.Taint{ownTaint}, old.Spec.Taints...), n.Spec.Taints); diff != "" || !n.Spec.Unschedulable || n.Labels["pool"] != "a" {
-		t.Errorf("the node is %+v", n)
-	}
-}
-
-// TestChangesOfANode: each change, from each state of the node.
-func TestChangesOfANode(t *testing.T) {
-	other := corev1.Taint{Key: "gpu", Effect: corev1.TaintEffectNoSchedule}
-	taint := func(w *world, n *corev1.Node) error { return w.taintNode(t.Context(), remediation(), n) }
-	restore := func(w *world, n *corev1.Node) error { return w.restoreNode(t.Context(), remediation(), n) }
-	mine := map[string]string{scaleDownDisabled: "true", annotation.FencedBy: "r-uid"}
-	for sentence, tc := range map[string]struct {
-		node        *corev1.Node
-		change      func(*world, *corev1.Node) error
-		taints      []corev1.Taint
-		annotations map[string]string
-	}{
-		"taint":                                     {node(tainted(other)), taint, []corev1.Taint{other, ownTaint}, mine},
-		"taint again":                               {node(tainted(ownTaint)), taint, []corev1.Taint{ownTaint}, mine},
-		"taint where another has disabled it":       {node(annotated(scaleDownDisabled, "false")), taint, []corev1.Taint{ownTaint}, map[string]string{scaleDownDisabled: "false"}},
-		"out of service":                            {node(tainted(other)), func(w *world, n *corev1.Node) error { return w.setOutOfService(t.Context(), n) }, []corev1.Taint{other, outOfServiceTaint}, nil},
-		"remove the own taint":                      {node(tainted(other, ownTaint)), func(w *world, n *corev1.Node) error { return w.removeTaint(t.Context(), n, isOwn) }, []corev1.Taint{other}, nil},
-		"remove the last taint":                     {node(tainted(ownTaint)), func(w *world, n *corev1.Node) error { return w.removeTaint(t.Context(), n, isOwn) }, nil, nil},
-		"remove out of service":                     {node(tainted(ownTaint, outOfServiceTaint)), func(w *world, n *corev1.Node) error { return w.removeTaint(t.Context(), n, isOutOfService) }, []corev1.Taint{ownTaint}, nil},
-		"restore":                                   {node(tainted(ownTaint), annotated(scaleDownDisabled, "true"), annotated(annotation.FencedBy, "r-uid")), restore, []corev1.Taint{ownTaint}, nil},
-		"restore what a user has changed":           {node(annotated(scaleDownDisabled, "false"), annotated(annotation.FencedBy, "r-uid")), restore, nil, map[string]string{scaleDownDisabled: "false"}},
-		"restore what another has disabled":         {node(annotated(scaleDownDisabled, "true")), restore, nil, map[string]string{scaleDownDisabled: "true"}},
-		"restore what another remediation disabled": {node(annotated(scaleDownDisabled, "true"), annotated(annotation.FencedBy, "o")), restore, nil, map[string]string{scaleDownDisabled: "true", annotation.FencedBy: "o"}},
-	} {
-		t.Run(sentence, func(t *testing.T) {
-			w := newWorld(t, tc.node)
-			if err := tc.change(w, w.node(t)); err != nil {
-				t.Fatal(err)
-			}
-			n := w.node(t)
-			if diff := cmp.Diff(tc.taints, n.Spec.Taints); diff != "" {
-				t.Errorf("taints (-want +got):\n%s", diff)
-			}
-			if diff := cmp.Diff(tc.annotations, n.Annotations); diff != "" {
-				t.Errorf("annotations (-want +got):\n%s", diff)
-			}
-		})
-	}
-}
-
-// TestI11ChangesHoldForTheNodeThatWasRead: each change has the UID and the revision as its precondition.
-func TestI11ChangesHoldForTheNodeThatWasRead(t *testing.T) {
-	for name, change := range map[string]func(*world, *corev1.Node) error{
-		"taint":          func(w *world, n *corev1.Node) error { return w.taintNode(t.Context(), remediation(), n) },
-		"out of service": func(w *world, n *corev1.Node) error { return w.setOutOfService(t.Context(), n) },
-		"remove":         func(w *world, n *corev1.Node) error { return w.removeTaint(t.Context(), n, isOwn) },
-		"restore":        func(w *world, n *corev1.Node) error { return w.restoreNode(t.Context(), remediation(), n) },
-		"delete":         func(w *world, n *corev1.Node) error { return w.deleteNode(t.Context(), n) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, node(annotated(annotation.FencedBy, "r-uid")))
-			old := w.node(t)
-			changed := w.node(t)
-			changed.Labels = map[string]string{"changed": "yes"}
-			if err := w.api.Update(t.Context(), changed); err != nil {
-				t.Fatal(err)
-			}
-			if err := change(w, old); !apierrors.IsConflict(err) || !strings.Contains(err.Error(), "node-a") {
-				t.Errorf("a change of a node that has changed meanwhile: %v", err)
-			}
-			for _, body := range w.patches {
-				if !strings.HasPrefix(body, `{"metadata":{"uid":"node-uid","resourceVersion":"`+old.ResourceVersion+`"`) {
-					t.Errorf("the patch %s has no precondition", body)
-				}
-			}
-			if err := change(w, w.node(t)); err != nil {
-				t.Errorf("a change of the node as it is: %v", err)
-			}
-		})
-	}
+func volume(name, node string) *storagev1.VolumeAttachment {
+	return &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: storagev1.VolumeAttachmentSpec{NodeName: node}}
 }
 
 func TestReadNode(t *testing.T) {
@@ -252,5 +40,32 @@ func TestReadNode(t *testing.T) {
 	w.readNode(t.Context(), l)
 	if n := l.facts.Node; !n.Failed || n.RetryAt.Sub(n.ReadAt).Truncate(time.Millisecond) != retryRead {
 		t.Errorf("a node that could not be read is %+v", n)
+	}
+}
+
+func TestCountWorkload(t *testing.T) {
+	w := newWorld(t, pod("p", "node-a"), pod("q", "node-a"), volume("v", "node-a"), volume("w", "node-b"))
+	l := &look{node: "node-a", r: remediation(), s: w.sessions.of(keyA, "r-uid", "node-a"), facts: fencing.Facts{Node: &fencing.Node{OutOfService: true}}}
+	l.record.Released = true
+	w.countWorkload(t.Context(), l)
+	if got := l.facts.Workload; got == nil || *got != (fencing.Workload{Pods: 2, Volumes: 1}) {
+		t.Errorf("the workload is %+v", got)
+	}
+	w.refuses(func(_ string, o runtime.Object) error {
+		if _, is := o.(*storagev1.VolumeAttachmentList); is {
+			return errors.New("no")
+		}
+		return nil
+	})
+	w.countWorkload(t.Context(), l)
+	if got := l.facts.Workload; !got.Failed || got.Pods != 0 || got.RetryAt.Sub(noon).Truncate(time.Second) != retryRead {
+		t.Errorf("the workload that could not be counted is %+v", got)
+	}
+	w.refuses(nil)
+	l.facts.Workload = nil
+	w.sessions.wake("node-a") // after the node was read
+	w.countWorkload(t.Context(), l)
+	if l.facts.Node != nil || l.facts.Workload != nil {
+		t.Errorf("after the node has changed, the facts are %+v and %+v", l.facts.Node, l.facts.Workload)
 	}
 }

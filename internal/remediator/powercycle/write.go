@@ -14,6 +14,7 @@ import (
 
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
 	"github.com/fettle-io/fettle/internal/fencing"
+	"github.com/fettle-io/fettle/internal/remediator/fencednode"
 	"github.com/fettle-io/fettle/internal/sanitize"
 )
 
@@ -88,7 +89,7 @@ func (c *Client) statusWith(l *look, record fencing.Record) *v1alpha1.PowerRemed
 		status.BMC = &used
 	}
 	if record.Released && record.DeletedNode && l.raw != nil && status.Node.Saved == nil {
-		status.Node.Saved = saved(l.r, l.raw)
+		status.Node.Saved = fencednode.Saved(l.r.UID, l.raw)
 	}
 	if record.Phase.Final() && isRestored(status.Node.Saved, l.facts.Node) {
 		status.Node.Saved = nil // what others remove from now on stays removed

@@ -1,4 +1,4 @@
-package powercycle
+package fencednode
 
 import (
 	"context"
@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fettle-io/fettle/api/fettle/annotation"
-	"github.com/fettle-io/fettle/internal/fencing"
 )
 
 // pod returns a pod on a node.
@@ -102,16 +101,16 @@ func (p *pager) List(_ context.Context, into client.ObjectList, opts ...client.L
 
 // TestPages: lists are read in pages, each with the mark of the one before, and end with an error beyond a number of pages.
 func TestPages(t *testing.T) {
-	for name, count := range map[string]func(*Client) (int, error){
-		"pods": func(c *Client) (int, error) { return c.countPods(t.Context(), "node-a") },
-		"volumes": func(c *Client) (int, error) {
+	for name, count := range map[string]func(*Nodes) (int, error){
+		"pods": func(c *Nodes) (int, error) { return c.countPods(t.Context(), "node-a") },
+		"volumes": func(c *Nodes) (int, error) {
 			counted, err := c.listVolumes(t.Context())
 			return counted["node-a"], err
 		},
 	} {
 		for pages, want := range map[int]int{1: 1, 3: 3, maxPages: maxPages, maxPages + 1: 0} {
 			p := &pager{pages: pages}
-			got, err := count(NewClient(Config{Core: p, Now: func() time.Time { return noon }}))
+			got, err := count(New(p, func() time.Time { return noon }, NewVolumes()))
 			if got != want || (err != nil) != (want == 0) || len(p.asked) != min(pages, maxPages) {
 				t.Errorf("%d pages of %s: counted %d (%v) in %d requests", pages, name, got, err, len(p.asked))
 			}
@@ -159,16 +158,16 @@ func TestListsOfVolumesAreShared(t *testing.T) {
 	const others = 19
 	s := &slowVolumes{begun: make(chan struct{}), answer: make(chan struct{})}
 	var readings atomic.Int64
-	c := NewClient(Config{Core: s, Now: func() time.Time {
+	c := New(s, func() time.Time {
 		n := readings.Add(1)
 		if n == 2+others { // the first call reads the clock twice before it lists, and each other one once before it waits
 			close(s.answer)
 		}
 		return noon.Add(time.Duration(n))
-	}})
+	}, NewVolumes())
 	counts := make([]int, 1+others)
 	count := func(i int) {
-		n, err := c.volumes.count(t.Context(), c.nodeAPI, "node-a")
+		n, err := c.volumes.count(t.Context(), c, "node-a")
 		if err != nil {
 			t.Error(err)
 		}
@@ -189,39 +188,12 @@ func TestListsOfVolumesAreShared(t *testing.T) {
 			t.Errorf("call %d got the list that began before it: %d", i+1, n)
 		}
 	}
-	if n, err := c.volumes.count(t.Context(), c.nodeAPI, "node-b"); n != 0 || err != nil || s.lists != 3 {
+	if n, err := c.volumes.count(t.Context(), c, "node-b"); n != 0 || err != nil || s.lists != 3 {
 		t.Errorf("a later call for another node got %d (%v) after %d lists", n, err, s.lists)
 	}
 	s.err = errors.New("no")
-	if _, err := c.volumes.count(t.Context(), c.nodeAPI, "node-a"); err == nil {
+	if _, err := c.volumes.count(t.Context(), c, "node-a"); err == nil {
 		t.Error("a list that failed counts")
-	}
-}
-
-func TestCountWorkload(t *testing.T) {
-	w := newWorld(t, pod("p", "node-a"), pod("q", "node-a"), volume("v", "node-a"), volume("w", "node-b"))
-	l := &look{node: "node-a", r: remediation(), s: w.sessions.of(keyA, "r-uid", "node-a"), facts: fencing.Facts{Node: &fencing.Node{OutOfService: true}}}
-	l.record.Released = true
-	w.countWorkload(t.Context(), l)
-	if got := l.facts.Workload; got == nil || *got != (fencing.Workload{Pods: 2, Volumes: 1}) {
-		t.Errorf("the workload is %+v", got)
-	}
-	w.refuses(func(_ string, o runtime.Object) error {
-		if _, is := o.(*storagev1.VolumeAttachmentList); is {
-			return errors.New("no")
-		}
-		return nil
-	})
-	w.countWorkload(t.Context(), l)
-	if got := l.facts.Workload; !got.Failed || got.Pods != 0 || got.RetryAt.Sub(noon).Truncate(time.Second) != retryRead {
-		t.Errorf("the workload that could not be counted is %+v", got)
-	}
-	w.refuses(nil)
-	l.facts.Workload = nil
-	w.sessions.wake("node-a") // after the node was read
-	w.countWorkload(t.Context(), l)
-	if l.facts.Node != nil || l.facts.Workload != nil {
-		t.Errorf("after the node has changed, the facts are %+v and %+v", l.facts.Node, l.facts.Workload)
 	}
 }
 
@@ -241,14 +213,14 @@ func TestAListOfVolumesIsNotAwaited(t *testing.T) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		if got, err := w.volumes.count(context.WithoutCancel(t.Context()), w.nodeAPI, "node-a"); got != 1 || err != nil {
+		if got, err := w.volumes.count(context.WithoutCancel(t.Context()), w.Nodes, "node-a"); got != 1 || err != nil {
 			t.Errorf("%d volumes (%v), want 1", got, err)
 		}
 	}()
 	<-listing
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := w.volumes.count(ctx, w.nodeAPI, "node-a"); !errors.Is(err, context.Canceled) {
+	if _, err := w.volumes.count(ctx, w.Nodes, "node-a"); !errors.Is(err, context.Canceled) {
 		t.Errorf("the error is %v", err)
 	}
 	close(listed)

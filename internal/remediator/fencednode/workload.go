@@ -1,8 +1,7 @@
-package powercycle
+package fencednode
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -20,34 +19,22 @@ const (
 	maxPages = 200
 )
 
-// countWorkload counts what is left on the node of a look.
-func (c *Client) countWorkload(ctx context.Context, l *look) {
-	ctx, done := c.sessions.interruptible(ctx, l.s, l.wakes, l.releases())
-	defer done()
-	nodes := c.nodesOf(l)
-	pods, err := nodes.countPods(ctx, l.node)
-	volumes := 0
-	if err == nil {
-		volumes, err = nodes.volumes.count(ctx, nodes, l.node)
-	}
-	if errors.Is(ctx.Err(), context.Canceled) {
-		l.facts.Node = nil // it has changed, and is read first
-		return
-	}
+// CountWorkload counts what is left on a node. It reports an error if the API server can't be read, or the context ends.
+func (a *Nodes) CountWorkload(ctx context.Context, node string) (fencing.Workload, error) {
+	pods, err := a.countPods(ctx, node)
 	if err != nil {
-		l.unread = err
-		l.facts.Workload = &fencing.Workload{Failed: true, RetryAt: c.Now().Add(retryRead)}
-		return
+		return fencing.Workload{}, err
 	}
-	l.facts.Workload = &fencing.Workload{Pods: pods, Volumes: volumes}
+	volumes, err := a.volumes.count(ctx, a, node)
+	return fencing.Workload{Pods: pods, Volumes: volumes}, err
 }
 
 // countPods counts the pods of a node that are terminating, and the pods that Fettle's own taint evicts.
-func (c *nodeAPI) countPods(ctx context.Context, node string) (int, error) {
+func (a *Nodes) countPods(ctx context.Context, node string) (int, error) {
 	count := 0
 	var pods corev1.PodList
 	for range maxPages {
-		if err := c.api.List(ctx, &pods, client.MatchingFields{"spec.nodeName": node}, client.Limit(pageSize), client.Continue(pods.Continue)); err != nil {
+		if err := a.api.List(ctx, &pods, client.MatchingFields{"spec.nodeName": node}, client.Limit(pageSize), client.Continue(pods.Continue)); err != nil {
 			return 0, fmt.Errorf("listing the pods of node %s: %w", node, err)
 		}
 		for i := range pods.Items {
@@ -75,19 +62,20 @@ func isEvicted(p *corev1.Pod) bool {
 	return true
 }
 
-// volumeCounter counts VolumeAttachments by node. The API server can't select them by node, so that fencings share a list.
-type volumeCounter struct {
+// Volumes counts VolumeAttachments by node. The API server can't select them by node, so that fencings share a list.
+type Volumes struct {
 	// turn has room for the one call that lists. It guards what follows.
 	turn   chan struct{}
 	begun  time.Time
 	byNode map[string]int
 }
 
-func newVolumeCounter() *volumeCounter { return &volumeCounter{turn: make(chan struct{}, 1)} }
+// NewVolumes returns a counter that has counted nothing.
+func NewVolumes() *Volumes { return &Volumes{turn: make(chan struct{}, 1)} }
 
 // count returns the number of VolumeAttachments of a node, from a list that began after the call.
-func (v *volumeCounter) count(ctx context.Context, c *nodeAPI, node string) (int, error) {
-	called := c.now()
+func (v *Volumes) count(ctx context.Context, a *Nodes, node string) (int, error) {
+	called := a.now()
 	select {
 	case v.turn <- struct{}{}:
 	case <-ctx.Done():
@@ -97,8 +85,8 @@ func (v *volumeCounter) count(ctx context.Context, c *nodeAPI, node string) (int
 	if v.byNode != nil && v.begun.After(called) {
 		return v.byNode[node], nil
 	}
-	begun := c.now()
-	counted, err := c.listVolumes(ctx)
+	begun := a.now()
+	counted, err := a.listVolumes(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -106,11 +94,11 @@ func (v *volumeCounter) count(ctx context.Context, c *nodeAPI, node string) (int
 	return counted[node], nil
 }
 
-func (c *nodeAPI) listVolumes(ctx context.Context) (map[string]int, error) {
+func (a *Nodes) listVolumes(ctx context.Context) (map[string]int, error) {
 	counted := map[string]int{}
 	var page storagev1.VolumeAttachmentList
 	for range maxPages {
-		if err := c.api.List(ctx, &page, client.Limit(pageSize), client.Continue(page.Continue)); err != nil {
+		if err := a.api.List(ctx, &page, client.Limit(pageSize), client.Continue(page.Continue)); err != nil {
 			return nil, fmt.Errorf("listing the VolumeAttachments: %w", err)
 		}
 		for i := range page.Items {

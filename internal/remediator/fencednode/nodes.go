@@ -1,0 +1,254 @@
+package fencednode
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fettle-io/fettle/api/fettle/annotation"
+	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
+	"github.com/fettle-io/fettle/internal/fencing"
+)
+
+const (
+	// scaleDownDisabled keeps the cluster autoscaler from removing a node.
+	scaleDownDisabled = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
+	// kubernetesTaints begins the keys of the taints that Kubernetes sets and removes by itself.
+	kubernetesTaints = "node.kubernetes.io/"
+)
+
+// passingTaints are the keys of taints that their owners remove, and would not remove from a node that has registered again.
+var passingTaints = []string{ //nolint:gochecknoglobals // a constant list
+	"ToBeDeletedByClusterAutoscaler", "DeletionCandidateOfClusterAutoscaler", "karpenter.sh/disrupted", "medik8s.io/remediation",
+}
+
+// +kubebuilder:rbac:groups="",resources=nodes,verbs=get
+
+// Get reads a node, and returns nil if there is none.
+func (a *Nodes) Get(ctx context.Context, name string) (*corev1.Node, error) {
+	var n corev1.Node
+	err := a.api.Get(ctx, types.NamespacedName{Name: name}, &n)
+	if apierrors.IsNotFound(err) {
+		return nil, nil //nolint:nilnil // there is none
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading node %s: %w", name, err)
+	}
+	return &n, nil
+}
+
+// Facts returns what a fencing has to know of a node, which may be nil. By is the UID of its remediation, and saved what it has saved of a node
+// that it has deleted, or nil.
+func Facts(by types.UID, saved *v1alpha1.SavedNode, n *corev1.Node) *fencing.Node {
+	if n == nil {
+		return &fencing.Node{}
+	}
+	return &fencing.Node{
+		Exists: true, UID: string(n.UID), BootID: n.Status.NodeInfo.BootID, Ready: IsReady(n),
+		Tainted: hasTaint(n, isOwn), OutOfService: hasTaint(n, isOutOfService),
+		Changed: n.Annotations[annotation.FencedBy] == string(by) || !restores(saved, n).empty(),
+	}
+}
+
+// IsReady reports whether a node is Ready. A condition that is missing or unknown is not.
+func IsReady(n *corev1.Node) bool {
+	return slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+func hasTaint(n *corev1.Node, is func(corev1.Taint) bool) bool {
+	return slices.ContainsFunc(n.Spec.Taints, is)
+}
+
+func isOwn(t corev1.Taint) bool {
+	return t.Key == annotation.FencingTaint && t.Effect == corev1.TaintEffectNoExecute
+}
+
+// isOutOfService reports whether a taint releases volumes. Kubernetes looks at the key alone.
+func isOutOfService(t corev1.Taint) bool { return t.Key == corev1.TaintNodeOutOfService }
+
+// restored is what is missing on a node that was deleted and has registered again.
+type restored struct {
+	labels, annotations map[string]string
+	taints              []corev1.Taint
+	unschedulable       bool
+}
+
+func (m restored) empty() bool {
+	return len(m.labels)+len(m.annotations)+len(m.taints) == 0 && !m.unschedulable
+}
+
+// restores returns what was saved of a node and is missing on the node that has registered in its place. A key that the node has
+// keeps its value.
+func restores(saved *v1alpha1.SavedNode, n *corev1.Node) restored {
+	if saved == nil || saved.UID == string(n.UID) {
+		return restored{}
+	}
+	m := restored{labels: missing(saved.Labels, n.Labels), annotations: missing(saved.Annotations, n.Annotations), unschedulable: saved.Unschedulable && !n.Spec.Unschedulable}
+	for _, t := range saved.Taints {
+		taint := corev1.Taint{Key: t.Key, Value: t.Value, Effect: corev1.TaintEffect(t.Effect)}
+		if !hasTaint(n, func(other corev1.Taint) bool { return other.MatchTaint(&taint) }) {
+			m.taints = append(m.taints, taint)
+		}
+	}
+	return m
+}
+
+func missing(saved, present map[string]string) map[string]string {
+	lacks := map[string]string{}
+	for key, value := range saved {
+		if _, has := present[key]; !has {
+			lacks[key] = value
+		}
+	}
+	return lacks
+}
+
+// Saved returns what is restored after a node was deleted by the remediation with a UID. What Fettle itself has set for the time of the fencing is left out.
+func Saved(by types.UID, n *corev1.Node) *v1alpha1.SavedNode {
+	s := &v1alpha1.SavedNode{UID: string(n.UID), Labels: maps.Clone(n.Labels), Annotations: maps.Clone(n.Annotations), Unschedulable: n.Spec.Unschedulable}
+	if s.Annotations[annotation.FencedBy] == string(by) {
+		delete(s.Annotations, annotation.FencedBy)
+		delete(s.Annotations, scaleDownDisabled)
+	}
+	for _, t := range n.Spec.Taints {
+		if !isOwn(t) && !strings.HasPrefix(t.Key, kubernetesTaints) && !slices.Contains(passingTaints, t.Key) {
+			s.Taints = append(s.Taints, v1alpha1.SavedTaint{Key: t.Key, Value: t.Value, Effect: string(t.Effect)})
+		}
+	}
+	return s
+}
+
+// nodePatch is a merge patch of a node. It holds only for the node as it was read.
+type nodePatch struct {
+	Metadata nodeMetadata `json:"metadata"`
+	Spec     *nodeSpec    `json:"spec,omitempty"`
+}
+
+type nodeMetadata struct {
+	UID             types.UID         `json:"uid"`
+	ResourceVersion string            `json:"resourceVersion"`
+	Labels          map[string]string `json:"labels,omitempty"`
+	// Annotations with the value nil are removed.
+	Annotations map[string]*string `json:"annotations,omitempty"`
+}
+
+type nodeSpec struct {
+	Taints        *[]corev1.Taint `json:"taints,omitempty"`
+	Unschedulable bool            `json:"unschedulable,omitempty"`
+}
+
+func patchOf(n *corev1.Node) nodePatch {
+	return nodePatch{Metadata: nodeMetadata{UID: n.UID, ResourceVersion: n.ResourceVersion, Annotations: map[string]*string{}}}
+}
+
+// withTaints sets the taints of a node.
+func (p *nodePatch) withTaints(taints []corev1.Taint) {
+	if taints == nil {
+		taints = []corev1.Taint{}
+	}
+	if p.Spec == nil {
+		p.Spec = &nodeSpec{}
+	}
+	p.Spec.Taints = &taints
+}
+
+// +kubebuilder:rbac:groups="",resources=nodes,verbs=patch
+
+// patch patches a node, which then has the content of the answer.
+func (a *Nodes) patch(ctx context.Context, n *corev1.Node, p nodePatch) error {
+	body, err := json.Marshal(p)
+	if err != nil {
+		return fmt.Errorf("encoding a patch: %w", err)
+	}
+	target := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Name}}
+	if err := a.api.Patch(ctx, target, client.RawPatch(types.MergePatchType, body)); err != nil {
+		return fmt.Errorf("changing node %s: %w", n.Name, err)
+	}
+	*n = *target
+	return nil
+}
+
+// Taint sets Fettle's own taint, which keeps the pods of the node from starting again before they have moved. For the time of the
+// fencing it keeps the cluster autoscaler from removing the node, unless another does so already.
+func (a *Nodes) Taint(ctx context.Context, by types.UID, n *corev1.Node) error {
+	p := patchOf(n)
+	if !hasTaint(n, isOwn) {
+		p.withTaints(append(slices.Clone(n.Spec.Taints), corev1.Taint{Key: annotation.FencingTaint, Effect: corev1.TaintEffectNoExecute}))
+	}
+	if _, set := n.Annotations[scaleDownDisabled]; !set {
+		yes, uid := "true", string(by)
+		p.Metadata.Annotations[scaleDownDisabled], p.Metadata.Annotations[annotation.FencedBy] = &yes, &uid
+	}
+	return a.patch(ctx, n, p)
+}
+
+// SetOutOfService releases the workload of a node.
+func (a *Nodes) SetOutOfService(ctx context.Context, n *corev1.Node) error {
+	p := patchOf(n)
+	p.withTaints(append(slices.Clone(n.Spec.Taints), corev1.Taint{Key: corev1.TaintNodeOutOfService, Value: "nodeshutdown", Effect: corev1.TaintEffectNoExecute}))
+	return a.patch(ctx, n, p)
+}
+
+// RemoveOutOfService removes the taint that releases the workload of a node.
+func (a *Nodes) RemoveOutOfService(ctx context.Context, n *corev1.Node) error {
+	return a.removeTaint(ctx, n, isOutOfService)
+}
+
+// Untaint removes Fettle's own taint.
+func (a *Nodes) Untaint(ctx context.Context, n *corev1.Node) error {
+	return a.removeTaint(ctx, n, isOwn)
+}
+
+// removeTaint removes the taints that a function selects.
+func (a *Nodes) removeTaint(ctx context.Context, n *corev1.Node, is func(corev1.Taint) bool) error {
+	p := patchOf(n)
+	p.withTaints(slices.DeleteFunc(slices.Clone(n.Spec.Taints), is))
+	return a.patch(ctx, n, p)
+}
+
+// Restore takes back what the fencing has changed, but for Fettle's own taint, and restores what was saved.
+func (a *Nodes) Restore(ctx context.Context, by types.UID, saved *v1alpha1.SavedNode, n *corev1.Node) error {
+	p := patchOf(n)
+	m := restores(saved, n)
+	p.Metadata.Labels = m.labels
+	for key, value := range m.annotations {
+		p.Metadata.Annotations[key] = &value
+	}
+	if n.Annotations[annotation.FencedBy] == string(by) {
+		p.Metadata.Annotations[annotation.FencedBy] = nil
+		if n.Annotations[scaleDownDisabled] == "true" {
+			p.Metadata.Annotations[scaleDownDisabled] = nil
+		}
+	}
+	if len(m.taints) > 0 {
+		p.withTaints(append(slices.Clone(n.Spec.Taints), m.taints...))
+	}
+	if m.unschedulable {
+		if p.Spec == nil {
+			p.Spec = &nodeSpec{}
+		}
+		p.Spec.Unschedulable = true
+	}
+	return a.patch(ctx, n, p)
+}
+
+// Delete deletes a node as it was read.
+func (a *Nodes) Delete(ctx context.Context, n *corev1.Node) error {
+	target := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Name}}
+	uid, revision := n.UID, n.ResourceVersion
+	if err := a.api.Delete(ctx, target, client.Preconditions{UID: &uid, ResourceVersion: &revision}); err != nil {
+		return fmt.Errorf("deleting node %s: %w", n.Name, err)
+	}
+	return nil
+}
