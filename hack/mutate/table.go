@@ -58,6 +58,7 @@ func table() []target {
 		{dir: "internal/remedy/owner"},
 		{dir: "internal/remedy/template", unmeasured: true},
 		{dir: "internal/remediator/contract"},
+		{dir: "internal/remediator/fencednode"},
 		{dir: "internal/remediator/machinedeletion"},
 		{dir: "internal/remediator/powercycle", open: 359},
 		{dir: "internal/healthcheck", tests: dialects},
