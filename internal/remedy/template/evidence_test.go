@@ -105,6 +105,7 @@ func TestEvidence(t *testing.T) {
 		"a new boot":                  {instead(proof, `{kind: NewBoot, at: "2026-08-03T12:00:02.123456Z", bootID: now}`, ", backBootID: after", ""), with(func(e *core.Evidence) { e.Method, e.BootIDAfter = "NewBoot", "now" })},
 		"a new boot, and back":        {instead(proof, `{kind: NewBoot, at: "2026-08-03T12:00:02.123456Z", bootID: now}`), with(func(e *core.Evidence) { e.Method = "NewBoot" })},
 		"fractions of a microsecond":  {instead("02.123456Z", "02.123456999Z"), wholeEvidence()},
+		"an odd microsecond":          {instead("02.123456Z", "02.123457999Z"), with(func(e *core.Evidence) { e.Proven = e.Proven.Add(time.Microsecond) })},
 		"a word for a time":           {instead(`"2026-08-03T12:00:03.000000Z"`, "soon"), with(func(e *core.Evidence) { e.Released = time.Time{} })},
 		"a number for a time":         {instead(`"2026-08-03T12:00:03.000000Z"`, "5"), with(func(e *core.Evidence) { e.Released = time.Time{} })},
 		"a time that JSON can't have": {instead(`"2026-08-03T12:00:03.000000Z"`, `"9999-12-31T23:59:59-01:00"`), with(func(e *core.Evidence) { e.Released = time.Time{} })},
