@@ -59,6 +59,9 @@ func (n *Node) SameReadiness(before *Node) bool {
 	return n.UID == before.UID && was.Same(&is)
 }
 
+// IsReady reports whether the condition Ready is True.
+func (n *Node) IsReady() bool { return n.ready().Status == core.True }
+
 // ready returns the condition Ready, or its zero value.
 func (n *Node) ready() core.Condition {
 	for _, c := range n.Conditions {
