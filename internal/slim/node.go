@@ -60,7 +60,7 @@ func (n *Node) SameReadiness(before *Node) bool {
 }
 
 // IsReady reports whether the condition Ready is True.
-func (n *Node) IsReady() bool { return n.ready().Status == core.True }
+func (n *Node) IsReady() bool { return n.ready().Status == "True" }
 
 // ready returns the condition Ready, or its zero value.
 func (n *Node) ready() core.Condition {

@@ -99,6 +99,10 @@ const MachineDeletionFinalizer = "fettle.io/machine-deletion-remediation"
 // taken back.
 const PowerFinalizer = "fettle.io/power-remediation"
 
+// SelfFenceFinalizer is on a SelfFenceRemediation before its first effect, and until what it has
+// changed is taken back.
+const SelfFenceFinalizer = "fettle.io/self-fence-remediation"
+
 // FencingTaint is the key of the NoExecute taint of a node while Fettle fences it. A node that
 // returns early then does not start the pods again that are about to move.
 const FencingTaint = "fettle.io/fencing"

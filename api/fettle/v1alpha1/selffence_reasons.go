@@ -1,0 +1,8 @@
+package v1alpha1
+
+// Reasons of the condition Succeeded of a SelfFenceRemediation, besides those of a PowerRemediation and
+// those in docs/remedies/self-fencing.md.
+const (
+	// CannotStartNoPromiseReason: the node has promised nothing, so its agent would not have it reset.
+	CannotStartNoPromiseReason = "RemediationCannotStartNoPromise"
+)

@@ -1,0 +1,213 @@
+package selffencing
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
+	"github.com/fettle-io/fettle/internal/contain"
+	"github.com/fettle-io/fettle/internal/informer"
+	"github.com/fettle-io/fettle/internal/remediator/fencednode"
+	"github.com/fettle-io/fettle/internal/slim"
+)
+
+// Kinds are the definitions without which this remediator does nothing, by name.
+var Kinds = []string{"selffenceremediations.fettle.io"} //nolint:gochecknoglobals // a constant list
+
+// Config is what a Client needs. Every field is required but OtherFences.
+type Config struct {
+	// Informers watch remediations and nodes, and Cache reads them.
+	Informers cache.Informers
+	Cache     client.Reader
+	// Writer writes remediations.
+	Writer client.Client
+	// Core reads and writes Nodes, Leases, remediations, Pods and VolumeAttachments at the API server, never from a cache.
+	Core   client.Client
+	Events events.EventRecorder
+	Log    logr.Logger
+	// Now is the clock. Time between two calls must pass steadily, as that of time.Now does.
+	Now func() time.Time
+	// Claims are shared with the other remediators that fence.
+	Claims *fencednode.Claims
+	// OtherFences returns the remediation of another kind that has begun to fence a node and has not ended. It may be nil.
+	OtherFences func(ctx context.Context, node string) (fencednode.Holder, bool)
+}
+
+// Client is the remediator. It is safe for concurrent use.
+type Client struct {
+	Config
+
+	nodes        *fencednode.Nodes
+	remediations workqueue.TypedRateLimitingInterface[types.NamespacedName]
+	silent       workqueue.TypedRateLimitingInterface[string]
+	sessions     *sessions
+	sights       *sights
+
+	watched informer.Kinds
+	// watching is closed by markWatching, once all kinds are watched.
+	watching     chan struct{}
+	markWatching func()
+}
+
+const (
+	// retryFirst and retryMost bound the pauses after a failure.
+	retryFirst = 100 * time.Millisecond
+	retryMost  = time.Minute
+	// lookTimeout bounds one look at a remediation.
+	lookTimeout = time.Minute
+	// maxLooks bounds the remediations, and the nodes whose promise is read, of one moment.
+	maxLooks = 32
+)
+
+// NewClient returns a remediator that watches nothing yet.
+func NewClient(c Config) *Client {
+	watches := make(chan struct{})
+	return &Client{
+		Config: c, nodes: fencednode.New(c.Core, c.Now, fencednode.NewVolumes()),
+		remediations: newQueue[types.NamespacedName](), silent: newQueue[string](),
+		sessions: newSessions(), sights: newSights(),
+		watching: watches, markWatching: sync.OnceFunc(func() { close(watches) }),
+	}
+}
+
+func newQueue[T comparable]() workqueue.TypedRateLimitingInterface[T] {
+	return workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[T](retryFirst, retryMost))
+}
+
+// +kubebuilder:rbac:groups=fettle.io,resources=selffenceremediations,verbs=list;watch
+// +kubebuilder:rbac:groups="",resources=nodes,verbs=list;watch
+
+// Watch begins to watch. It returns a NoMatch error while the kinds are not served, and may be called again. After it
+// has succeeded, it does nothing.
+func (c *Client) Watch(ctx context.Context) error {
+	err := c.watched.Watch(ctx, c.Informers,
+		informer.Kind{Plural: "remediations", Object: &v1alpha1.SelfFenceRemediation{}, Handler: c.remediationEvents()},
+		informer.Kind{Plural: "nodes", Object: &slim.Node{}, Handler: c.nodeEvents()},
+	)
+	if err == nil {
+		c.markWatching()
+	}
+	return err
+}
+
+// remediationEvents has a remediation looked at.
+func (c *Client) remediationEvents() toolscache.ResourceEventHandler {
+	take := func(obj any) {
+		if key, ok := keyOf(obj); ok {
+			c.remediations.Add(key)
+		}
+	}
+	return toolscache.ResourceEventHandlerFuncs{AddFunc: take, UpdateFunc: func(_, obj any) { take(obj) }, DeleteFunc: take}
+}
+
+// nodeEvents has the remediations of a node looked at when its readiness has changed, and has the promise of a node read that is not
+// Ready.
+func (c *Client) nodeEvents() toolscache.ResourceEventHandler {
+	take := func(obj any) {
+		if n, ok := obj.(*slim.Node); ok {
+			c.noteNode(n)
+		}
+	}
+	return toolscache.ResourceEventHandlerFuncs{
+		AddFunc: take,
+		UpdateFunc: func(old, obj any) {
+			before, ok := old.(*slim.Node)
+			if after, is := obj.(*slim.Node); !ok || !is || !after.SameReadiness(before) {
+				take(obj)
+			}
+		},
+		DeleteFunc: func(obj any) {
+			if key, ok := keyOf(obj); ok {
+				c.sights.drop(key.Name)
+				c.wakeNode(key.Name)
+			}
+		},
+	}
+}
+
+// noteNode notes that the readiness of a node has changed.
+func (c *Client) noteNode(n *slim.Node) {
+	if n.IsReady() {
+		c.sights.drop(n.Name)
+	} else {
+		c.silent.Add(n.Name)
+	}
+	c.wakeNode(n.Name)
+}
+
+// wakeNode has the remediations of a node looked at now.
+func (c *Client) wakeNode(node string) {
+	for _, key := range c.sessions.ofNode(node) {
+		c.remediations.Add(key)
+	}
+}
+
+func keyOf(obj any) (types.NamespacedName, bool) {
+	key, err := toolscache.DeletionHandlingObjectToName(obj)
+	return types.NamespacedName{Namespace: key.Namespace, Name: key.Name}, err == nil
+}
+
+// HasSynced reports whether the initial lists were handled.
+func (c *Client) HasSynced() bool { return c.watched.HasSynced() }
+
+// NeedLeaderElection keeps replicas that don't lead from working.
+func (*Client) NeedLeaderElection() bool { return true }
+
+// Start works until the context ends. It must run only in the replica that leads.
+func (c *Client) Start(ctx context.Context) error {
+	defer c.remediations.ShutDown()
+	defer c.silent.ShutDown()
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-c.watching:
+	}
+	if !toolscache.WaitForCacheSync(ctx.Done(), c.HasSynced) {
+		return nil
+	}
+	stop := context.AfterFunc(ctx, func() { c.remediations.ShutDown(); c.silent.ShutDown() })
+	defer stop()
+	var group sync.WaitGroup
+	for range maxLooks {
+		group.Go(func() { process(ctx, c, c.remediations, "remediation", c.look) })
+		group.Go(func() { process(ctx, c, c.silent, "node", c.sight) })
+	}
+	group.Wait()
+	return nil
+}
+
+// process takes keys from a queue until it is shut down.
+func process[T comparable](ctx context.Context, c *Client, queue workqueue.TypedRateLimitingInterface[T], noun string, do func(context.Context, T) error) {
+	for {
+		key, over := queue.Get()
+		if over {
+			return
+		}
+		processOne(ctx, c, queue, noun, key, do)
+	}
+}
+
+func processOne[T comparable](ctx context.Context, c *Client, queue workqueue.TypedRateLimitingInterface[T], noun string, key T, do func(context.Context, T) error) {
+	defer queue.Done(key)
+	limited, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	switch err := contain.Run(func() error { return do(limited, key) }); {
+	case err == nil:
+		queue.Forget(key)
+	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
+		queue.AddRateLimited(key) // another writer was faster
+	case ctx.Err() == nil:
+		c.Log.Error(err, "could not go on; it is tried again after a pause", noun, key)
+		queue.AddRateLimited(key)
+	}
+}

@@ -1,0 +1,183 @@
+package selffencing
+
+import (
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
+	"github.com/fettle-io/fettle/internal/fencing"
+	"github.com/fettle-io/fettle/internal/remediator/fencednode"
+)
+
+// Reasons of conditions, besides those of package fencing.
+const (
+	// anotherRemediation: it waits until another has fenced the node.
+	anotherRemediation = "AnotherRemediation"
+	// notRead: its node or its Lease can't be read, and nothing was done yet.
+	notRead = "NotRead"
+	// notChanged: a change of its node or its Lease has failed.
+	notChanged = "NotChanged"
+	// nodeIsBack: it has succeeded.
+	nodeIsBack = "NodeIsBack"
+	// statusInvalid: the status is not as Fettle writes it.
+	statusInvalid = "StatusInvalid"
+)
+
+func anotherMessage(other fencednode.Holder, node string) string {
+	return other.String() + " fences node " + node + ", and this one waits until it has ended"
+}
+
+// conditionsOf returns the conditions of a phase.
+func conditionsOf(s *v1alpha1.SelfFenceRemediationStatus) []condition {
+	reappears := condition{v1alpha1.PermanentNodeDeletionExpectedCondition, metav1.ConditionFalse, v1alpha1.HostIsReusedReason, "the host comes back as a node of the same name"}
+	if !fencing.Phase(s.Phase).Final() {
+		return []condition{
+			{v1alpha1.ProcessingCondition, metav1.ConditionTrue, s.Phase, phaseMessage(s)},
+			{v1alpha1.SucceededCondition, metav1.ConditionUnknown, s.Phase, "it is not known yet whether node " + s.Node.Name + " comes back"},
+			reappears,
+		}
+	}
+	status, reason := outcome(s)
+	message := phaseMessage(s) + evidence(s)
+	return []condition{
+		{v1alpha1.ProcessingCondition, metav1.ConditionFalse, reason, message},
+		{v1alpha1.SucceededCondition, status, reason, message},
+		reappears,
+	}
+}
+
+// outcome returns the status and the reason of the condition Succeeded at the end.
+func outcome(s *v1alpha1.SelfFenceRemediationStatus) (metav1.ConditionStatus, string) {
+	switch fencing.Phase(s.Phase) { //nolint:exhaustive // the others are no ends
+	case fencing.Aborted:
+		return metav1.ConditionFalse, v1alpha1.RemediationStoppedReason
+	case fencing.Failed:
+		return metav1.ConditionFalse, s.Reason
+	}
+	return metav1.ConditionTrue, nodeIsBack
+}
+
+// phaseMessage says what a phase does, and why it began.
+func phaseMessage(s *v1alpha1.SelfFenceRemediationStatus) string {
+	node, why := s.Node.Name, reasonMessage(fencing.Reason(s.Reason))
+	switch fencing.Phase(s.Phase) { //nolint:exhaustive // the others are phases of a fencing by power
+	case fencing.Preparing:
+		return "the boot ID of node " + node + " is recorded, and the node gets the taint that keeps its pods from starting again"
+	case fencing.Condemning:
+		return fmt.Sprintf("the promise of node %s is revoked, so that the node resets itself (attempt %d)%s", node, s.Attempt, why)
+	case fencing.Releasing:
+		return "node " + node + " is proven to have stopped, and its workload may start elsewhere" + why
+	case fencing.Booting:
+		return "node " + node + " boots, and must become Ready under another boot ID" + why
+	case fencing.Restoring:
+		return "node " + node + " is back, and what was changed on it is changed back"
+	case fencing.Aborting:
+		return "what was done to node " + node + " is taken back" + why
+	case fencing.Succeeded:
+		return "node " + node + " is back" + why
+	case fencing.Failed:
+		return "node " + node + " was not brought back" + why + advise(s)
+	case fencing.Aborted:
+		return "what was done to node " + node + " was taken back" + why
+	}
+	return "node " + node
+}
+
+// reasonMessage returns why a phase began, to append to a message.
+func reasonMessage(why fencing.Reason) string {
+	switch why { //nolint:exhaustive // the others are no reasons of a phase of a fencing by promise
+	case fencing.ProofVoid:
+		return ", since its promise was not revoked any more just before the release"
+	case fencing.FreedByOthers:
+		return ", since its promise was changed by others several times just before the release"
+	case fencing.FenceTimedOut:
+		return ", since it was not proven to have stopped within spec.fenceTimeout"
+	case fencing.BootTimedOut:
+		return ", since the node was not Ready under another boot ID within spec.bootTimeout"
+	case fencing.ReleaseTimedOut:
+		return "; pods or volumes were still on the node at the end of spec.releaseTimeout"
+	case fencing.NodeReplaced:
+		return ", since another node of its name has registered before anything was done"
+	case fencing.Stopped:
+		return ", since the health checker has asked to stop"
+	case fencing.Deleted:
+		return ", since the remediation is being deleted"
+	}
+	return ""
+}
+
+// advise returns what a user can do after a failure, to append to a message.
+func advise(s *v1alpha1.SelfFenceRemediationStatus) string {
+	switch fencing.Reason(s.Reason) { //nolint:exhaustive // the others don't end a fencing
+	case fencing.FenceTimedOut, fencing.FreedByOthers:
+		return "; its workload is held, since it may still run: see to it that the host is off, and delete the node or set the taint node.kubernetes.io/out-of-service by hand"
+	case fencing.BootTimedOut:
+		return "; look at the console of the host"
+	}
+	return ""
+}
+
+// evidence returns the proof and the boot IDs, to append to a message.
+func evidence(s *v1alpha1.SelfFenceRemediationStatus) string {
+	if s.Proof == nil {
+		return "; there is no proof that it has stopped"
+	}
+	text := fmt.Sprintf("; proof %s at %s, boot ID before %s", s.Proof.Kind, s.Proof.At.UTC().Format(time.RFC3339), s.Node.BootID)
+	if s.Proof.BootID != "" {
+		text += ", boot ID now " + s.Proof.BootID
+	}
+	return text
+}
+
+// waitMessage says what a remediation waits for, until when, and why.
+func waitMessage(l *look, step fencing.Step) string {
+	text := waitsFor(l.node, step)
+	if l.unread != nil && (step.Reason == fencing.NodeNotRead || step.Reason == fencing.PromiseNotRead || step.Reason == fencing.WorkloadNotCounted) {
+		text += " " + whyFailed(l.unread)
+	}
+	return text
+}
+
+func waitsFor(node string, step fencing.Step) string {
+	switch step.Reason { //nolint:exhaustive // the others are no reasons to wait of a fencing by promise
+	case fencing.NodeNotRead:
+		return "node " + node + " could not be read from the API server"
+	case fencing.PromiseNotRead:
+		return "the Lease of node " + node + " could not be read or written"
+	case fencing.PromiseStands:
+		return "the promise of node " + node + " is revoked, and the node has reset itself at " + step.Until.UTC().Format(time.RFC3339) + " at the latest"
+	case fencing.PromiseNotTimed:
+		return "the promise of node " + node + " is revoked, and no time proves that the node has reset itself; a new boot ID of the node will"
+	case fencing.PromiseOfOther:
+		return "another remediation has revoked the promise of node " + node
+	case fencing.PromiseOfOtherBoot:
+		return "the promise of node " + node + " is about another boot than the node shows, so the node has booted and its kubelet has not reported yet"
+	case fencing.NothingPromised:
+		return "node " + node + " promises nothing now; only another boot ID proves that it has stopped"
+	case fencing.NodeReady:
+		return "node " + node + " is proven to have stopped, and the API server still shows it as Ready; nothing is released before that changes"
+	case fencing.WorkloadLeft:
+		return "pods or volumes of node " + node + " are still there"
+	case fencing.WorkloadNotCounted:
+		return "the pods or the VolumeAttachments of node " + node + " could not be listed"
+	case fencing.NodeNotBack:
+		return "node " + node + " is not Ready under another boot ID yet"
+	}
+	return "node " + node + " waits"
+}
+
+// whyFailed returns why the API server failed a call, to append to a message. It leaves out the text of the error, and names what grants the
+// right where that is missing.
+func whyFailed(err error) string {
+	switch reason := apierrors.ReasonForError(err); {
+	case reason == "":
+		return "(the API server gave no answer); it is tried again"
+	case apierrors.IsForbidden(err):
+		return "(" + string(reason) + "); it is tried again, and kubectl apply -k config/selffence grants the right"
+	default:
+		return "(" + string(reason) + "); it is tried again"
+	}
+}
