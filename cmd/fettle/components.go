@@ -24,6 +24,7 @@ import (
 	"github.com/fettle-io/fettle/internal/ledger"
 	"github.com/fettle-io/fettle/internal/remediator/machinedeletion"
 	"github.com/fettle-io/fettle/internal/remediator/powercycle"
+	"github.com/fettle-io/fettle/internal/remediator/selffencing"
 	"github.com/fettle-io/fettle/internal/remedy/template"
 	"github.com/fettle-io/fettle/internal/servedapi"
 )
@@ -45,6 +46,7 @@ type components struct {
 	power     *powercycle.Client
 	// powerAccess reports whether power has the rights that its work needs.
 	powerAccess *powercycle.Access
+	selfFence   *selffencing.Client
 	clusters    *workloadClusters
 	home        *homeCluster
 	leases      *nodelease.Client
@@ -75,13 +77,13 @@ func wireComponents(manager ctrl.Manager, w transports, m controllerMetrics, o c
 		r.home.dialects = append(r.home.dialects, client)
 	}
 	r.deletion = deletionRemediator(manager, log)
-	var err error
-	if r.power, r.powerAccess, err = powerRemediator(manager, o, r.wake, log); err != nil {
+	if err := r.wireFencing(o); err != nil {
 		return nil, err
 	}
 	if err := errors.Join(r.addRemedies(o), r.addGuards(w.watched)); err != nil {
 		return nil, err
 	}
+	var err error
 	if r.clusters, err = newWorkloadClusters(r, m, o); err != nil {
 		return nil, err
 	}

@@ -18,9 +18,12 @@ import (
 const (
 	machineDeletionRemediator = "machine-deletion"
 	powerCycleRemediator      = "power"
+	selfFenceRemediator       = "self-fence"
 )
 
-func allRemediators() []string { return []string{machineDeletionRemediator, powerCycleRemediator} }
+func allRemediators() []string {
+	return []string{machineDeletionRemediator, powerCycleRemediator, selfFenceRemediator}
+}
 
 // remediates reports whether one of Fettle's own remediators runs.
 func (o *controllerOptions) remediates(remediator string) bool {
@@ -71,6 +74,9 @@ func (r *components) parts(o controllerOptions) []servedapi.Part {
 	}
 	if o.remediates(powerCycleRemediator) {
 		parts = append(parts, powerPart(r.power))
+	}
+	if o.remediates(selfFenceRemediator) {
+		parts = append(parts, selfFencePart(r.selfFence))
 	}
 	for _, d := range o.servedDialects() {
 		parts = append(parts, d.parts(r)...)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/go-logr/logr"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -18,9 +19,10 @@ import (
 	"github.com/fettle-io/fettle/api/openshift/v1beta1"
 	"github.com/fettle-io/fettle/internal/clusterapi"
 	"github.com/fettle-io/fettle/internal/dialect/openshift"
-	"github.com/fettle-io/fettle/internal/remediator/machinedeletion"
 	"github.com/fettle-io/fettle/internal/remediator/fencednode"
+	"github.com/fettle-io/fettle/internal/remediator/machinedeletion"
 	"github.com/fettle-io/fettle/internal/remediator/powercycle"
+	"github.com/fettle-io/fettle/internal/remediator/selffencing"
 	"github.com/fettle-io/fettle/internal/servedapi"
 	"github.com/fettle-io/fettle/internal/workload"
 )
@@ -56,21 +58,48 @@ func readMachine(o client.Object) machinedeletion.Machine {
 	return read
 }
 
-// powerRemediator returns the remediator that powers hosts off and on for any health checker. It reads and writes nodes as a
-// whole, for which the types of the manager's scheme have no fields, so it has a client of its own. The second result reviews its rights,
-// and calls a function when they change.
+// wireFencing makes the remediators that fence nodes. One of them fences a node at a time.
+func (r *components) wireFencing(o controllerOptions) error {
+	core, err := fencingClient(r.manager)
+	if err != nil {
+		return err
+	}
+	claims := fencednode.NewClaims()
+	if r.power, err = powerRemediator(r.manager, core, claims, o, r.log); err != nil {
+		return err
+	}
+	r.powerAccess = powercycle.NewAccess(core, o.bmcNamespace, r.wake, r.log.WithName("power-rights"))
+	r.selfFence = selfFencingRemediator(r.manager, core, claims, r.log)
+	if o.remediates(powerCycleRemediator) {
+		r.selfFence.OtherFences = r.power.Fences
+	}
+	if o.remediates(selfFenceRemediator) {
+		r.power.OtherFences = r.selfFence.Fences
+	}
+	return nil
+}
+
+// fencingClient returns the client of the remediators that fence nodes. They read and write nodes as a whole, for which the types of the
+// manager's scheme have no fields.
+func fencingClient(manager ctrl.Manager) (client.Client, error) {
+	full := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		corev1.AddToScheme, storagev1.AddToScheme, coordinationv1.AddToScheme, authorizationv1.AddToScheme, v1alpha1.AddToScheme,
+	} {
+		utilruntime.Must(add(full))
+	}
+	core, err := client.New(manager.GetConfig(), client.Options{HTTPClient: manager.GetHTTPClient(), Scheme: full, Mapper: manager.GetRESTMapper()})
+	if err != nil {
+		return nil, fmt.Errorf("preparing the client of remediations: %w", err)
+	}
+	return core, nil
+}
+
+// powerRemediator returns the remediator that powers hosts off and on for any health checker.
 //
 // For nodes of workload clusters it has clients that keep nothing. The connections of the dialect are there only while Fettle follows a
 // health check of the cluster, and Cluster API's own controller creates PowerRemediations too.
-func powerRemediator(manager ctrl.Manager, o controllerOptions, wake func(), log logr.Logger) (*powercycle.Client, *powercycle.Access, error) {
-	full := runtime.NewScheme()
-	utilruntime.Must(corev1.AddToScheme(full))
-	utilruntime.Must(storagev1.AddToScheme(full))
-	utilruntime.Must(authorizationv1.AddToScheme(full))
-	core, err := client.New(manager.GetConfig(), client.Options{HTTPClient: manager.GetHTTPClient(), Scheme: full, Mapper: manager.GetRESTMapper()})
-	if err != nil {
-		return nil, nil, fmt.Errorf("preparing the client of PowerRemediations: %w", err)
-	}
+func powerRemediator(manager ctrl.Manager, core client.Client, claims *fencednode.Claims, o controllerOptions, log logr.Logger) (*powercycle.Client, error) {
 	live := manager.GetAPIReader()
 	direct := workload.NewDirect(workload.Config{Secrets: live, Now: time.Now, Log: log.WithName("workload"), UserAgent: "fettle/" + version})
 	owners := clusterapi.Writer{Statuses: manager.GetClient(), Live: live, Now: time.Now}
@@ -79,8 +108,24 @@ func powerRemediator(manager ctrl.Manager, o controllerOptions, wake func(), log
 		Informers: manager.GetCache(), Cache: manager.GetCache(), Live: live, Writer: manager.GetClient(), Core: core,
 		Events: manager.GetEventRecorder("fettle"), Log: log.WithName("power-remediation"), Now: time.Now,
 		Workload: func(cluster types.NamespacedName) fencednode.API { return direct.Client(cluster) }, HandBack: owners.HandBack,
-		Namespace: o.bmcNamespace, Metrics: metrics,
-	}), powercycle.NewAccess(core, o.bmcNamespace, wake, log.WithName("power-rights")), err
+		Namespace: o.bmcNamespace, Claims: claims, Metrics: metrics,
+	}), err
+}
+
+// selfFencingRemediator returns the remediator of nodes that fence themselves.
+func selfFencingRemediator(manager ctrl.Manager, core client.Client, claims *fencednode.Claims, log logr.Logger) *selffencing.Client {
+	return selffencing.NewClient(selffencing.Config{
+		Informers: manager.GetCache(), Cache: manager.GetCache(), Writer: manager.GetClient(), Core: core,
+		Events: manager.GetEventRecorder("fettle"), Log: log.WithName("self-fence-remediation"), Now: time.Now, Claims: claims,
+	})
+}
+
+// selfFencePart returns the part that starts the remediator once the cluster serves its kinds.
+func selfFencePart(c *selffencing.Client) servedapi.Part {
+	return servedapi.Part{
+		Name: "SelfFenceRemediation", Kinds: selffencing.Kinds, Watch: c.Watch, HasSynced: c.HasSynced, Grants: ownRights, Optional: true,
+		Reads: append(servedapi.ReadsOf(v1alpha1.GroupVersion, "SelfFenceRemediation"), readsNodes), Without: "no SelfFenceRemediation is carried out",
+	}
 }
 
 // powerPart returns the part that starts the remediator once the cluster serves its kinds.

@@ -10,8 +10,6 @@ import (
 type Holder struct {
 	Kind string
 	types.NamespacedName
-
-	UID types.UID
 }
 
 // String returns the holder for a message.
@@ -38,13 +36,30 @@ func (c *Claims) Claim(node string, by Holder) Holder {
 	return by
 }
 
-// Release ends the claims of a remediation.
-func (c *Claims) Release(by Holder) {
+// Holds reports whether a remediation has claimed a node.
+func (c *Claims) Holds(node string, by Holder) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for node, holder := range c.byNode {
-		if holder == by {
-			delete(c.byNode, node)
+	return c.byNode[node] == by
+}
+
+// Release ends the claims of a remediation.
+func (c *Claims) Release(by Holder) { c.ReleaseOthers(by, "") }
+
+// ReleaseOthers ends the claims of a remediation of all nodes but one.
+func (c *Claims) ReleaseOthers(by Holder, node string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for claimed, holder := range c.byNode {
+		if holder == by && claimed != node {
+			delete(c.byNode, claimed)
 		}
 	}
+}
+
+// Len returns how many nodes are claimed.
+func (c *Claims) Len() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.byNode)
 }

@@ -230,10 +230,10 @@ func TestNoBareMetalHost(t *testing.T) {
 	})
 	r := w.looks(t)
 	wantSays(t, r, "", "BareMetalHostNotRead: ", "(Forbidden)")
-	if len(r.Finalizers) > 0 || w.sessions.claim("node-a", keyB) != keyB {
+	if len(r.Finalizers) > 0 || w.sessions.claim("node-a", keyB) != holderOf(keyB) {
 		t.Errorf("it has begun: %v", r.Finalizers)
 	}
-	delete(w.sessions.claims, "node-a")
+	w.sessions.claims.Release(holderOf(keyB))
 	w.refuses(nil)
 	r = w.looks(t)
 	wantSays(t, r, "", v1alpha1.CannotStartNoBareMetalHostReason, "BareMetalHost metal3/host-a: it does not exist")
@@ -307,13 +307,13 @@ func TestMessagesAboutMetal3(t *testing.T) {
 	const says = "by removing annotation reboot.metal3.io/fettle from its BareMetalHost"
 	for uid, want := range map[string]bool{"": false, "host-uid": true} {
 		for _, phase := range []fencing.Phase{fencing.Succeeded, fencing.Aborted} {
-			s := &v1alpha1.PowerRemediationStatus{Phase: string(phase), PoweredOff: true, Node: &v1alpha1.FencedNode{Name: "node-a"}, BMC: &v1alpha1.FencingBMC{HostUID: uid}}
+			s := &v1alpha1.PowerRemediationStatus{FencingStatus: v1alpha1.FencingStatus{Phase: string(phase), Node: &v1alpha1.FencedNode{Name: "node-a"}}, PoweredOff: true, BMC: &v1alpha1.FencingBMC{HostUID: uid}}
 			if text := phaseMessage(s); strings.Contains(text, says) != want {
 				t.Errorf("%s with UID %q says %q", phase, uid, text)
 			}
 		}
 	}
-	if text := phaseMessage(&v1alpha1.PowerRemediationStatus{Phase: "Aborted", PoweredOff: true, Node: &v1alpha1.FencedNode{Name: "node-a"}}); strings.Contains(text, says) {
+	if text := phaseMessage(&v1alpha1.PowerRemediationStatus{FencingStatus: v1alpha1.FencingStatus{Phase: "Aborted", Node: &v1alpha1.FencedNode{Name: "node-a"}}, PoweredOff: true}); strings.Contains(text, says) {
 		t.Errorf("without a BMC it says %q", text)
 	}
 }

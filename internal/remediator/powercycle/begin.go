@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fettle-io/fettle/api/fettle/annotation"
@@ -46,10 +45,10 @@ func (c *Client) begin(ctx context.Context, l *look) (*look, error) {
 func (c *Client) start(ctx context.Context, l *look, s subject) (*look, error) {
 	l.node, l.bmc, l.machine, l.cluster, l.nodes = s.name, s.bmc, s.machine, s.cluster, s.nodes
 	l.s = c.sessions.of(l.key, l.r.UID, l.claims())
-	if other := c.fencedBy(ctx, l); other != l.key {
+	if other := c.fencedBy(ctx, l); other != holderOf(l.key) {
 		c.wake(c.sessions.end(l.key)) // it must not hold the node while it waits
 		c.remediations.AddAfter(l.key, lookEvery)
-		return nil, c.publish(ctx, l, anotherRemediation, "PowerRemediation "+other.String()+" fences node "+l.node+", and this one waits until it has ended")
+		return nil, c.publish(ctx, l, anotherRemediation, other.String()+" fences node "+l.node+", and this one waits until it has ended")
 	}
 	machine, err := c.machineNamedBy(ctx, l, s.node)
 	if err != nil {
@@ -101,20 +100,41 @@ func hasWaited(r *v1alpha1.PowerRemediation, reason string) bool {
 }
 
 // fencedBy returns which remediation fences the node: the remediation that has begun and not ended, or the first to claim the node.
-func (c *Client) fencedBy(ctx context.Context, l *look) types.NamespacedName {
+func (c *Client) fencedBy(ctx context.Context, l *look) fencednode.Holder {
 	var all v1alpha1.PowerRemediationList
 	if err := c.Cache.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
-		return types.NamespacedName{}
+		return fencednode.Holder{}
 	}
 	for i := range all.Items {
 		r := &all.Items[i]
 		phase := fencing.Phase(r.Status.Phase)
 		if r.UID != l.r.UID && phase != "" && !phase.Final() && claimOf(r) == l.claims() {
 			c.sessions.wait(l.key)
-			return client.ObjectKeyFromObject(r)
+			return holderOf(client.ObjectKeyFromObject(r))
+		}
+	}
+	if c.OtherFences != nil && l.cluster.isHome() {
+		if other, fences := c.OtherFences(ctx, l.node); fences {
+			c.sessions.wait(l.key)
+			return other
 		}
 	}
 	return c.sessions.claim(l.claims(), l.key)
+}
+
+// Fences returns the remediation that has begun to fence a node of the cluster that Fettle runs in, and has not ended.
+func (c *Client) Fences(ctx context.Context, node string) (fencednode.Holder, bool) {
+	var all v1alpha1.PowerRemediationList
+	if err := c.Cache.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
+		return fencednode.Holder{}, false
+	}
+	for i := range all.Items {
+		r := &all.Items[i]
+		if phase := fencing.Phase(r.Status.Phase); phase != "" && !phase.Final() && claimOf(r) == node {
+			return holderOf(client.ObjectKeyFromObject(r)), true
+		}
+	}
+	return fencednode.Holder{}, false
 }
 
 // claims returns the key of the node of a look. One remediation fences it at a time.

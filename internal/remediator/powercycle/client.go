@@ -24,7 +24,7 @@ import (
 // Kinds are the definitions without which this remediator does nothing, by name.
 var Kinds = []string{"powerremediations.fettle.io", "bmcs.fettle.io"} //nolint:gochecknoglobals // a constant list
 
-// Config is what a Client needs. Every field is required but Metrics, and Workload with HandBack.
+// Config is what a Client needs. Every field is required but Metrics, OtherFences, and Workload with HandBack.
 type Config struct {
 	// Informers watch remediations, BMCs and nodes, and Cache reads them.
 	Informers cache.Informers
@@ -42,6 +42,11 @@ type Config struct {
 	// has made the remediation (gated), that health check decides when.
 	Workload func(cluster types.NamespacedName) fencednode.API
 	HandBack func(ctx context.Context, machine types.NamespacedName, uid types.UID, gated bool) error
+	// Claims are shared with the other remediators that fence.
+	Claims *fencednode.Claims
+	// OtherFences returns the remediation of another kind that has begun to fence a node of the cluster that Fettle runs in, and has not
+	// ended. It may be nil.
+	OtherFences func(ctx context.Context, node string) (fencednode.Holder, bool)
 	// Namespace is where BMCs and the Secrets with their credentials are.
 	Namespace string
 	// Metrics may be nil.
@@ -86,7 +91,7 @@ func NewClient(c Config) *Client {
 	created := &Client{
 		Config: c, nodes: fencednode.New(c.Core, c.Now, fencednode.NewVolumes()), watching: watches, markWatching: sync.OnceFunc(func() { close(watches) }),
 		remediations: newQueue(), probes: newQueue(),
-		sessions: newSessions(), bmcs: newInventory(), hosts: newHosts(c.Now), turns: newTurns(), lanes: newLanes(maxLanes, maxOthers), crowds: &crowds{byCluster: map[types.NamespacedName]*crowd{}},
+		sessions: newSessions(c.Claims), bmcs: newInventory(), hosts: newHosts(c.Now), turns: newTurns(), lanes: newLanes(maxLanes, maxOthers), crowds: &crowds{byCluster: map[types.NamespacedName]*crowd{}},
 	}
 	created.hosts.metal = created.bareMetalHostOf
 	return created

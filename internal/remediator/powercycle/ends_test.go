@@ -79,8 +79,8 @@ func TestResume(t *testing.T) {
 			if processing(r) != tc.want || r.Status.Phase != string(tc.phase) || tc.waits && len(w.patches) != 0 {
 				t.Errorf("it waits for %q in phase %s after patches %v", processing(r), r.Status.Phase, w.patches)
 			}
-			if tc.waits == (w.sessions.claims["node-a"] == keyA) {
-				t.Errorf("the claims are %v", w.sessions.claims)
+			if tc.waits == w.sessions.claims.Holds("node-a", holderOf(keyA)) {
+				t.Errorf("it holds the node: %t", !tc.waits)
 			}
 		})
 	}
@@ -99,8 +99,8 @@ func TestFinish(t *testing.T) {
 		if err := w.look(t.Context(), keyA); err != nil {
 			t.Fatal(err)
 		}
-		if woken := taken(w.remediations); !woken[keyB] || len(w.sessions.claims) != 0 {
-			t.Errorf("deleted %t: woken are %v, and the claims are %v", deleted, woken, w.sessions.claims)
+		if woken := taken(w.remediations); !woken[keyB] || w.sessions.claims.Len() != 0 {
+			t.Errorf("deleted %t: woken are %v, and the claims are %d", deleted, woken, w.sessions.claims.Len())
 		}
 		err := w.api.Get(t.Context(), keyA, &v1alpha1.PowerRemediation{})
 		if apierrors.IsNotFound(err) != deleted || (w.sessions.byKey[keyA] == nil) != deleted {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
 	"github.com/fettle-io/fettle/internal/fencing"
+	"github.com/fettle-io/fettle/internal/remediator/fencednode"
 )
 
 // TestLanes: the urgent ones come first, and the others in the order in which they came.
@@ -133,7 +134,7 @@ func TestWhatIsUrgent(t *testing.T) {
 		{fencing.Failed, true, commanded, false},
 		{fencing.Aborted, true, commanded, false},
 	} {
-		s := &v1alpha1.PowerRemediationStatus{Phase: string(tc.phase), WorkloadReleased: tc.released}
+		s := &v1alpha1.PowerRemediationStatus{FencingStatus: v1alpha1.FencingStatus{Phase: string(tc.phase), WorkloadReleased: tc.released}}
 		if got := isUrgent(s, tc.known); got != tc.want {
 			t.Errorf("phase %q, released %t, %+v: urgent %t, want %t", tc.phase, tc.released, tc.known, got, tc.want)
 		}
@@ -142,7 +143,7 @@ func TestWhatIsUrgent(t *testing.T) {
 
 // TestUrgencyOfARemediation: what this process has not read yet can't wait.
 func TestUrgencyOfARemediation(t *testing.T) {
-	s := newSessions()
+	s := newSessions(fencednode.NewClaims())
 	if !s.isUrgent(keyA) {
 		t.Error("an unknown one can wait")
 	}

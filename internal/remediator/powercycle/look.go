@@ -130,15 +130,15 @@ func (c *Client) resume(ctx context.Context, l *look) (*look, error) {
 		}
 	}
 	l.s = c.sessions.of(l.key, l.r.UID, l.claims())
-	var holder types.NamespacedName
+	var holder fencednode.Holder
 	if fencing.Phase(l.r.Status.Phase).Final() {
 		holder = c.fencedBy(ctx, l)
 	} else {
 		holder = c.sessions.claim(l.claims(), l.key)
 	}
-	if holder != l.key {
+	if holder != holderOf(l.key) {
 		c.remediations.AddAfter(l.key, lookEvery)
-		return nil, c.publish(ctx, l, anotherRemediation, "PowerRemediation "+holder.String()+" fences node "+l.node+", and this one waits until it has ended")
+		return nil, c.publish(ctx, l, anotherRemediation, holder.String()+" fences node "+l.node+", and this one waits until it has ended")
 	}
 	c.sessions.keep(l.s, l.r)
 	l.bmc, l.bmcProblem = c.bmcs.find(l.claims())

@@ -54,8 +54,8 @@ func TestARemediationWaitsForAnother(t *testing.T) {
 	if processing(r) != anotherRemediation || r.Status.Phase != "" || slices.Contains(r.Finalizers, annotation.PowerFinalizer) || len(w.patches) != 0 {
 		t.Errorf("it is %+v after patches %v", r.Status, w.patches)
 	}
-	if len(w.sessions.claims) != 0 {
-		t.Errorf("it holds a node while it waits: %v", w.sessions.claims)
+	if w.sessions.claims.Len() != 0 {
+		t.Errorf("it holds %d nodes while it waits", w.sessions.claims.Len())
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
 	"github.com/fettle-io/fettle/internal/fencing"
+	"github.com/fettle-io/fettle/internal/remediator/fencednode"
 )
 
 // mostRevisions is how many of its own revisions of a remediation a process remembers. A watch shows them soon.
@@ -47,11 +48,19 @@ type sessions struct {
 	mu    sync.Mutex
 	byKey map[types.NamespacedName]*session
 	// claims are by the key of a node.
-	claims map[string]types.NamespacedName
+	claims *fencednode.Claims
 }
 
-func newSessions() *sessions {
-	return &sessions{byKey: map[types.NamespacedName]*session{}, claims: map[string]types.NamespacedName{}}
+func newSessions(claims *fencednode.Claims) *sessions {
+	return &sessions{byKey: map[types.NamespacedName]*session{}, claims: claims}
+}
+
+// Kind is the kind of remediation that this package carries out.
+const Kind = "PowerRemediation"
+
+// holderOf returns a remediation as the holder of a node.
+func holderOf(key types.NamespacedName) fencednode.Holder {
+	return fencednode.Holder{Kind: Kind, NamespacedName: key}
 }
 
 // of returns the session of a remediation. A remediation with the name of an earlier one gets a new session.
@@ -63,11 +72,7 @@ func (s *sessions) of(key types.NamespacedName, uid types.UID, node string) *ses
 		known = &session{uid: uid}
 		s.byKey[key] = known
 	}
-	for claimed, holder := range s.claims {
-		if holder == key && claimed != node {
-			delete(s.claims, claimed) // it was for another node
-		}
-	}
+	s.claims.ReleaseOthers(holderOf(key), node)
 	known.node = node
 	return known
 }
@@ -81,9 +86,7 @@ func (s *sessions) forget(key types.NamespacedName) []types.NamespacedName {
 		return nil
 	}
 	delete(s.byKey, key)
-	if s.claims[known.node] == key {
-		delete(s.claims, known.node)
-	}
+	s.claims.Release(holderOf(key))
 	return s.keysOf(known.node)
 }
 
@@ -93,22 +96,19 @@ func (s *sessions) end(key types.NamespacedName) []types.NamespacedName {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	known := s.byKey[key]
-	if known == nil || s.claims[known.node] != key {
+	if known == nil || !s.claims.Holds(known.node, holderOf(key)) {
 		return nil
 	}
-	delete(s.claims, known.node)
+	s.claims.Release(holderOf(key))
 	return slices.DeleteFunc(s.keysOf(known.node), func(other types.NamespacedName) bool { return !s.byKey[other].waits })
 }
 
 // claim has a remediation fence a node, unless another one does. It returns which one does.
-func (s *sessions) claim(node string, key types.NamespacedName) types.NamespacedName {
+func (s *sessions) claim(node string, key types.NamespacedName) fencednode.Holder {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	holder, held := s.claims[node]
-	if !held {
-		s.claims[node], holder = key, key
-	}
-	s.setWaits(key, holder != key)
+	holder := s.claims.Claim(node, holderOf(key))
+	s.setWaits(key, holder != holderOf(key))
 	return holder
 }
 

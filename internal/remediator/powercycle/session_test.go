@@ -10,11 +10,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
+
+	"github.com/fettle-io/fettle/internal/remediator/fencednode"
 )
 
 // TestSessionsOfARemediation: a look finds the session of the look before, and a remediation of the same name gets another.
 func TestSessionsOfARemediation(t *testing.T) {
-	s := newSessions()
+	s := newSessions(fencednode.NewClaims())
 	first := s.of(keyA, "1", "node-a")
 	if s.of(keyA, "1", "node-a") != first || s.of(keyB, "1", "node-a") == first {
 		t.Error("a session is not that of its remediation")
@@ -38,25 +40,25 @@ func TestOneRemediationClaimsANode(t *testing.T) {
 			return nil
 		}, nil},
 	} {
-		s := newSessions()
+		s := newSessions(fencednode.NewClaims())
 		s.of(keyA, "1", "node-a")
 		s.of(keyB, "2", "node-a")
 		for range 2 {
-			if s.claim("node-a", keyA) != keyA || s.claim("node-a", keyB) != keyA {
+			if s.claim("node-a", keyA) != holderOf(keyA) || s.claim("node-a", keyB) != holderOf(keyA) {
 				t.Errorf("%s: the first to claim a node does not hold it", sentence)
 			}
 		}
-		if s.end(keyB) != nil || s.claim("node-a", keyB) != keyA {
+		if s.end(keyB) != nil || s.claim("node-a", keyB) != holderOf(keyA) {
 			t.Errorf("%s: a remediation that holds nothing has released the node", sentence)
 		}
 		s.of(keyA, "1", "node-a")
-		if s.claim("node-a", keyB) != keyA {
+		if s.claim("node-a", keyB) != holderOf(keyA) {
 			t.Errorf("%s: another look of the holder has released the node", sentence)
 		}
 		if woken := tc.release(s); !slices.Equal(woken, tc.woken) {
 			t.Errorf("%s: the release wakes %v, want %v", sentence, woken, tc.woken)
 		}
-		if s.claim("node-a", keyB) != keyB {
+		if s.claim("node-a", keyB) != holderOf(keyB) {
 			t.Errorf("%s: the node was not released", sentence)
 		}
 	}
@@ -64,11 +66,11 @@ func TestOneRemediationClaimsANode(t *testing.T) {
 
 // TestForgetOfAnotherLeavesTheClaim, also where that remediation was never known.
 func TestForgetOfAnotherLeavesTheClaim(t *testing.T) {
-	s := newSessions()
+	s := newSessions(fencednode.NewClaims())
 	s.of(keyA, "1", "node-a")
 	s.of(keyB, "2", "node-a")
 	s.claim("node-a", keyA)
-	if woken := s.forget(keyB); !slices.Equal(woken, []types.NamespacedName{keyA}) || s.claim("node-a", keyB) != keyA {
+	if woken := s.forget(keyB); !slices.Equal(woken, []types.NamespacedName{keyA}) || s.claim("node-a", keyB) != holderOf(keyA) {
 		t.Errorf("the claim went with another remediation, which woke %v", woken)
 	}
 	unknown := types.NamespacedName{Name: "unknown"}
@@ -80,7 +82,7 @@ func TestForgetOfAnotherLeavesTheClaim(t *testing.T) {
 // TestOneHolderAtATime: whatever happens, a node has one holder, and a holder has one node.
 func TestOneHolderAtATime(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
-	s := newSessions()
+	s := newSessions(fencednode.NewClaims())
 	node := map[types.NamespacedName]string{}
 	for range 5000 {
 		key := types.NamespacedName{Name: strconv.Itoa(r.IntN(4))}
@@ -98,8 +100,9 @@ func TestOneHolderAtATime(t *testing.T) {
 				s.claim(node[key], key)
 			}
 		}
-		for claimed, holder := range s.claims {
-			if node[holder] != claimed {
+		for i := range 8 {
+			claimed, holder := "node-"+strconv.Itoa(i%2), types.NamespacedName{Name: strconv.Itoa(i / 2)}
+			if s.claims.Holds(claimed, holderOf(holder)) && node[holder] != claimed {
 				t.Fatalf("%v holds %s, and is for %q", holder, claimed, node[holder])
 			}
 		}
@@ -107,7 +110,7 @@ func TestOneHolderAtATime(t *testing.T) {
 }
 
 func TestWake(t *testing.T) {
-	s := newSessions()
+	s := newSessions(fencednode.NewClaims())
 	a := s.of(keyA, "1", "node-a")
 	b := s.of(keyB, "2", "node-b")
 	if woken := s.wake("node-a"); !slices.Equal(woken, []types.NamespacedName{keyA}) {
@@ -120,7 +123,7 @@ func TestWake(t *testing.T) {
 
 // TestInterruptible: only what runs while the workload is released ends when the node changes, also where the change came before.
 func TestInterruptible(t *testing.T) {
-	s := newSessions()
+	s := newSessions(fencednode.NewClaims())
 	known := s.of(keyA, "1", "node-a")
 	held, done := s.interruptible(t.Context(), known, 0, false)
 	s.wake("node-a")
@@ -155,7 +158,7 @@ func TestInterruptible(t *testing.T) {
 
 // TestKeep stores a copy of another revision only.
 func TestKeep(t *testing.T) {
-	s := newSessions()
+	s := newSessions(fencednode.NewClaims())
 	known := s.of(keyA, "r-uid", "node-a")
 	r := remediation(func(r *v1alpha1.PowerRemediation) { r.ResourceVersion = "1" })
 	s.keep(known, r)

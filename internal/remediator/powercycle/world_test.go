@@ -24,6 +24,7 @@ import (
 	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
 	"github.com/fettle-io/fettle/internal/fencing"
+	"github.com/fettle-io/fettle/internal/remediator/fencednode"
 )
 
 const (
@@ -83,7 +84,7 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 			return nil
 		}).WithInterceptorFuncs(w.intercepted()).Build()
 	w.Client = NewClient(Config{
-		Cache: w.api, Live: w.api, Writer: w.api, Core: w.api, Events: w.events, Log: logr.Discard(), Now: w.now, Namespace: bmcNamespace,
+		Cache: w.api, Live: w.api, Writer: w.api, Core: w.api, Events: w.events, Log: logr.Discard(), Now: w.now, Namespace: bmcNamespace, Claims: fencednode.NewClaims(),
 	})
 	t.Cleanup(func() {
 		w.remediations.ShutDown()

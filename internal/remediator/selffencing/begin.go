@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -117,8 +116,8 @@ func (c *Client) promiseProblem(ctx context.Context, node string) (problem, erro
 
 // fencedBy returns which other remediation fences the node of a look: one that has begun and not ended, or one that has claimed the node first.
 func (c *Client) fencedBy(ctx context.Context, l *look) (fencednode.Holder, bool) {
-	if key, fences := c.Fences(ctx, l.node); fences && key != l.key {
-		return holderOf(key, ""), true
+	if other, fences := c.Fences(ctx, l.node); fences && other != l.holder() {
+		return other, true
 	}
 	if c.OtherFences != nil {
 		if other, fences := c.OtherFences(ctx, l.node); fences {
@@ -130,17 +129,17 @@ func (c *Client) fencedBy(ctx context.Context, l *look) (fencednode.Holder, bool
 }
 
 // Fences returns the remediation that has begun to fence a node and has not ended.
-func (c *Client) Fences(ctx context.Context, node string) (types.NamespacedName, bool) {
+func (c *Client) Fences(ctx context.Context, node string) (fencednode.Holder, bool) {
 	var all v1alpha1.SelfFenceRemediationList
 	if err := c.Cache.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
-		return types.NamespacedName{}, false
+		return fencednode.Holder{}, false
 	}
 	for i := range all.Items {
 		r := &all.Items[i]
 		phase := fencing.Phase(r.Status.Phase)
 		if phase != "" && !phase.Final() && r.Status.Node != nil && r.Status.Node.Name == node {
-			return client.ObjectKeyFromObject(r), true
+			return holderOf(client.ObjectKeyFromObject(r)), true
 		}
 	}
-	return types.NamespacedName{}, false
+	return fencednode.Holder{}, false
 }

@@ -94,10 +94,10 @@ func (c *Client) resume(ctx context.Context, l *look) (*look, error) {
 }
 
 // holder returns the remediation of a look as the holder of its node.
-func (l *look) holder() fencednode.Holder { return holderOf(l.key, l.r.UID) }
+func (l *look) holder() fencednode.Holder { return holderOf(l.key) }
 
-func holderOf(key types.NamespacedName, uid types.UID) fencednode.Holder {
-	return fencednode.Holder{Kind: Kind, NamespacedName: key, UID: uid}
+func holderOf(key types.NamespacedName) fencednode.Holder {
+	return fencednode.Holder{Kind: Kind, NamespacedName: key}
 }
 
 // again begins a new look after something was written: what was read before is too old to release a node.

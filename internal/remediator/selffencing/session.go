@@ -48,16 +48,16 @@ func (s *sessions) of(key types.NamespacedName, uid types.UID, node string) *ses
 	return known
 }
 
-// forget drops the session of a remediation, and returns its UID and its node, if it had a session.
-func (s *sessions) forget(key types.NamespacedName) (types.UID, string) {
+// forget drops the session of a remediation, and returns its node, if it had a session.
+func (s *sessions) forget(key types.NamespacedName) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	known := s.byKey[key]
 	if known == nil {
-		return "", ""
+		return ""
 	}
 	delete(s.byKey, key)
-	return known.uid, known.node
+	return known.node
 }
 
 // ofNode returns the remediations of a node.

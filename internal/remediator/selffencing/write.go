@@ -41,8 +41,8 @@ func (c *Client) current(ctx context.Context, key types.NamespacedName) (*v1alph
 
 // forget drops what this process knows of a remediation, and wakes the remediations of its node.
 func (c *Client) forget(key types.NamespacedName) {
-	uid, node := c.sessions.forget(key)
-	c.Claims.Release(holderOf(key, uid))
+	node := c.sessions.forget(key)
+	c.Claims.Release(holderOf(key))
 	c.wakeNode(node)
 }
 
