@@ -36,7 +36,7 @@ type look struct {
 	facts  fencing.Facts
 	// raw is the node as facts.Node has it, or nil.
 	raw *corev1.Node
-	// unread is why the node, its workload or its promise could not be read last.
+	// unread is why the node or its workload could not be read last.
 	unread error
 	// refused counts the changes in succession that did not come about.
 	refused int

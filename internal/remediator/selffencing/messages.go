@@ -135,8 +135,11 @@ func evidence(s *v1alpha1.SelfFenceRemediationStatus) string {
 // waitMessage says what a remediation waits for, until when, and why.
 func waitMessage(l *look, step fencing.Step) string {
 	text := waitsFor(l.node, step)
-	if l.unread != nil && (step.Reason == fencing.NodeNotRead || step.Reason == fencing.PromiseNotRead || step.Reason == fencing.WorkloadNotCounted) {
-		text += " " + whyFailed(l.unread)
+	switch step.Reason { //nolint:exhaustive // the others are no failures
+	case fencing.PromiseNotRead:
+		return text + " " + whyFailed(l.s.failure)
+	case fencing.NodeNotRead, fencing.WorkloadNotCounted:
+		return text + " " + whyFailed(l.unread)
 	}
 	return text
 }

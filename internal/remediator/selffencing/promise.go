@@ -66,11 +66,11 @@ func (c *Client) readPromise(ctx context.Context, l *look) {
 // noteFailure notes whether a read or a write of the Lease has failed. After a failure nothing is known of it.
 func (c *Client) noteFailure(l *look, err error) {
 	if err == nil {
-		l.s.failures, l.unread = 0, nil
+		l.s.failures, l.s.failure = 0, nil
 		return
 	}
 	l.s.failures++
-	l.unread = err
+	l.s.failure = err
 	l.s.promise = fencing.Promise{RetryAt: c.Now().Add(min(retryRead<<min(l.s.failures-1, 10), mostRetry))}
 	l.s.lease = nil
 }

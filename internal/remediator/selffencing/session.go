@@ -18,7 +18,8 @@ type session struct {
 	promise fencing.Promise
 	// lease is the Lease as it was read or written last, or nil.
 	lease *coordinationv1.Lease
-	// failures counts the failed reads and writes of the Lease in succession.
+	// failure is why the last read or write of the Lease has failed, or nil, and failures counts those in succession.
+	failure  error
 	failures int
 	// began is when the phase began.
 	began fencing.Beginning

@@ -1,0 +1,31 @@
+package fencednode
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// TestClaims: a node has one holder at a time, of whatever kind, until it is released.
+func TestClaims(t *testing.T) {
+	key := types.NamespacedName{Namespace: "checks", Name: "node-a"}
+	power, self := Holder{"PowerRemediation", key}, Holder{"SelfFenceRemediation", key}
+	c := NewClaims()
+	if c.Claim("node-a", power) != power || c.Claim("node-a", power) != power || c.Claim("node-a", self) != power {
+		t.Error("the first to claim a node does not hold it")
+	}
+	if c.Claim("node-b", self) != self || c.Claim("node-c", self) != self || c.Len() != 3 {
+		t.Errorf("%d nodes are claimed", c.Len())
+	}
+	c.ReleaseOthers(self, "node-b")
+	if !c.Holds("node-b", self) || c.Holds("node-b", power) || c.Holds("node-c", self) || !c.Holds("node-a", power) {
+		t.Error("other claims than those of the other nodes were released")
+	}
+	c.Release(power)
+	if c.Holds("node-a", power) || c.Claim("node-a", self) != self || c.Len() != 2 {
+		t.Error("a node that was released is still held")
+	}
+	if got := power.String(); got != "PowerRemediation checks/node-a" {
+		t.Errorf("a message names it %q", got)
+	}
+}

@@ -1,0 +1,308 @@
+package selffencing
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fettle-io/fettle/api/fettle/annotation"
+	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
+	"github.com/fettle-io/fettle/internal/fencing"
+	"github.com/fettle-io/fettle/internal/promiselease"
+	"github.com/fettle-io/fettle/internal/remediator/fencednode"
+	"github.com/fettle-io/fettle/internal/selffence"
+)
+
+// TestRefusals: a remediation that can't start says why, and nothing is done.
+func TestRefusals(t *testing.T) {
+	owned := func(apiVersion, kind string) func(*v1alpha1.SelfFenceRemediation) {
+		return func(r *v1alpha1.SelfFenceRemediation) {
+			r.OwnerReferences = []metav1.OwnerReference{{APIVersion: apiVersion, Kind: kind, Name: "m", UID: "m-uid"}}
+		}
+	}
+	noted := func(key, value string) func(*v1alpha1.SelfFenceRemediation) {
+		return func(r *v1alpha1.SelfFenceRemediation) { r.Annotations = map[string]string{key: value} }
+	}
+	broken := leaseOf(t, "node-a")
+	broken.Annotations[annotation.PromiseBoot] = "x"
+	newer := node(func(n *corev1.Node) { n.CreationTimestamp = metav1.NewTime(noon.Add(-time.Minute)) })
+	for sentence, tc := range map[string]struct {
+		r              *v1alpha1.SelfFenceRemediation
+		others         []client.Object
+		reason, saying string
+	}{
+		"it was stopped":             {remediation(noted(v1alpha1.TimedOutAnnotation, "now")), []client.Object{node(), leaseOf(t, "node-a")}, v1alpha1.RemediationStoppedReason, "asked to stop"},
+		"of a machine of OpenShift":  {remediation(owned("machine.openshift.io/v1beta1", "Machine")), []client.Object{node(), leaseOf(t, "node-a")}, v1alpha1.CannotStartNodeNotFoundReason, "made for a machine"},
+		"of a machine of CAPI":       {remediation(owned("cluster.x-k8s.io/v1beta2", "Machine")), []client.Object{node(), leaseOf(t, "node-a")}, v1alpha1.CannotStartNodeNotFoundReason, "made for a machine"},
+		"it was of a machine":        {remediation(noted("cluster.x-k8s.io/cloned-from-name", "x")), []client.Object{node(), leaseOf(t, "node-a")}, v1alpha1.CannotStartNodeNotFoundReason, "made for a machine"},
+		"no node can be called so":   {remediation(noted(v1alpha1.NodeNameAnnotation, "no/de")), []client.Object{node(), leaseOf(t, "node-a")}, v1alpha1.CannotStartNodeNotFoundReason, "no/de"},
+		"there is no such node":      {remediation(), nil, v1alpha1.CannotStartNodeNotFoundReason, "there is no node node-a"},
+		"the node is newer":          {remediation(), []client.Object{newer, leaseOf(t, "node-a")}, v1alpha1.CannotStartNodeIsNewerReason, "not older"},
+		"there is no Lease":          {remediation(), []client.Object{node()}, v1alpha1.CannotStartNoPromiseReason, "fettle-agents/node-a"},
+		"the Lease can't be read":    {remediation(), []client.Object{node(), broken}, v1alpha1.CannotStartNoPromiseReason, "can't be read"},
+		"the promise is withdrawn":   {remediation(), []client.Object{node(), leaseOf(t, "node-a", withdrawn)}, v1alpha1.CannotStartNoPromiseReason, "withdrawn"},
+		"its phase is of another":    {remediation(in("PoweringOff")), []client.Object{node(), leaseOf(t, "node-a")}, "StatusInvalid", "PoweringOff"},
+		"its status names no node":   {remediation(in(fencing.Condemning, func(s *v1alpha1.SelfFenceRemediationStatus) { s.Node = nil })), []client.Object{node(), leaseOf(t, "node-a")}, "StatusInvalid", "status.node"},
+		"for a node of another name": {remediation(noted(v1alpha1.NodeNameAnnotation, "node-b")), []client.Object{node(), leaseOf(t, "node-a")}, v1alpha1.CannotStartNodeNotFoundReason, "there is no node node-b"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			w := newWorld(t, append(tc.others, tc.r)...)
+			for range 2 { // the second time, it has said so already
+				r := w.looks(t)
+				said := succeeded(r)
+				if said.Status != metav1.ConditionFalse || said.Reason != tc.reason || !strings.Contains(said.Message, tc.saying) || processing(r) != tc.reason {
+					t.Fatalf("it is %+v", r.Status.Conditions)
+				}
+			}
+			if len(tc.others) > 0 {
+				if n := w.node(t); len(n.Spec.Taints) != 0 || len(n.Annotations) != 0 {
+					t.Errorf("the node is %+v", n)
+				}
+			}
+			if w.Claims.Len() != 0 {
+				t.Error("it holds a node")
+			}
+		})
+	}
+}
+
+// TestOwnersThatAreNoMachines: a node or a health check may own a remediation.
+func TestOwnersThatAreNoMachines(t *testing.T) {
+	for _, o := range []metav1.OwnerReference{
+		{APIVersion: "v1", Kind: "Machine"}, {APIVersion: "cluster.x-k8s.io/v1beta2", Kind: "MachineHealthCheck"},
+		{APIVersion: "remediation.medik8s.io/v1alpha1", Kind: "NodeHealthCheck"},
+	} {
+		if found := notForNode(remediation(func(r *v1alpha1.SelfFenceRemediation) { r.OwnerReferences = []metav1.OwnerReference{o} })); found.found() {
+			t.Errorf("%s %s: %s", o.APIVersion, o.Kind, found.message)
+		}
+	}
+}
+
+// TestTakingTurns: a remediation waits while another one fences its node.
+func TestTakingTurns(t *testing.T) {
+	begun := remediation(in(fencing.Booting))
+	begun.Name, begun.UID = keyB.Name, "other-uid"
+	elsewhere := begun.DeepCopy()
+	elsewhere.Status.Node.Name = "node-b"
+	ended := begun.DeepCopy()
+	ended.Status.Phase = string(fencing.Failed)
+	power := fencednode.Holder{Kind: "PowerRemediation", NamespacedName: keyB}
+	for sentence, tc := range map[string]struct {
+		others []client.Object
+		set    func(*world)
+		waits  bool
+	}{
+		"another has begun":           {[]client.Object{begun}, func(*world) {}, true},
+		"another has begun elsewhere": {[]client.Object{elsewhere}, func(*world) {}, false},
+		"another has ended":           {[]client.Object{ended}, func(*world) {}, false},
+		"another holds the node":      {nil, func(w *world) { w.Claims.Claim("node-a", power) }, true},
+		"another kind has begun": {nil, func(w *world) {
+			w.OtherFences = func(_ context.Context, name string) (fencednode.Holder, bool) { return power, name == "node-a" }
+		}, true},
+		"another kind has begun elsewhere": {nil, func(w *world) {
+			w.OtherFences = func(context.Context, string) (fencednode.Holder, bool) { return fencednode.Holder{}, false }
+		}, false},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			w := newWorld(t, append(tc.others, node(), leaseOf(t, "node-a"), remediation())...)
+			tc.set(w)
+			r := w.looks(t)
+			if waits := processing(r) == anotherRemediation; waits != tc.waits || waits != (r.Status.Phase == "") || waits != (len(r.Finalizers) == 0) {
+				t.Errorf("it is %+v", r.Status)
+			}
+		})
+	}
+	t.Run("after a restart", func(t *testing.T) {
+		w := newWorld(t, node(), leaseOf(t, "node-a"), remediation(in(fencing.Condemning)))
+		w.Claims.Claim("node-a", power)
+		if r := w.looks(t); processing(r) != anotherRemediation || w.lease(t).State != selffence.Promised {
+			t.Errorf("it is %+v", r.Status)
+		}
+		w.Claims.Release(power)
+		if w.looks(t); w.lease(t).State != selffence.Condemned {
+			t.Error("it does not go on")
+		}
+	})
+}
+
+// TestAFailedCall: nothing is done before what it needs is read, and the status says what failed.
+func TestAFailedCall(t *testing.T) {
+	of := func(verb string, sample runtime.Object) func(string, runtime.Object) error {
+		return func(v string, o runtime.Object) error {
+			same := v == verb
+			switch sample.(type) {
+			case *corev1.Node:
+				_, is := o.(*corev1.Node)
+				same = same && is
+			case *coordinationv1.Lease:
+				_, is := o.(*coordinationv1.Lease)
+				same = same && is
+			case *corev1.PodList:
+				_, is := o.(*corev1.PodList)
+				same = same && is
+			}
+			if same {
+				return apierrors.NewForbidden(schema.GroupResource{Resource: "x"}, "node-a", errors.New("no"))
+			}
+			return nil
+		}
+	}
+	condemned := leaseOf(t, "node-a", condemnedBy(uidA))
+	proven := in(fencing.Releasing, func(s *v1alpha1.SelfFenceRemediationStatus) {
+		s.Proof, s.WorkloadReleased = &v1alpha1.FencingProof{Kind: "PromiseExpired", At: metav1.NewMicroTime(noon)}, true
+	})
+	for sentence, tc := range map[string]struct {
+		r      *v1alpha1.SelfFenceRemediation
+		lease  *coordinationv1.Lease
+		fault  func(string, runtime.Object) error
+		reason string
+		fails  bool
+	}{
+		"the node can't be read at the beginning":  {remediation(), leaseOf(t, "node-a"), of("get", &corev1.Node{}), notRead, true},
+		"the Lease can't be read at the beginning": {remediation(), leaseOf(t, "node-a"), of("get", &coordinationv1.Lease{}), notRead, true},
+		"the node can't be read":                   {remediation(in(fencing.Condemning)), condemned, of("get", &corev1.Node{}), "NodeNotRead", false},
+		"the Lease can't be read":                  {remediation(in(fencing.Condemning)), condemned, of("get", &coordinationv1.Lease{}), "PromiseNotRead", false},
+		"the Lease can't be written":               {remediation(in(fencing.Condemning)), leaseOf(t, "node-a"), of("update", &coordinationv1.Lease{}), "PromiseNotRead", false},
+		"the node can't be tainted":                {remediation(), leaseOf(t, "node-a"), of("patch", &corev1.Node{}), notChanged, true},
+		"the pods can't be listed":                 {remediation(proven), condemned, of("list", &corev1.PodList{}), "WorkloadNotCounted", false},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			w := newWorld(t, node(), tc.lease, tc.r)
+			w.refuses(tc.fault)
+			err := w.look(t.Context(), keyA)
+			w.refuses(nil)
+			r := w.remediation(t)
+			if (err != nil) != tc.fails || processing(r) != tc.reason || !strings.Contains(messageOf(r), "config/selffence") {
+				t.Errorf("%v, %+v", err, r.Status.Conditions)
+			}
+		})
+	}
+}
+
+// TestALeaseThatChangesMeanwhile: a condemnation replaces only the promise that was seen.
+func TestALeaseThatChangesMeanwhile(t *testing.T) {
+	w := newWorld(t, node(), leaseOf(t, "node-a"), remediation())
+	renewals := 2
+	w.refuses(func(verb string, o runtime.Object) error {
+		if _, is := o.(*coordinationv1.Lease); is && verb == "update" && renewals > 0 {
+			renewals--
+			return apierrors.NewConflict(schema.GroupResource{Resource: "leases"}, "node-a", errors.New("changed"))
+		}
+		return nil
+	})
+	if r := w.looks(t); processing(r) != "PromiseStands" || renewals != 0 {
+		t.Errorf("it is %+v", r.Status)
+	}
+}
+
+// TestAWriteWithoutAnAnswer: it is not known whether the promise was revoked, so it is read again after a pause.
+func TestAWriteWithoutAnAnswer(t *testing.T) {
+	w := newWorld(t, node(), leaseOf(t, "node-a"), remediation())
+	failures := 3
+	w.refuses(func(verb string, o runtime.Object) error {
+		if _, is := o.(*coordinationv1.Lease); is && verb == "update" && failures > 0 {
+			failures--
+			return errors.New("no answer")
+		}
+		return nil
+	})
+	for _, pause := range []time.Duration{2 * time.Second, 4 * time.Second, 8 * time.Second} {
+		if r := w.looks(t); processing(r) != "PromiseNotRead" || !strings.Contains(messageOf(r), "no answer") {
+			t.Fatalf("it is %+v", r.Status)
+		}
+		w.forward(pause - time.Millisecond)
+		if r := w.looks(t); processing(r) != "PromiseNotRead" {
+			t.Fatalf("before the pause of %s is over, it is %+v", pause, r.Status)
+		}
+		w.forward(time.Millisecond)
+	}
+	if r := w.looks(t); processing(r) != "PromiseStands" {
+		t.Errorf("it is %+v", r.Status)
+	}
+}
+
+// TestPromisesThatOthersRevoked: only the promise of a remediation that is gone is freed.
+func TestPromisesThatOthersRevoked(t *testing.T) {
+	other := remediation()
+	other.Name, other.UID = keyB.Name, "other-uid"
+	for sentence, tc := range map[string]struct {
+		others []client.Object
+		reason string
+		state  selffence.State
+	}{
+		"it exists":  {[]client.Object{other}, "PromiseOfOther", selffence.Condemned},
+		"it is gone": {nil, "NothingPromised", selffence.Withdrawn},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			w := newWorld(t, append(tc.others, node(), leaseOf(t, "node-a", condemnedBy("other-uid")), remediation(in(fencing.Condemning)))...)
+			if r := w.looks(t); processing(r) != tc.reason || w.lease(t).State != tc.state {
+				t.Errorf("it is %+v, and the Lease %+v", r.Status, w.lease(t))
+			}
+		})
+	}
+}
+
+// TestSight: the Lease of a node that is not Ready is read. Where nothing is set up, that is no failure.
+func TestSight(t *testing.T) {
+	w := newWorld(t, leaseOf(t, "node-a"))
+	if err := w.sight(t.Context(), "node-a"); err != nil || w.sights.byNode["node-a"].Lease.Revision != w.lease(t).Revision {
+		t.Errorf("%v, %+v", err, w.sights.byNode)
+	}
+	if err := w.sight(t.Context(), "node-b"); err != nil || len(w.sights.byNode) != 1 {
+		t.Errorf("%v, %+v", err, w.sights.byNode)
+	}
+	for want, err := range map[bool]error{false: apierrors.NewForbidden(schema.GroupResource{}, "", nil), true: errors.New("no")} {
+		w.refuses(func(string, runtime.Object) error { return err })
+		if got := w.sight(t.Context(), "node-a"); (got != nil) != want {
+			t.Errorf("after %v it fails with %v", err, got)
+		}
+	}
+	broken := leaseOf(t, "node-c")
+	delete(broken.Annotations, annotation.PromiseState)
+	w.refuses(nil)
+	if err := w.api.Create(t.Context(), broken); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.sight(t.Context(), "node-c"); err != nil || len(w.sights.byNode) != 1 {
+		t.Errorf("%v, %+v", err, w.sights.byNode)
+	}
+	if promiselease.Namespace != "fettle-agents" {
+		t.Error("the messages name another namespace")
+	}
+}
+
+// TestADeletedRemediation: one that has not begun, and one whose status is not Fettle's, are let go.
+func TestADeletedRemediation(t *testing.T) {
+	deleted := func(r *v1alpha1.SelfFenceRemediation) {
+		r.Finalizers = []string{annotation.SelfFenceFinalizer, "other"}
+		r.DeletionTimestamp = &metav1.Time{Time: noon}
+	}
+	for sentence, r := range map[string]*v1alpha1.SelfFenceRemediation{
+		"it has not begun": remediation(deleted), "its phase is unknown": remediation(in("Dancing"), deleted), "it has ended": remediation(in(fencing.Aborted), deleted),
+	} {
+		w := newWorld(t, node(), leaseOf(t, "node-a"), r)
+		if got := w.looks(t); len(got.Finalizers) != 1 || got.Finalizers[0] != "other" {
+			t.Errorf("%s: it keeps %v", sentence, got.Finalizers)
+		}
+	}
+}
+
+// messageOf returns the message of the condition Processing.
+func messageOf(r *v1alpha1.SelfFenceRemediation) string {
+	for _, c := range r.Status.Conditions {
+		if c.Type == v1alpha1.ProcessingCondition {
+			return c.Message
+		}
+	}
+	return ""
+}
