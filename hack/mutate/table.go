@@ -62,6 +62,7 @@ func table() []target {
 		{dir: "internal/remediator/fencednode"},
 		{dir: "internal/remediator/machinedeletion"},
 		{dir: "internal/remediator/powercycle", open: 359},
+		{dir: "internal/remediator/selffencing"},
 		{dir: "internal/healthcheck", tests: dialects},
 		{dir: "internal/selector"},
 		{dir: "internal/dialect/openshift"},

@@ -114,7 +114,8 @@ func missing(saved, present map[string]string) map[string]string {
 	return lacks
 }
 
-// Saved returns what is restored after a node was deleted by the remediation with a UID. What Fettle itself has set for the time of the fencing is left out.
+// Saved returns what is restored after a node was deleted by the remediation with a UID. What Fettle itself has set for the time of the
+// fencing is left out.
 func Saved(by types.UID, n *corev1.Node) *v1alpha1.SavedNode {
 	s := &v1alpha1.SavedNode{UID: string(n.UID), Labels: maps.Clone(n.Labels), Annotations: maps.Clone(n.Annotations), Unschedulable: n.Spec.Unschedulable}
 	if s.Annotations[annotation.FencedBy] == string(by) {
@@ -152,11 +153,8 @@ func patchOf(n *corev1.Node) nodePatch {
 	return nodePatch{Metadata: nodeMetadata{UID: n.UID, ResourceVersion: n.ResourceVersion, Annotations: map[string]*string{}}}
 }
 
-// withTaints sets the taints of a node.
+// withTaints sets the taints of a node. None removes all.
 func (p *nodePatch) withTaints(taints []corev1.Taint) {
-	if taints == nil {
-		taints = []corev1.Taint{}
-	}
 	if p.Spec == nil {
 		p.Spec = &nodeSpec{}
 	}

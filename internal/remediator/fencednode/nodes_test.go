@@ -111,7 +111,9 @@ func TestRestores(t *testing.T) {
 // TestSaved: what Fettle has set for the fencing, what Kubernetes sets by itself, and what its owners would not remove, is left out.
 func TestSaved(t *testing.T) {
 	passing := []corev1.Taint{ownTaint, outOfServiceTaint, {Key: "node.kubernetes.io/unreachable", Effect: corev1.TaintEffectNoExecute}}
-	for _, key := range passingTaints {
+	for _, key := range []string{
+		"ToBeDeletedByClusterAutoscaler", "DeletionCandidateOfClusterAutoscaler", "karpenter.sh/disrupted", "medik8s.io/remediation",
+	} {
 		passing = append(passing, corev1.Taint{Key: key, Effect: corev1.TaintEffectNoSchedule})
 	}
 	kept := []corev1.Taint{
@@ -186,10 +188,14 @@ func TestChangesOfANode(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			w := newWorld(t, tc.node)
-			if err := tc.change(w, w.node(t)); err != nil {
+			changed := w.node(t)
+			if err := tc.change(w, changed); err != nil {
 				t.Fatal(err)
 			}
 			n := w.node(t)
+			if diff := cmp.Diff(n, changed); diff != "" {
+				t.Errorf("what the caller has is not the node as it is (-want +got):\n%s", diff)
+			}
 			if diff := cmp.Diff(tc.taints, n.Spec.Taints); diff != "" {
 				t.Errorf("taints (-want +got):\n%s", diff)
 			}
@@ -197,6 +203,26 @@ func TestChangesOfANode(t *testing.T) {
 				t.Errorf("annotations (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestRestoreChangesNoMore: the patch has only what is missing.
+func TestRestoreChangesNoMore(t *testing.T) {
+	for sentence, tc := range map[string]struct {
+		saved v1alpha1.SavedNode
+		want  string
+	}{
+		"it was cordoned": {v1alpha1.SavedNode{Unschedulable: true}, `{"unschedulable":true}`},
+		"it had a taint":  {v1alpha1.SavedNode{Taints: []v1alpha1.SavedTaint{{Key: "gpu", Effect: "NoSchedule"}}}, `{"taints":[{"key":"gpu","effect":"NoSchedule"}]}`},
+		"it had a label":  {v1alpha1.SavedNode{Labels: map[string]string{"pool": "a"}}, ""},
+	} {
+		w := newWorld(t, node())
+		if err := w.Restore(t.Context(), by, savedOf(tc.saved), w.node(t)); err != nil {
+			t.Fatal(err)
+		}
+		if _, spec, _ := strings.Cut(w.patches[0], `,"spec":`); strings.TrimSuffix(spec, "}") != strings.TrimSuffix(tc.want, "}") && spec != tc.want+"}" {
+			t.Errorf("%s: the patch is %s", sentence, w.patches[0])
+		}
 	}
 }
 

@@ -82,7 +82,7 @@ func (v *Volumes) count(ctx context.Context, a *Nodes, node string) (int, error)
 		return 0, fmt.Errorf("waiting for another list of the VolumeAttachments: %w", ctx.Err())
 	}
 	defer func() { <-v.turn }()
-	if v.byNode != nil && v.begun.After(called) {
+	if v.begun.After(called) {
 		return v.byNode[node], nil
 	}
 	begun := a.now()

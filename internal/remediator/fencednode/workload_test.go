@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -52,6 +53,7 @@ func TestEvictedPods(t *testing.T) {
 		"the key with another value":       {[]corev1.Toleration{{Key: annotation.FencingTaint, Operator: corev1.TolerationOpEqual, Value: "x"}}, true},
 		"the key and another effect":       {[]corev1.Toleration{{Key: annotation.FencingTaint, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}}, true},
 		"the key for a time":               {[]corev1.Toleration{{Key: annotation.FencingTaint, Operator: corev1.TolerationOpExists, TolerationSeconds: &seconds}}, true},
+		"the key with a value to ignore":   {[]corev1.Toleration{{Key: annotation.FencingTaint, Operator: corev1.TolerationOpExists, Value: "x"}}, false},
 		"another key":                      {[]corev1.Toleration{{Key: "node.kubernetes.io/unreachable", Operator: corev1.TolerationOpExists}}, true},
 		"another key, and then all taints": {[]corev1.Toleration{{Key: "k", Operator: corev1.TolerationOpExists}, toleratesAll}, false},
 	} {
@@ -69,8 +71,8 @@ func TestCountPods(t *testing.T) {
 		t.Errorf("%d pods (%v), want 2", got, err)
 	}
 	w.refuses(func(string, runtime.Object) error { return errors.New("no") })
-	if _, err := w.countPods(t.Context(), "node-a"); err == nil {
-		t.Error("pods that could not be listed are counted")
+	if got, err := w.countPods(t.Context(), "node-a"); err == nil || got != 0 {
+		t.Errorf("pods that could not be listed are counted: %d", got)
 	}
 }
 
@@ -113,6 +115,9 @@ func TestPages(t *testing.T) {
 			got, err := count(New(p, func() time.Time { return noon }, NewVolumes()))
 			if got != want || (err != nil) != (want == 0) || len(p.asked) != min(pages, maxPages) {
 				t.Errorf("%d pages of %s: counted %d (%v) in %d requests", pages, name, got, err, len(p.asked))
+			}
+			if err != nil && !strings.Contains(err.Error(), "more than 100000 ") {
+				t.Errorf("the error is %v", err)
 			}
 			for i, o := range p.asked {
 				before := ""
@@ -192,8 +197,8 @@ func TestListsOfVolumesAreShared(t *testing.T) {
 		t.Errorf("a later call for another node got %d (%v) after %d lists", n, err, s.lists)
 	}
 	s.err = errors.New("no")
-	if _, err := c.volumes.count(t.Context(), c, "node-a"); err == nil {
-		t.Error("a list that failed counts")
+	if got, err := c.volumes.count(t.Context(), c, "node-a"); err == nil || got != 0 {
+		t.Errorf("a list that failed counts: %d", got)
 	}
 }
 
@@ -220,8 +225,8 @@ func TestAListOfVolumesIsNotAwaited(t *testing.T) {
 	<-listing
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := w.volumes.count(ctx, w.Nodes, "node-a"); !errors.Is(err, context.Canceled) {
-		t.Errorf("the error is %v", err)
+	if got, err := w.volumes.count(ctx, w.Nodes, "node-a"); !errors.Is(err, context.Canceled) || got != 0 {
+		t.Errorf("%d, and the error is %v", got, err)
 	}
 	close(listed)
 	<-ended

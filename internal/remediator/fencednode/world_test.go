@@ -58,6 +58,14 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 
 func (w *world) intercepted() interceptor.Funcs {
 	return interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			if w.fault != nil {
+				if err := w.fault("get", o); err != nil {
+					return err
+				}
+			}
+			return c.Get(ctx, key, o, opts...)
+		},
 		List: func(ctx context.Context, c client.WithWatch, o client.ObjectList, opts ...client.ListOption) error {
 			w.mu.Lock()
 			fault := w.fault
@@ -136,6 +144,10 @@ func TestGet(t *testing.T) {
 	}
 	if n, err := w.Get(t.Context(), "node-b"); err != nil || n != nil {
 		t.Errorf("a node that does not exist is %v (%v)", n, err)
+	}
+	w.refuses(func(string, runtime.Object) error { return errors.New("no") })
+	if n, err := w.Get(t.Context(), "node-a"); err == nil || n != nil {
+		t.Errorf("a node that can't be read is %v (%v)", n, err)
 	}
 }
 

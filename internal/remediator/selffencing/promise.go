@@ -60,16 +60,19 @@ func (c *Client) readPromise(ctx context.Context, l *look) {
 	if err == nil {
 		err = c.notePromise(ctx, l, lease, begun)
 	}
-	c.noteFailure(l, err)
+	c.noteFailure(l, err, false)
 }
 
-// noteFailure notes whether a read or a write of the Lease has failed. After a failure nothing is known of it.
-func (c *Client) noteFailure(l *look, err error) {
+// noteFailure notes whether a read or a write of the Lease has failed. After a failure nothing is known of it. A read that succeeds does not
+// make up for writes that fail.
+func (c *Client) noteFailure(l *look, err error, writes bool) {
 	if err == nil {
-		l.s.failures, l.s.failure = 0, nil
+		if writes || !l.s.failedToWrite {
+			l.s.failures, l.s.failedToWrite = 0, false
+		}
 		return
 	}
-	l.s.failures++
+	l.s.failures, l.s.failedToWrite = l.s.failures+1, writes
 	l.s.failure = err
 	l.s.promise = fencing.Promise{RetryAt: c.Now().Add(min(retryRead<<min(l.s.failures-1, 10), mostRetry))}
 	l.s.lease = nil
@@ -189,11 +192,11 @@ func (c *Client) writePromise(ctx context.Context, l *look, kind fencing.StepKin
 		l.s.promise, l.s.lease = fencing.Promise{}, nil // it is read again
 		return nil
 	case err != nil:
-		c.noteFailure(l, fmt.Errorf("changing the Lease of node %s: %w", l.node, err))
+		c.noteFailure(l, fmt.Errorf("changing the Lease of node %s: %w", l.node, err), true)
 		return nil
 	}
 	c.noteWrite(l.node, replaced, changed)
-	c.noteFailure(l, c.notePromise(ctx, l, changed, begun))
+	c.noteFailure(l, c.notePromise(ctx, l, changed, begun), true)
 	return nil
 }
 

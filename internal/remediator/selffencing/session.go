@@ -18,9 +18,11 @@ type session struct {
 	promise fencing.Promise
 	// lease is the Lease as it was read or written last, or nil.
 	lease *coordinationv1.Lease
-	// failure is why the last read or write of the Lease has failed, or nil, and failures counts those in succession.
-	failure  error
-	failures int
+	// failure is why a read or write of the Lease has failed last. Failures counts those in succession, and failedToWrite is set if the last
+	// was a write.
+	failure       error
+	failures      int
+	failedToWrite bool
 	// began is when the phase began.
 	began fencing.Beginning
 	// acknowledged is when a majority of the witnesses was first known to have read the Lease with a revision.
