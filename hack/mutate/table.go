@@ -39,6 +39,7 @@ func table() []target {
 		{dir: "internal/baremetalhost"},
 		{dir: "internal/fencing", skip: "^TestSmallWorlds(ByPromise)?$"},
 		{dir: "internal/selffence", skip: "^(TestSmallWorlds|TestFaultsAreFound)$"},
+		{dir: "internal/promiselease"},
 		{dir: "internal/contain"},
 		{dir: "internal/lenient"},
 		{dir: "internal/specparse"},

@@ -111,3 +111,26 @@ const FencedBy = "fettle.io/fenced-by"
 // annotation is removed. The part after the slash is Fettle's own key. Fettle sets and removes it for
 // a BMC that names the BareMetalHost.
 const RebootBareMetalHost = "reboot.metal3.io/fettle"
+
+// Annotations on the Lease of a node in the namespace fettle-agents: the promise of the node's agent. The agent sets all but
+// CondemnedBy. The controller sets PromiseState and CondemnedBy.
+const (
+	// PromiseState is Promised, Withdrawn or Condemned.
+	PromiseState = "fettle.io/promise-state"
+	// PromiseBoot is the boot ID of the node. A promise is about one boot.
+	PromiseBoot = "fettle.io/promise-boot"
+	// PromiseTimed is "true" if the agent stops petting the watchdog when its grant has expired, and "false" otherwise.
+	PromiseTimed = "fettle.io/promise-timed"
+	// PromiseValidity is how long a grant allows the agent to pet the watchdog. It is a duration.
+	PromiseValidity = "fettle.io/promise-validity"
+	// PromiseWatchdog is the timeout of the watchdog, as read back from the device. It is a duration.
+	PromiseWatchdog = "fettle.io/promise-watchdog"
+	// PromiseDevice is the identity of the watchdog, as the device states it. It is for people.
+	PromiseDevice = "fettle.io/promise-device"
+	// PromiseWitnesses are the nodes whose agents are witnesses: up to five names in order, with commas between them.
+	PromiseWitnesses = "fettle.io/promise-witnesses"
+	// CondemnedBy is the UID of the remediation that has condemned the node.
+	CondemnedBy = "fettle.io/condemned-by"
+	// Witnessed is the resource version up to which the agent, as a witness of others, has read all Leases of the namespace.
+	Witnessed = "fettle.io/witnessed"
+)
