@@ -2,6 +2,7 @@ package promiselease
 
 import (
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -38,14 +39,11 @@ func Encode(node string, r Record, renewed time.Time) (*coordinationv1.Lease, er
 		return nil, err
 	}
 	l := &coordinationv1.Lease{
-		ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: node, Annotations: r.text()},
+		ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: node, ResourceVersion: numberText(r.Revision), Annotations: r.text()},
 		Spec:       coordinationv1.LeaseSpec{HolderIdentity: new(r.Promise.Boot), RenewTime: new(metav1.NewMicroTime(renewed.UTC()))},
 	}
-	if r.Revision > 0 {
-		l.ResourceVersion = strconv.FormatUint(r.Revision, 10)
-	}
 	if v := r.Promise.Times.Validity; v > 0 {
-		l.Spec.LeaseDurationSeconds = new(int32((v + time.Second - 1) / time.Second))
+		l.Spec.LeaseDurationSeconds = new(int32(math.Ceil(v.Seconds())))
 	}
 	return l, nil
 }
@@ -79,87 +77,86 @@ func change(l *coordinationv1.Lease, from, to selffence.State, by string) (*coor
 	return l, nil
 }
 
-// parse returns what annotations say. A text that can't be read is left out: compare then finds that the record has another text.
+// parse returns what annotations say. A text that can't be read leaves a record with another text, which compare finds.
 func parse(a map[string]string) Record {
 	var r Record
 	r.State, r.By, r.Device = selffence.State(a[annotation.PromiseState]), a[annotation.CondemnedBy], a[annotation.PromiseDevice]
 	r.Promise.Boot, r.Promise.Timed = a[annotation.PromiseBoot], a[annotation.PromiseTimed] == "true"
-	r.Promise.Times.Validity = duration(a[annotation.PromiseValidity])
-	r.Promise.Times.Watchdog = duration(a[annotation.PromiseWatchdog])
-	copy(r.Promise.Witnesses[:], strings.SplitN(a[annotation.PromiseWitnesses], ",", len(r.Promise.Witnesses)+1))
+	r.Promise.Times.Validity, _ = time.ParseDuration(a[annotation.PromiseValidity])
+	r.Promise.Times.Watchdog, _ = time.ParseDuration(a[annotation.PromiseWatchdog])
+	rest := a[annotation.PromiseWitnesses]
+	for i := range r.Promise.Witnesses {
+		r.Promise.Witnesses[i], rest, _ = strings.Cut(rest, ",")
+	}
 	r.Witnessed, _ = number(a[annotation.Witnessed])
 	return r
 }
 
 // text returns the annotations that say a record.
 func (r Record) text() map[string]string {
+	p := r.Promise
 	a := map[string]string{
-		annotation.PromiseState: string(r.State), annotation.PromiseBoot: r.Promise.Boot, annotation.PromiseTimed: strconv.FormatBool(r.Promise.Timed),
+		annotation.PromiseState: string(r.State), annotation.PromiseBoot: p.Boot, annotation.PromiseTimed: strconv.FormatBool(p.Timed),
+		annotation.PromiseValidity: durationText(p.Times.Validity), annotation.PromiseWatchdog: durationText(p.Times.Watchdog),
+		annotation.PromiseDevice: r.Device, annotation.PromiseWitnesses: strings.Join(namesOf(p.Witnesses), ","),
+		annotation.CondemnedBy: r.By, annotation.Witnessed: numberText(r.Witnessed),
 	}
-	set := func(key, value string, is bool) {
-		if is {
-			a[key] = value
-		}
-	}
-	t, names := r.Promise.Times, namesOf(r.Promise.Witnesses)
-	set(annotation.PromiseValidity, t.Validity.String(), t.Validity != 0)
-	set(annotation.PromiseWatchdog, t.Watchdog.String(), t.Watchdog != 0)
-	set(annotation.PromiseDevice, r.Device, r.Device != "")
-	set(annotation.PromiseWitnesses, strings.Join(names, ","), len(names) > 0)
-	set(annotation.CondemnedBy, r.By, r.By != "")
-	set(annotation.Witnessed, strconv.FormatUint(r.Witnessed, 10), r.Witnessed != 0)
+	maps.DeleteFunc(a, func(_, value string) bool { return value == "" })
 	return a
 }
 
 // compare returns an error if the annotations of the group fettle.io are not the text of a record.
 func compare(a, text map[string]string) error {
-	for key := range a {
-		if strings.HasPrefix(key, "fettle.io/") && !slices.ContainsFunc(fields(), func(f field) bool { return f.key == key }) {
-			return Error{Unknown}
+	for _, key := range slices.Sorted(maps.Keys(a)) {
+		if value, is := text[key]; strings.HasPrefix(key, "fettle.io/") && (!is || value != a[key]) {
+			return Error{reasonOf(key)}
 		}
 	}
-	for _, f := range fields() {
-		got, has := a[f.key]
-		if want, is := text[f.key]; got != want || has != is {
-			return Error{f.reason}
+	for _, key := range slices.Sorted(maps.Keys(text)) {
+		if _, has := a[key]; !has {
+			return Error{reasonOf(key)}
 		}
 	}
 	return nil
 }
 
-// field is an annotation of a promise.
-type field struct {
-	key string
-	// reason is why a Lease with another text of the annotation can't be decoded.
-	reason Reason
-}
-
-// fields returns all annotations of a promise.
-func fields() []field {
-	return []field{
-		{annotation.PromiseState, State},
-		{annotation.PromiseBoot, Boot},
-		{annotation.PromiseTimed, Timed},
-		{annotation.PromiseValidity, Times},
-		{annotation.PromiseWatchdog, Times},
-		{annotation.PromiseDevice, Device},
-		{annotation.PromiseWitnesses, Witnesses},
-		{annotation.CondemnedBy, Condemner},
-		{annotation.Witnessed, Read},
+// reasonOf returns why a Lease with another text of an annotation can't be decoded.
+func reasonOf(key string) Reason {
+	switch key {
+	case annotation.PromiseTimed:
+		return Timed
+	case annotation.PromiseValidity, annotation.PromiseWatchdog:
+		return Times
+	case annotation.PromiseDevice:
+		return Device
+	case annotation.PromiseWitnesses:
+		return Witnesses
+	case annotation.CondemnedBy:
+		return Condemner
+	case annotation.Witnessed:
+		return Read
 	}
+	return Unknown
 }
 
 // number returns the number above zero that a text says in its usual form.
 func number(s string) (uint64, bool) {
-	n, err := strconv.ParseUint(s, 10, 64)
-	return n, err == nil && n > 0 && strconv.FormatUint(n, 10) == s
+	n, _ := strconv.ParseUint(s, 10, 64)
+	return n, s != "" && numberText(n) == s
 }
 
-// duration returns the duration that a text says, or zero.
-func duration(s string) time.Duration {
-	d, err := time.ParseDuration(s)
-	if err != nil {
-		return 0
+// numberText returns the text of a number, which is empty for zero.
+func numberText(n uint64) string {
+	if n == 0 {
+		return ""
 	}
-	return d
+	return strconv.FormatUint(n, 10)
+}
+
+// durationText returns the text of a duration, which is empty for zero.
+func durationText(d time.Duration) string {
+	if d == 0 {
+		return ""
+	}
+	return d.String()
 }

@@ -22,7 +22,7 @@ const (
 	longest = time.Hour
 )
 
-var renewed = time.Date(2026, 3, 1, 12, 0, 0, 5000, time.FixedZone("", 3600)) //nolint:gochecknoglobals // a constant
+var renewed = time.Date(2026, 3, 1, 12, 0, 0, 5000, time.FixedZone("", 3600))
 
 // timed returns the record of a timed promise, with one change.
 func timed(change func(*promiselease.Record)) promiselease.Record {
@@ -67,6 +67,16 @@ func TestLeaseOfPromise(t *testing.T) {
 		},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// What a record doesn't have has no annotation.
+func TestShortestLease(t *testing.T) {
+	t.Parallel()
+	got := leaseOf(t, promiselease.Record{Lease: selffence.Lease{State: selffence.Withdrawn, Promise: selffence.Promise{Boot: boot}}})
+	want := map[string]string{"fettle.io/promise-state": "Withdrawn", "fettle.io/promise-boot": boot, "fettle.io/promise-timed": "false"}
+	if diff := cmp.Diff(want, got.Annotations); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -279,6 +289,7 @@ func TestCondemnAndFree(t *testing.T) {
 		t.Error(diff)
 	}
 
+	condemned := got.DeepCopy()
 	freed, err := promiselease.Free(got)
 	if err != nil {
 		t.Fatal(err)
@@ -290,6 +301,9 @@ func TestCondemnAndFree(t *testing.T) {
 	}
 	if diff := cmp.Diff(before, promised); diff != "" {
 		t.Error("the Lease that was read has changed:", diff)
+	}
+	if diff := cmp.Diff(condemned, got); diff != "" {
+		t.Error("the condemned Lease has changed:", diff)
 	}
 }
 

@@ -67,14 +67,10 @@ func isBootID(s string) bool {
 
 // validTimes reports whether the times of a promise can be stated. A promise that is not timed may leave out each of them.
 func validTimes(p selffence.Promise) bool {
-	t := p.Times
-	if !p.Timed && t.Validity == 0 {
-		t.Validity = time.Second
+	valid := func(d time.Duration) bool {
+		return d == 0 && !p.Timed || selffence.Times{Validity: d, Watchdog: d}.Valid()
 	}
-	if !p.Timed && t.Watchdog == 0 {
-		t.Watchdog = time.Second
-	}
-	return t.Valid()
+	return valid(p.Times.Validity) && valid(p.Times.Watchdog)
 }
 
 // isPrintable reports whether a text has at most so many bytes, and only characters of ASCII from the lowest to '~'.

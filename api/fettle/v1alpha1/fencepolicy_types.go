@@ -92,7 +92,7 @@ type FencePolicySpec struct {
 
 // FencePolicyWatchdog is the watchdog of nodes.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.timeout) || duration(self.timeout) >= duration('2s') && duration(self.timeout) <= duration('5m') && duration(self.timeout) == duration(string(duration(self.timeout).getSeconds()) + 's')",message="watchdog.timeout must be from 2s to 5m, in whole seconds"
+// +kubebuilder:validation:XValidation:rule="!has(self.timeout) || duration(self.timeout) >= duration('2s') && duration(self.timeout) <= duration('5m') && duration(self.timeout).getMilliseconds() % 1000 == 0",message="watchdog.timeout must be from 2s to 5m, in whole seconds"
 type FencePolicyWatchdog struct {
 	// device is the path of the watchdog on the node.
 	// +kubebuilder:validation:Pattern=`^/dev/watchdog[0-9]{0,3}$`
