@@ -67,12 +67,6 @@ type FencingStatus struct {
 	// nodeDeletion is set before the node is deleted.
 	// +optional
 	NodeDeletion bool `json:"nodeDeletion,omitempty"`
-	// machineDeletion is set before the machine is deleted.
-	// +optional
-	MachineDeletion bool `json:"machineDeletion,omitempty"`
-	// machine is the machine that is deleted after the last attempt.
-	// +optional
-	Machine *ObjectReference `json:"machine,omitempty"`
 	// conditions are Processing, Succeeded and PermanentNodeDeletionExpected.
 	// +listType=map
 	// +listMapKey=type

@@ -125,6 +125,12 @@ type PowerRemediationSpec struct {
 // so that a restarted Fettle goes on from it.
 type PowerRemediationStatus struct {
 	FencingStatus `json:",inline"`
+	// machineDeletion is set before the machine is deleted.
+	// +optional
+	MachineDeletion bool `json:"machineDeletion,omitempty"`
+	// machine is the machine that is deleted after the last power cycle.
+	// +optional
+	Machine *ObjectReference `json:"machine,omitempty"`
 	// bmc is the BMC of the node's host.
 	// +optional
 	BMC *FencingBMC `json:"bmc,omitempty"`

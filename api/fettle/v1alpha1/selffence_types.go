@@ -25,7 +25,7 @@ type SelfFenceRemediation struct {
 
 	// spec is how the node is fenced. Only its limits can be changed.
 	// +kubebuilder:default={}
-	// +kubebuilder:validation:XValidation:rule="has(self.release) == has(oldSelf.release) && (!has(self.release) || self.release == oldSelf.release) && has(self.onFailure) == has(oldSelf.onFailure) && (!has(self.onFailure) || self.onFailure == oldSelf.onFailure)",message="release and onFailure can't be changed, since the remediation may have begun; delete the remediation and create another"
+	// +kubebuilder:validation:XValidation:rule="has(self.release) == has(oldSelf.release) && (!has(self.release) || self.release == oldSelf.release)",message="release can't be changed, since the remediation may have begun; delete the remediation and create another"
 	// +optional
 	Spec SelfFenceRemediationSpec `json:"spec,omitempty"`
 	// status is the progress of the remediation. Only Fettle writes it.
@@ -48,14 +48,6 @@ type SelfFenceRemediationSpec struct {
 	// +kubebuilder:default=Taint
 	// +optional
 	Release WorkloadRelease `json:"release,omitempty"`
-	// onFailure is what follows when the node was not fenced, or did not come back. Hold leaves the node
-	// as it is. DeleteMachine deletes its machine, so that its owner creates another. The machine
-	// of a control-plane node is kept, and so is a machine without a controller.
-	// +kubebuilder:validation:Enum=Hold;DeleteMachine
-	// +kubebuilder:validation:MaxLength=16
-	// +kubebuilder:default=Hold
-	// +optional
-	OnFailure FailureAction `json:"onFailure,omitempty"`
 	// fenceTimeout is how long it may take until the node is proven to have stopped.
 	// +kubebuilder:default="5m"
 	// +optional
@@ -74,16 +66,12 @@ type SelfFenceRemediationSpec struct {
 // so that a restarted Fettle goes on from it.
 type SelfFenceRemediationStatus struct {
 	FencingStatus `json:",inline"`
-	// condemned is set before the promise of the node is revoked, and unset once its Lease is freed.
+	// condemned is set before the promise of the node is revoked.
 	// +optional
 	Condemned bool `json:"condemned,omitempty"`
-	// condemnedAt is when the promise of the node was revoked in this attempt.
+	// condemnedAt is when condemned was set in this attempt.
 	// +optional
 	CondemnedAt *metav1.MicroTime `json:"condemnedAt,omitempty"`
-	// expiresAt is when the promise will have expired, as far as Fettle knows. It is missing for a
-	// promise that never expires. It is for people: a restarted Fettle measures the time anew.
-	// +optional
-	ExpiresAt *metav1.MicroTime `json:"expiresAt,omitempty"`
 }
 
 // SelfFenceRemediationList is a list of remediations.

@@ -452,11 +452,6 @@ func (in *FencingStatus) DeepCopyInto(out *FencingStatus) {
 		*out = new(FencingProof)
 		(*in).DeepCopyInto(*out)
 	}
-	if in.Machine != nil {
-		in, out := &in.Machine, &out.Machine
-		*out = new(ObjectReference)
-		**out = **in
-	}
 	if in.Conditions != nil {
 		in, out := &in.Conditions, &out.Conditions
 		*out = make([]v1.Condition, len(*in))
@@ -805,6 +800,11 @@ func (in *PowerRemediationSpec) DeepCopy() *PowerRemediationSpec {
 func (in *PowerRemediationStatus) DeepCopyInto(out *PowerRemediationStatus) {
 	*out = *in
 	in.FencingStatus.DeepCopyInto(&out.FencingStatus)
+	if in.Machine != nil {
+		in, out := &in.Machine, &out.Machine
+		*out = new(ObjectReference)
+		**out = **in
+	}
 	if in.BMC != nil {
 		in, out := &in.BMC, &out.BMC
 		*out = new(FencingBMC)
@@ -1275,10 +1275,6 @@ func (in *SelfFenceRemediationStatus) DeepCopyInto(out *SelfFenceRemediationStat
 	in.FencingStatus.DeepCopyInto(&out.FencingStatus)
 	if in.CondemnedAt != nil {
 		in, out := &in.CondemnedAt, &out.CondemnedAt
-		*out = (*in).DeepCopy()
-	}
-	if in.ExpiresAt != nil {
-		in, out := &in.ExpiresAt, &out.ExpiresAt
 		*out = (*in).DeepCopy()
 	}
 }
