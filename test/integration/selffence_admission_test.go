@@ -96,7 +96,6 @@ func changesLimitsAlone(t *testing.T, c *cluster.Cluster) {
 		"releaseTimeout must be from 15s to 24h": func(s *v1alpha1.SelfFenceRemediationSpec) { s.ReleaseTimeout = ofTime(25 * time.Hour) },
 		"bootTimeout must be from 15s to 24h":    func(s *v1alpha1.SelfFenceRemediationSpec) { s.BootTimeout = ofTime(time.Second) },
 		"spec.release":                           func(s *v1alpha1.SelfFenceRemediationSpec) { s.Release = "Now" },
-		"spec.onFailure":                         func(s *v1alpha1.SelfFenceRemediationSpec) { s.OnFailure = "Retry" },
 	} {
 		r := &v1alpha1.SelfFenceRemediation{ObjectMeta: metav1.ObjectMeta{Namespace: "fettle-system", Name: "r"}}
 		change(&r.Spec)
@@ -109,7 +108,7 @@ func changesLimitsAlone(t *testing.T, c *cluster.Cluster) {
 		t.Fatalf("creating a remediation: %v", err)
 	}
 	want := v1alpha1.SelfFenceRemediationSpec{
-		Release: v1alpha1.TaintRelease, OnFailure: v1alpha1.HoldAction,
+		Release:      v1alpha1.TaintRelease,
 		FenceTimeout: ofTime(5 * time.Minute), ReleaseTimeout: ofTime(10 * time.Minute), BootTimeout: ofTime(15 * time.Minute),
 	}
 	if diff := cmp.Diff(want, r.Spec); diff != "" {
@@ -120,8 +119,7 @@ func changesLimitsAlone(t *testing.T, c *cluster.Cluster) {
 		t.Errorf("changing a limit: %v", err)
 	}
 	for name, change := range map[string]func(*v1alpha1.SelfFenceRemediationSpec){
-		"release":   func(s *v1alpha1.SelfFenceRemediationSpec) { s.Release = v1alpha1.DeleteNodeRelease },
-		"onFailure": func(s *v1alpha1.SelfFenceRemediationSpec) { s.OnFailure = v1alpha1.DeleteMachineAction },
+		"release": func(s *v1alpha1.SelfFenceRemediationSpec) { s.Release = v1alpha1.DeleteNodeRelease },
 	} {
 		changed := r.DeepCopy()
 		change(&changed.Spec)
