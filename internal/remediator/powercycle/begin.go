@@ -21,7 +21,7 @@ import (
 // begin finds the node and the BMC of a remediation that has not begun.
 func (c *Client) begin(ctx context.Context, l *look) (*look, error) {
 	if contract.Succeeded(l.r.Status.Conditions) == metav1.ConditionFalse {
-		return nil, nil //nolint:nilnil // it can't start, and has said so
+		return nil, c.release(ctx, l.r) // it can't start, and has said so
 	}
 	if contract.Stopped(l.r) {
 		return nil, c.refuse(ctx, l.r, problem{reason: v1alpha1.RemediationStoppedReason, message: "the health checker has asked to stop"})
@@ -47,24 +47,23 @@ func (c *Client) start(ctx context.Context, l *look, s subject) (*look, error) {
 	l.node, l.bmc, l.machine, l.cluster, l.nodes = s.name, s.bmc, s.machine, s.cluster, s.nodes
 	l.s = c.sessions.of(l.key, l.r.UID, l.claims())
 	if other := c.fencedBy(ctx, l); other != l.key {
-		c.wake(c.sessions.end(l.key)) // it must not hold the node while it waits
-		c.remediations.AddAfter(l.key, lookEvery)
-		return nil, c.publish(ctx, l, anotherRemediation, "PowerRemediation "+other.String()+" fences node "+l.node+", and this one waits until it has ended")
+		return nil, c.standBy(ctx, l, problem{reason: anotherRemediation, message: "PowerRemediation " + other.String() + " fences node " + l.node + ", and this one waits until it has ended"})
 	}
 	machine, err := c.machineNamedBy(ctx, l, s.node)
 	if err != nil {
 		return nil, errors.Join(err, c.publish(ctx, l, notRead, "the machine of this remediation could not be read "+whyFailed(err)))
 	}
 	if why := marked(machine); why != "" {
-		c.wake(c.sessions.end(l.key))
-		c.remediations.AddAfter(l.key, lookEvery)
-		return nil, c.publish(ctx, l, machineMarked, why)
+		return nil, c.standBy(ctx, l, problem{reason: machineMarked, message: why})
 	}
 	if (hasWaited(l.r, anotherRemediation) || hasWaited(l.r, machineMarked)) && s.node != nil && fencednode.IsReady(s.node) {
 		return nil, c.refuse(ctx, l.r, problem{reason: v1alpha1.CannotStartFencedMeanwhileReason, message: "node " + l.node + " has become Ready while this remediation waited for another controller or remediation, so nothing is left to do"})
 	}
 	if found := c.pin(ctx, l); found.found() {
 		return nil, c.refuseOrWait(ctx, l, found)
+	}
+	if err := c.releaseOthers(ctx, l.r, machine); err != nil {
+		return nil, err
 	}
 	if err := c.setFinalizer(ctx, l, machine); err != nil {
 		return nil, err
@@ -77,6 +76,13 @@ func (c *Client) start(ctx context.Context, l *look, s subject) (*look, error) {
 	l.again(c.Now())
 	l.knows(s.node, s.readAt)
 	return l, nil
+}
+
+// standBy has a remediation that has done nothing wait. It holds neither the node nor the machine meanwhile.
+func (c *Client) standBy(ctx context.Context, l *look, why problem) error {
+	c.wake(c.sessions.end(l.key))
+	c.remediations.AddAfter(l.key, lookEvery)
+	return errors.Join(c.release(ctx, l.r), c.publish(ctx, l, why.reason, why.message))
 }
 
 // setFinalizer sets the finalizer of a remediation, with the name of the machine that it is about to claim.
