@@ -18,7 +18,7 @@ import (
 	"github.com/fettle-io/fettle/internal/remediator/fencednode"
 )
 
-// begin finds the node and the BMC of a remediation that has not begun.
+// begin finds the node and the BMC of a remediation that has not begun, and claims the node.
 func (c *Client) begin(ctx context.Context, l *look) (*look, error) {
 	if contract.Succeeded(l.r.Status.Conditions) == metav1.ConditionFalse {
 		return nil, c.release(ctx, l.r) // it can't start, and has said so
@@ -26,29 +26,46 @@ func (c *Client) begin(ctx context.Context, l *look) (*look, error) {
 	if contract.Stopped(l.r) {
 		return nil, c.refuse(ctx, l.r, problem{reason: v1alpha1.RemediationStoppedReason, message: "the health checker has asked to stop"})
 	}
-	s, found, err := c.identify(ctx, l.r, &l.lane)
-	switch {
-	case errors.Is(err, errNoRoom):
-		c.remediations.AddAfter(l.key, lookAgain)
-		return nil, nil //nolint:nilnil // it is looked at later
-	case err != nil:
-		return nil, errors.Join(err, c.publish(ctx, l, notRead, "the node or the machine of this remediation could not be read "+whyUnread(s, err)))
-	case found.found():
-		return nil, c.refuse(ctx, l.r, found)
-	case s.waits.found():
+	if c.sessions.isBehind(l.key, l.r.UID) {
 		c.remediations.AddAfter(l.key, lookEvery)
-		return nil, c.publish(ctx, l, s.waits.reason, s.waits.message)
+		return nil, nil //nolint:nilnil // it has said what it waits for, and the end of that wakes it
 	}
-	return c.start(ctx, l, s)
-}
-
-// start claims the node and the machine of a remediation that can begin, or waits for others that have claimed them.
-func (c *Client) start(ctx context.Context, l *look, s subject) (*look, error) {
-	l.node, l.bmc, l.machine, l.cluster, l.nodes = s.name, s.bmc, s.machine, s.cluster, s.nodes
+	s, found, err := c.identify(ctx, l.r)
+	if can, err := c.canGoOn(ctx, l, s, found, err); !can {
+		return nil, err
+	}
+	l.node, l.bmc, l.machine, l.cluster = s.name, s.bmc, s.machine, s.cluster
 	l.s = c.sessions.of(l.key, l.r.UID, l.claims())
 	if other := c.fencedBy(ctx, l); other != l.key {
 		return nil, c.standBy(ctx, l, problem{reason: anotherRemediation, message: "PowerRemediation " + other.String() + " fences node " + l.node + ", and this one waits until it has ended"})
 	}
+	found, err = c.readMember(ctx, l, &s)
+	if can, err := c.canGoOn(ctx, l, s, found, err); !can {
+		return nil, err
+	}
+	l.nodes = s.nodes
+	return c.start(ctx, l, s)
+}
+
+// canGoOn reports whether a remediation can begin, as far as is known of its subject. If not, the remediation is refused or waits. It keeps
+// the node that it has claimed while that can't be read: no other remediation could read it either.
+func (c *Client) canGoOn(ctx context.Context, l *look, s subject, found problem, err error) (bool, error) {
+	switch {
+	case errors.Is(err, errNoRoom):
+		c.remediations.AddAfter(l.key, lookAgain)
+		return false, nil
+	case err != nil:
+		return false, errors.Join(err, c.publish(ctx, l, notRead, "the node or the machine of this remediation could not be read "+whyUnread(s, err)))
+	case found.found():
+		return false, c.refuse(ctx, l.r, found)
+	case s.waits.found():
+		return false, c.standBy(ctx, l, s.waits)
+	}
+	return true, nil
+}
+
+// start claims the machine of a remediation that can begin and has claimed its node, or waits for others that work on the host.
+func (c *Client) start(ctx context.Context, l *look, s subject) (*look, error) {
 	machine, err := c.machineNamedBy(ctx, l, s.node)
 	if err != nil {
 		return nil, errors.Join(err, c.publish(ctx, l, notRead, "the machine of this remediation could not be read "+whyFailed(err)))

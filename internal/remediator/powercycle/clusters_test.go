@@ -135,7 +135,7 @@ func TestI14MachinesReachHostsOfTheirClusterAlone(t *testing.T) {
 			of = newWorld(t, tc.node)
 		}
 		w := newMemberWorld(t, map[types.NamespacedName]*world{keyEast: of}, append(tc.objects, node(func(n *corev1.Node) { n.UID = "home-uid" }))...)
-		s, found, err := w.identify(t.Context(), tc.r, &lane{of: w.lanes})
+		s, found, err := w.identified(t, tc.r)
 		if s.waits.found() {
 			found = s.waits
 		}
@@ -166,12 +166,12 @@ func TestI14NodesOfFettlesOwnClusterReachNoHostOfAnother(t *testing.T) {
 		"a machine of another name": forMember(func(r *v1alpha1.PowerRemediation) { r.Name = "node-a" }),
 	} {
 		w := newMemberWorld(t, nil, node(), member(nil), ofKind(clusterAPICluster, "east", nil), bmcIn("a", "fleet/east", "node-a"))
-		if s, found, err := w.identify(t.Context(), r, &lane{of: w.lanes}); err != nil || !found.found() || s.bmc != nil {
+		if s, found, err := w.identified(t, r); err != nil || !found.found() || s.bmc != nil {
 			t.Errorf("%s: %+v, %+v, %v", sentence, s, found, err)
 		}
 	}
 	w := newWorld(t, node(), member(nil), ofKind(clusterAPICluster, "east", nil), bmcIn("a", "fleet/east", "node-a"), bmcFor("b", "node-a", "redfish://h"))
-	if s, found, err := w.identify(t.Context(), forMember(), &lane{of: w.lanes}); err != nil || !found.found() || s.bmc != nil {
+	if s, found, err := w.identified(t, forMember()); err != nil || !found.found() || s.bmc != nil {
 		t.Errorf("where no workload cluster is reached: %+v, %+v, %v", s, found, err)
 	}
 }

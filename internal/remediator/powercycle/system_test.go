@@ -58,7 +58,7 @@ func TestTheBMCOfAnotherHost(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		_, found, err := w.identify(t.Context(), remediation(), &lane{of: w.lanes})
+		_, found, err := w.identified(t, remediation())
 		if err != nil || found.reason != tc.want {
 			t.Errorf("%s: the problem is %+v (%v), want %q", sentence, found, err, tc.want)
 		}
