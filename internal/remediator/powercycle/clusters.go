@@ -266,16 +266,23 @@ func (c *Client) readMemberMachine(ctx context.Context, l *look) *fencing.Machin
 	return &fencing.Machine{Exists: true, Kept: mustKeepMember(m, l)}
 }
 
-// mustKeepMember reports whether the owner of a machine of Cluster API must not be asked to replace it: the machine is of the control plane,
-// no MachineSet owns it, or it has another node by now.
-func mustKeepMember(m *unstructured.Unstructured, l *look) bool {
+// mustKeepMember returns why the owner of a machine of Cluster API must not be asked to replace it, or nothing.
+func mustKeepMember(m *unstructured.Unstructured, l *look) fencing.Reason {
 	_, controlPlane := m.GetLabels()["cluster.x-k8s.io/control-plane"]
 	ofSet := false
 	for _, o := range m.GetOwnerReferences() {
 		group := schema.FromAPIVersionAndKind(o.APIVersion, o.Kind).Group
 		ofSet = ofSet || o.Controller != nil && *o.Controller && group == clusterAPIMachine.Group && o.Kind == "MachineSet"
 	}
-	return controlPlane || ofControlPlane(m, l.raw) || !ofSet || nodeRefOf(m) != l.node
+	switch {
+	case controlPlane || ofControlPlane(m, l.raw):
+		return fencing.KeptControlPlane
+	case !ofSet:
+		return fencing.KeptNoController
+	case nodeRefOf(m) != l.node:
+		return fencing.KeptOtherNode
+	}
+	return ""
 }
 
 // wasHandedBack reports whether the owner of a machine was asked to replace it, in the conditions of either generation.
