@@ -35,7 +35,7 @@ func bmcCheckCommand(o Options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check NODE",
 		Short: "Log in to the BMC of a node and read the power of its host, to see what works",
-		Long: "Find the BMC of a node, or of NAMESPACE/CLUSTER/NODE for a node of a workload cluster. Read its Secret with your own permissions, log in and read the power of the host. Nothing is changed.\n" +
+		Long: "Find the BMC of a node, or of NAMESPACE/CLUSTER/NODE for a node of a workload cluster. Read its Secret with your own permissions, log in and read the power of the host. Compare the UUID of its system with that of the node. Nothing is changed.\n" +
 			"For a BMC that names a BareMetalHost, read that and whether Metal3 powers the host.\n" +
 			"Each line says what works, and what to do about what fails. The user name and the password are never shown.\n\n" +
 			"There is one login at most, and none while Fettle leaves the BMC alone since it has refused logins: BMCs lock accounts.\n" +
@@ -114,7 +114,7 @@ func (s *session) bmcCheck(ctx context.Context, node string, force bool) (*BMCCh
 			c.skip(fmt.Sprintf("Fettle tries no login until %s, since the BMC has refused two in succession and may lock the account; "+
 				"correct the Secret, or give --force to log in all the same", held.UTC().Format(time.RFC3339)), config)
 		default:
-			c.login(ctx, config, credentials)
+			s.checkSystemOf(ctx, c, b, c.login(ctx, config, credentials))
 		}
 	}
 	c.conclude()

@@ -28,8 +28,8 @@ type BMCCheck struct {
 
 // BMCStep is the result of one check of a BMC.
 type BMCStep struct {
-	// Check is BMC, Address, Secret, Connection, Certificate, Login or Power. For a BMC that names a BareMetalHost it is BMC, Metal3
-	// or Power.
+	// Check is BMC, Address, Secret, Connection, Certificate, Login, Power or System. For a BMC that names a BareMetalHost it is BMC,
+	// Metal3 or Power.
 	Check string `json:"check"`
 	// State is Works, Fails, Unknown or NotTried.
 	State   string `json:"state"`
@@ -46,6 +46,7 @@ const (
 	checkLogin       = "Login"
 	checkMetal3      = "Metal3"
 	checkPower       = "Power"
+	checkSystem      = "System"
 )
 
 // These are the results of a check.

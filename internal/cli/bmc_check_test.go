@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
@@ -10,6 +11,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -184,6 +186,38 @@ var bmcCases = map[string]bmcCase{
 			return true
 		})
 	}, 1, 1},
+	"system-same":                  {ofSystem(systemUUID, strings.ToUpper(systemUUID)), 0, 1},
+	"system-other":                 {ofSystem("00112233-4455-6677-8899-aabbccddeeff", systemUUID), 1, 1},
+	"system-not-reported":          {ofSystem("", systemUUID), 0, 1},
+	"system-of-no-node":            {func(s *bmcScene) { s.bmc.uuid = systemUUID }, 0, 1},
+	"system-of-a-node-without-one": {ofSystem(systemUUID, ""), 0, 1},
+	"system-of-a-forbidden-node": {func(s *bmcScene) {
+		s.bmc.uuid = systemUUID
+		s.api.set(nodePath, http.StatusForbidden)
+	}, 2, 1},
+	"system-not-compared": {func(s *bmcScene) {
+		ofSystem("00112233-4455-6677-8899-aabbccddeeff", systemUUID)(s)
+		s.spec = strings.Replace(s.spec, "nodeName", "systemUUIDCheck: Disabled, nodeName", 1)
+	}, 0, 1},
+	"system-of-a-workload-cluster": {func(s *bmcScene) {
+		ofSystem(systemUUID, systemUUID)(s) // the node of the same name beside the BMC
+		s.ofWorkloadCluster("00112233-4455-6677-8899-aabbccddeeff")
+	}, 1, 1},
+	"system-of-an-unread-cluster": {func(s *bmcScene) {
+		s.bmc.uuid = systemUUID
+		s.ofWorkloadCluster("")
+		s.api.set(kubeconfigPath, http.StatusForbidden)
+	}, 2, 1},
+	"system-of-a-refused-kubeconfig": {func(s *bmcScene) {
+		s.bmc.uuid = systemUUID
+		s.ofWorkloadCluster("")
+		s.api.set(kubeconfigPath, kubeconfigOfEast("http://127.0.0.1:1", nil))
+	}, 2, 1},
+	"system-of-no-node-there": {func(s *bmcScene) {
+		s.bmc.uuid = systemUUID
+		s.ofWorkloadCluster("")
+	}, 0, 1},
+
 	"no-bmc-at-the-address": {func(s *bmcScene) {
 		s.bmc.set("On", func(w http.ResponseWriter, _ *http.Request) bool {
 			fmt.Fprint(w, "<html>", bmcPassword)
@@ -192,6 +226,50 @@ var bmcCases = map[string]bmcCase{
 	}, 1, 0},
 	"plain-where-tls-is": {func(s *bmcScene) { s.spec = s.specOf("redfish+http://"+s.bmc.hostPort(), "") }, 1, 0},
 	"unreachable":        {func(s *bmcScene) { s.bmc.server.Close() }, 1, 0},
+}
+
+const (
+	systemUUID     = "4c4c4544-0042-3510-8051-b7c04f4d3133"
+	nodePath       = "/api/v1/nodes/node-a"
+	kubeconfigPath = "/api/v1/namespaces/fleet/secrets/east-kubeconfig"
+)
+
+// nodeOn returns a node that reports a UUID of its system.
+func nodeOn(uuid string) map[string]any {
+	return map[string]any{"apiVersion": "v1", "kind": "Node", "metadata": map[string]any{"name": "node-a"}, "status": map[string]any{"nodeInfo": map[string]any{"systemUUID": uuid}}}
+}
+
+// ofSystem has the BMC report the UUID of its system, and the node that of its host.
+func ofSystem(reported, ofNode string) func(*bmcScene) {
+	return func(s *bmcScene) {
+		s.bmc.uuid = reported
+		s.api.set(nodePath, nodeOn(ofNode))
+	}
+}
+
+// ofWorkloadCluster has the BMC name a node of a workload cluster, which reports a UUID. Without one there is no node.
+func (s *bmcScene) ofWorkloadCluster(uuid string) {
+	s.t.Helper()
+	east := &fakeAPI{t: s.t, objects: map[string]any{}}
+	server := httptest.NewTLSServer(east)
+	s.t.Cleanup(server.Close)
+	if uuid != "" {
+		east.set(nodePath, nodeOn(uuid))
+	}
+	s.node, s.spec = "fleet/east/node-a", strings.Replace(s.spec, "node-a", "node-a, cluster: {namespace: fleet, name: east}", 1)
+	s.api.set(kubeconfigPath, kubeconfigOfEast(server.URL, server.Certificate()))
+}
+
+// kubeconfigOfEast returns the Secret with the kubeconfig of a workload cluster.
+func kubeconfigOfEast(url string, authority *x509.Certificate) map[string]any {
+	cluster := "{server: '" + url + "'}"
+	if authority != nil {
+		trusted := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: authority.Raw})
+		cluster = "{server: '" + url + "', certificate-authority-data: " + base64.StdEncoding.EncodeToString(trusted) + "}"
+	}
+	text := "apiVersion: v1\nkind: Config\ncurrent-context: c\nclusters: [{name: c, cluster: " + cluster + "}]\n" +
+		"contexts: [{name: c, context: {cluster: c, user: u}}]\nusers: [{name: u, user: {token: t}}]\n"
+	return map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"namespace": "fleet", "name": "east-kubeconfig"}, "data": map[string]any{"value": encoded(text)}}
 }
 
 // TestBMCCheck: each line says what works, there is one login at most, and nothing is changed. No output has the

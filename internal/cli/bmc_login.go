@@ -8,12 +8,13 @@ import (
 	"github.com/fettle-io/fettle/internal/power"
 )
 
-// login logs in to the BMC once, reads the power, and ends the session.
-func (c *BMCCheck) login(ctx context.Context, config power.Config, credentials power.Credentials) {
+// login logs in to the BMC once, reads the power, and ends the session. It returns the UUID of the system, if the BMC has reported it.
+func (c *BMCCheck) login(ctx context.Context, config power.Config, credentials power.Credentials) string {
 	host := power.NewHost(config, credentials)
 	defer host.Close(ctx)
 	reading, failure := host.Read(ctx)
 	c.report(config.Address, reading.State, failure)
+	return host.UUID()
 }
 
 // report says how far a read came, and what it read.

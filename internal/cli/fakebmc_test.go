@@ -24,6 +24,8 @@ type fakeBMC struct {
 	// power is what it says of the power, and fault, if set, answers in its place.
 	power string
 	fault func(w http.ResponseWriter, r *http.Request) bool
+	// uuid is what it says of its system.
+	uuid string
 	// logins, ended and changes count the requests.
 	logins, ended, changes int
 
@@ -78,7 +80,7 @@ func (b *fakeBMC) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.Method == http.MethodDelete:
 		w.WriteHeader(http.StatusNoContent)
 	case r.URL.Path == "/redfish/v1/Systems/1":
-		b.answer(w, http.StatusOK, map[string]any{"@odata.id": "/redfish/v1/Systems/1", "PowerState": b.power})
+		b.answer(w, http.StatusOK, map[string]any{"@odata.id": "/redfish/v1/Systems/1", "PowerState": b.power, "UUID": b.uuid})
 	default:
 		b.refuse(w, http.StatusNotFound)
 	}

@@ -53,8 +53,8 @@ type Machine struct {
 	RetryAt time.Time
 
 	Exists, Deleting bool
-	// Kept is set if the machine must not be deleted.
-	Kept bool
+	// Kept is why the machine must not be deleted, or empty.
+	Kept Reason
 }
 
 // Node is a node as the API server has it.

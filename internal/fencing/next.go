@@ -232,8 +232,8 @@ func deleteMachine(c Config, r Record, f Facts) Step {
 		return machineGone(c, r, f)
 	case m.Deleting:
 		return wait(MachineNotGone, f.Now.Add(pollMachine))
-	case m.Kept:
-		return write(r.in(Failed, f.Now, MachineKept))
+	case m.Kept != "":
+		return write(r.in(Failed, f.Now, m.Kept))
 	case !r.MachineDeletion:
 		r.MachineDeletion = true
 		return write(r)

@@ -146,12 +146,24 @@ const (
 	ReleaseTimedOut Reason = "ReleaseTimedOut"
 	// MachineGone: the machine was deleted.
 	MachineGone Reason = "MachineGone"
-	// MachineKept: the machine must not be deleted.
-	MachineKept Reason = "MachineKept"
 	// NodeReplaced: the node was replaced by another of its name before anything was done.
 	NodeReplaced Reason = "NodeReplaced"
 	// Stopped: the health checker requested that the fencing stops.
 	Stopped Reason = "Stopped"
 	// Deleted: the fencing is being deleted.
 	Deleted Reason = "Deleted"
+)
+
+// Reasons why the machine is kept after the last power cycle.
+const (
+	// KeptControlPlane: the machine or its node is of the control plane.
+	KeptControlPlane Reason = "MachineKeptControlPlane"
+	// KeptNoController: no controller would replace the machine.
+	KeptNoController Reason = "MachineKeptNoController"
+	// KeptOtherNode: the machine has another node by now.
+	KeptOtherNode Reason = "MachineKeptOtherNode"
+	// KeptExternallyProvisioned: the host of the machine was provisioned by another system.
+	KeptExternallyProvisioned Reason = "MachineKeptExternallyProvisioned"
+	// NoMachine: the node had no machine when the fencing began.
+	NoMachine Reason = "NoMachine"
 )

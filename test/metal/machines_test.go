@@ -141,13 +141,13 @@ func machineIsReplaced(p *pool) {
 	runs.Check(p.T, p.log)
 }
 
-// isKept checks that the remediation of a machine's node fails and keeps the machine, and that the node is not released.
-func (p *pool) isKept(m *unstructured.Unstructured) {
+// isKept checks that the remediation of a machine's node fails with a reason and keeps the machine, and that the node is not released.
+func (p *pool) isKept(m *unstructured.Unstructured, why string) {
 	p.Helper()
 	name := m.GetName()
 	p.failsFor(name)
 	r := p.inPhase(name, "Failed")
-	if said := conditionsOf(r); !strings.Contains(said, "Succeeded=False MachineKept") || !strings.Contains(said, "its workload is held") {
+	if said := conditionsOf(r); !strings.Contains(said, "Succeeded=False "+why) || !strings.Contains(said, "its workload is held") {
 		p.Errorf("its conditions are %s", said)
 	}
 	p.isNotReleased(name)
@@ -166,15 +166,15 @@ func (p *pool) isKept(m *unstructured.Unstructured) {
 }
 
 func controlPlaneMachineIsKept(p *pool) {
-	p.isKept(p.machineSet("worker", `, node-role.kubernetes.io/control-plane: ""`))
+	p.isKept(p.machineSet("worker", `, node-role.kubernetes.io/control-plane: ""`), "MachineKeptControlPlane")
 }
 
-func masterIsKept(p *pool) { p.isKept(p.machineSet("master", "")) }
+func masterIsKept(p *pool) { p.isKept(p.machineSet("master", ""), "MachineKeptControlPlane") }
 
 func externallyProvisionedMachineIsKept(p *pool) {
 	m := p.machineSet("worker", "")
 	p.ofHost(m, true)
-	p.isKept(m)
+	p.isKept(m, "MachineKeptExternallyProvisioned")
 }
 
 func machineWithoutControllerIsKept(p *pool) {
@@ -186,7 +186,7 @@ metadata:
   labels: {set: %[1]s, machine.openshift.io/cluster-api-cluster: test, machine.openshift.io/cluster-api-machine-role: worker}
 spec:%[2]s
 `, p.name, p.spec("")))
-	p.isKept(p.running(""))
+	p.isKept(p.running(""), "MachineKeptNoController")
 }
 
 // controlPlaneUnderQuorum: two of three members are out, so that neither is fenced (I4). When one of them is back by hand, the other is.

@@ -43,6 +43,14 @@ func (c *Claims) Holds(node string, by Holder) bool {
 	return c.byNode[node] == by
 }
 
+// HeldByOther reports whether another remediation has claimed a node.
+func (c *Claims) HeldByOther(node string, by Holder) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	holder, held := c.byNode[node]
+	return held && holder != by
+}
+
 // Release ends the claims of a remediation.
 func (c *Claims) Release(by Holder) { c.ReleaseOthers(by, "") }
 

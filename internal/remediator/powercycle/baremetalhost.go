@@ -55,9 +55,7 @@ func (c *Client) refuseOrWait(ctx context.Context, l *look, found problem) error
 	if found.reason == string(baremetalhost.NotFound) {
 		return c.refuse(ctx, l.r, problem{reason: v1alpha1.CannotStartNoBareMetalHostReason, message: found.message})
 	}
-	c.wake(c.sessions.end(l.key)) // it must not hold the node while it waits
-	c.remediations.AddAfter(l.key, lookEvery)
-	return c.publish(ctx, l, found.reason, found.message)
+	return c.standBy(ctx, l, found)
 }
 
 // ofBareMetalHost returns the problem of a failed operation.

@@ -17,53 +17,69 @@ import (
 	"github.com/fettle-io/fettle/internal/remediator/fencednode"
 )
 
-// begin finds the node and the BMC of a remediation that has not begun.
+// begin finds the node and the BMC of a remediation that has not begun, and claims the node.
 func (c *Client) begin(ctx context.Context, l *look) (*look, error) {
 	if contract.Succeeded(l.r.Status.Conditions) == metav1.ConditionFalse {
-		return nil, nil //nolint:nilnil // it can't start, and has said so
+		return nil, c.release(ctx, l.r) // it can't start, and has said so
 	}
 	if contract.Stopped(l.r) {
 		return nil, c.refuse(ctx, l.r, problem{reason: v1alpha1.RemediationStoppedReason, message: "the health checker has asked to stop"})
 	}
-	s, found, err := c.identify(ctx, l.r, &l.lane)
-	switch {
-	case errors.Is(err, errNoRoom):
-		c.remediations.AddAfter(l.key, lookAgain)
-		return nil, nil //nolint:nilnil // it is looked at later
-	case err != nil:
-		return nil, errors.Join(err, c.publish(ctx, l, notRead, "the node or the machine of this remediation could not be read "+whyUnread(s, err)))
-	case found.found():
-		return nil, c.refuse(ctx, l.r, found)
-	case s.waits.found():
+	if c.sessions.isBehind(l.key, l.r.UID) {
 		c.remediations.AddAfter(l.key, lookEvery)
-		return nil, c.publish(ctx, l, s.waits.reason, s.waits.message)
+		return nil, nil //nolint:nilnil // it has said what it waits for, and the end of that wakes it
 	}
+	s, found, err := c.identify(ctx, l.r)
+	if can, err := c.canGoOn(ctx, l, s, found, err); !can {
+		return nil, err
+	}
+	l.node, l.bmc, l.machine, l.cluster = s.name, s.bmc, s.machine, s.cluster
+	l.s = c.sessions.of(l.key, l.r.UID, l.claims())
+	if other := c.fencedBy(ctx, l); other != holderOf(l.key) {
+		return nil, c.standBy(ctx, l, problem{reason: anotherRemediation, message: other.String() + " fences node " + l.node + ", and this one waits until it has ended"})
+	}
+	found, err = c.readMember(ctx, l, &s)
+	if can, err := c.canGoOn(ctx, l, s, found, err); !can {
+		return nil, err
+	}
+	l.nodes = s.nodes
 	return c.start(ctx, l, s)
 }
 
-// start claims the node and the machine of a remediation that can begin, or waits for others that have claimed them.
-func (c *Client) start(ctx context.Context, l *look, s subject) (*look, error) {
-	l.node, l.bmc, l.machine, l.cluster, l.nodes = s.name, s.bmc, s.machine, s.cluster, s.nodes
-	l.s = c.sessions.of(l.key, l.r.UID, l.claims())
-	if other := c.fencedBy(ctx, l); other != holderOf(l.key) {
-		c.wake(c.sessions.end(l.key)) // it must not hold the node while it waits
-		c.remediations.AddAfter(l.key, lookEvery)
-		return nil, c.publish(ctx, l, anotherRemediation, other.String()+" fences node "+l.node+", and this one waits until it has ended")
+// canGoOn reports whether a remediation can begin, as far as is known of its subject. If not, the remediation is refused or waits. It keeps
+// the node that it has claimed while that can't be read: no other remediation could read it either.
+func (c *Client) canGoOn(ctx context.Context, l *look, s subject, found problem, err error) (bool, error) {
+	switch {
+	case errors.Is(err, errNoRoom):
+		c.remediations.AddAfter(l.key, lookAgain)
+		return false, nil
+	case err != nil:
+		return false, errors.Join(err, c.publish(ctx, l, notRead, "the node or the machine of this remediation could not be read "+whyUnread(s, err)))
+	case found.found():
+		return false, c.refuse(ctx, l.r, found)
+	case s.waits.found():
+		return false, c.standBy(ctx, l, s.waits)
 	}
+	return true, nil
+}
+
+// start claims the machine of a remediation that can begin and has claimed its node, or waits for others that work on the host.
+func (c *Client) start(ctx context.Context, l *look, s subject) (*look, error) {
 	machine, err := c.machineNamedBy(ctx, l, s.node)
 	if err != nil {
 		return nil, errors.Join(err, c.publish(ctx, l, notRead, "the machine of this remediation could not be read "+whyFailed(err)))
 	}
 	if why := marked(machine); why != "" {
-		c.wake(c.sessions.end(l.key))
-		c.remediations.AddAfter(l.key, lookEvery)
-		return nil, c.publish(ctx, l, machineMarked, why)
+		return nil, c.standBy(ctx, l, problem{reason: machineMarked, message: why})
 	}
 	if (hasWaited(l.r, anotherRemediation) || hasWaited(l.r, machineMarked)) && s.node != nil && fencednode.IsReady(s.node) {
 		return nil, c.refuse(ctx, l.r, problem{reason: v1alpha1.CannotStartFencedMeanwhileReason, message: "node " + l.node + " has become Ready while this remediation waited for another controller or remediation, so nothing is left to do"})
 	}
 	if found := c.pin(ctx, l); found.found() {
 		return nil, c.refuseOrWait(ctx, l, found)
+	}
+	if err := c.releaseOthers(ctx, l.r, machine); err != nil {
+		return nil, err
 	}
 	if err := c.setFinalizer(ctx, l, machine); err != nil {
 		return nil, err
@@ -76,6 +92,13 @@ func (c *Client) start(ctx context.Context, l *look, s subject) (*look, error) {
 	l.again(c.Now())
 	l.knows(s.node, s.readAt)
 	return l, nil
+}
+
+// standBy has a remediation that has done nothing wait. It holds neither the node nor the machine meanwhile.
+func (c *Client) standBy(ctx context.Context, l *look, why problem) error {
+	c.wake(c.sessions.end(l.key))
+	c.remediations.AddAfter(l.key, lookEvery)
+	return errors.Join(c.release(ctx, l.r), c.publish(ctx, l, why.reason, why.message))
 }
 
 // setFinalizer sets the finalizer of a remediation, with the name of the machine that it is about to claim.

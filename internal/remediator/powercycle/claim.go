@@ -82,9 +82,24 @@ func (c *Client) release(ctx context.Context, r *v1alpha1.PowerRemediation) erro
 	return c.setClaim(ctx, m, nil)
 }
 
-// isDone reports whether a remediation has ended and has nothing left to take back.
-func isDone(r *v1alpha1.PowerRemediation) bool {
-	return fencing.Phase(r.Status.Phase) == fencing.Succeeded && !r.Status.PoweredOff
+// releaseOthers takes the claim of a remediation back unless it is on a machine, which may be nil.
+func (c *Client) releaseOthers(ctx context.Context, r *v1alpha1.PowerRemediation, m *unstructured.Unstructured) error {
+	if m != nil && r.Annotations[annotation.ClaimedMachine] == m.GetNamespace()+"/"+m.GetName() {
+		return nil
+	}
+	return c.release(ctx, r)
+}
+
+// isDone reports whether a remediation has ended, and commands the power of the host no more. A failed remediation keeps its claim,
+// since a user has to look at the host. It gives the claim back if it has failed before it did anything.
+func isDone(s *v1alpha1.PowerRemediationStatus) bool {
+	switch fencing.Phase(s.Phase) { //nolint:exhaustive // the others don't end a remediation
+	case fencing.Succeeded, fencing.Aborted:
+		return !s.PoweredOff
+	case fencing.Failed:
+		return s.Reason == string(fencing.NodeReplaced)
+	}
+	return false
 }
 
 // +kubebuilder:rbac:groups=machine.openshift.io,resources=machines,verbs=patch

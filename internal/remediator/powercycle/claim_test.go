@@ -191,6 +191,8 @@ func TestClaimIsTakenBack(t *testing.T) {
 		"it has succeeded":                  {machine(with(annotation.ClaimedBy, ourClaim)), []func(*v1alpha1.PowerRemediation){claiming, in(fencing.Succeeded)}, ""},
 		"it has succeeded, and left it off": {machine(with(annotation.ClaimedBy, ourClaim)), []func(*v1alpha1.PowerRemediation){claiming, in(fencing.Succeeded, off)}, ourClaim},
 		"it has failed":                     {machine(with(annotation.ClaimedBy, ourClaim)), []func(*v1alpha1.PowerRemediation){claiming, in(fencing.Failed)}, ourClaim},
+		"it was stopped":                    {machine(with(annotation.ClaimedBy, ourClaim)), []func(*v1alpha1.PowerRemediation){claiming, in(fencing.Aborted)}, ""},
+		"it was stopped, and left it off":   {machine(with(annotation.ClaimedBy, ourClaim)), []func(*v1alpha1.PowerRemediation){claiming, in(fencing.Aborted, off)}, ourClaim},
 		"it has not named the machine":      {machine(with(annotation.ClaimedBy, ourClaim)), []func(*v1alpha1.PowerRemediation){in(fencing.Succeeded)}, ourClaim},
 	} {
 		w := claimWorld(t, tc.m, remediation(tc.changes...))
@@ -245,5 +247,139 @@ func TestMachineNamedByANode(t *testing.T) {
 	tenants := &look{cluster: fencedCluster{NamespacedName: types.NamespacedName{Namespace: "fleet", Name: "east"}}}
 	if m, err := w.machineNamedBy(t.Context(), tenants, node(annotated(machineAnnotation, "machines/m"))); m != nil || err != nil {
 		t.Errorf("a node of a workload cluster names %v (%v)", m, err)
+	}
+}
+
+// TestARefusedRemediationGivesItsClaimBack: a look before has claimed the machine, and what was found since refuses the remediation. Else
+// no other remediator would get the machine while the remediation exists.
+func TestARefusedRemediationGivesItsClaimBack(t *testing.T) {
+	always := func(*v1alpha1.PowerRemediation) {}
+	saying := func(reason string, status metav1.ConditionStatus) func(*v1alpha1.PowerRemediation) {
+		return func(r *v1alpha1.PowerRemediation) {
+			setConditions(&r.Status, noon, condition{v1alpha1.ProcessingCondition, metav1.ConditionTrue, reason, "as it was"}, condition{v1alpha1.SucceededCondition, status, reason, "as it was"})
+		}
+	}
+	ofMachine := func(kind, name string) func(*v1alpha1.PowerRemediation) {
+		return func(r *v1alpha1.PowerRemediation) {
+			r.OwnerReferences = []metav1.OwnerReference{{APIVersion: kind, Kind: "Machine", Name: name, UID: "x"}}
+		}
+	}
+	named := func(name string) func(*v1alpha1.PowerRemediation) {
+		return func(r *v1alpha1.PowerRemediation) { r.Annotations[v1alpha1.NodeNameAnnotation] = name }
+	}
+	metal3 := func(b *v1alpha1.BMC) {
+		b.Spec.Address, b.Spec.BareMetalHost = "", &v1alpha1.BareMetalHostReference{Namespace: "metal3", Name: "gone"}
+	}
+	newer := func(n *corev1.Node) { n.CreationTimestamp = metav1.NewTime(noon) }
+	for sentence, tc := range map[string]struct {
+		r    func(*v1alpha1.PowerRemediation)
+		node []func(*corev1.Node)
+		bmcs []func(*v1alpha1.BMC)
+		want string
+	}{
+		"the health checker has asked to stop":  {func(r *v1alpha1.PowerRemediation) { r.Annotations[v1alpha1.TimedOutAnnotation] = "now" }, nil, []func(*v1alpha1.BMC){reachedSystem("")}, v1alpha1.RemediationStoppedReason},
+		"no node can have the name":             {named("Node A"), nil, nil, v1alpha1.CannotStartNodeNotFoundReason},
+		"no BMC is left":                        {always, nil, nil, v1alpha1.CannotStartNoBMCReason},
+		"two BMCs name the node":                {always, nil, []func(*v1alpha1.BMC){reachedSystem(""), reachedSystem("")}, v1alpha1.CannotStartAmbiguousBMCReason},
+		"the BMC is of another host":            {always, []func(*corev1.Node){onSystem(nodeUUID)}, []func(*v1alpha1.BMC){reachedSystem(otherUUID)}, v1alpha1.CannotStartOtherSystemReason},
+		"the node was created since":            {always, []func(*corev1.Node){newer}, []func(*v1alpha1.BMC){reachedSystem("")}, v1alpha1.CannotStartNodeIsNewerReason},
+		"the node names another machine":        {ofMachine("machine.openshift.io/v1beta1", "other"), nil, []func(*v1alpha1.BMC){reachedSystem("")}, v1alpha1.CannotStartMachineNotFoundReason},
+		"its machine is gone":                   {ofMachine("machine.openshift.io/v1beta1", keyA.Name), nil, nil, v1alpha1.CannotStartMachineNotFoundReason},
+		"the machine that it was made for":      {func(r *v1alpha1.PowerRemediation) { r.Annotations[clonedFromAnnotations[0]] = "t" }, nil, nil, v1alpha1.CannotStartMachineNotFoundReason},
+		"the node is back after another's work": {saying(anotherRemediation, metav1.ConditionUnknown), []func(*corev1.Node){ready}, []func(*v1alpha1.BMC){reachedSystem("")}, v1alpha1.CannotStartFencedMeanwhileReason},
+		"the BareMetalHost is gone":             {always, nil, []func(*v1alpha1.BMC){metal3}, v1alpha1.CannotStartNoBareMetalHostReason},
+		"the status is not as Fettle writes it": {func(r *v1alpha1.PowerRemediation) { r.Status.Phase = "Dancing" }, nil, nil, statusInvalid},
+		"it was refused before":                 {saying(v1alpha1.CannotStartNoBMCReason, metav1.ConditionFalse), nil, nil, v1alpha1.CannotStartNoBMCReason},
+		"its status was found invalid before": {func(r *v1alpha1.PowerRemediation) {
+			r.Status.Phase = "Dancing"
+			saying(statusInvalid, metav1.ConditionFalse)(r)
+		}, nil, nil, statusInvalid},
+		"another node has registered in between": {in(fencing.Preparing, func(s *v1alpha1.PowerRemediationStatus) { s.Node.UID = "earlier" }), nil, []func(*v1alpha1.BMC){reachedSystem("")}, string(fencing.NodeReplaced)},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			r := remediation(claiming, unbegun, tc.r)
+			objects := []client.Object{node(append(tc.node, annotated(machineAnnotation, "machines/m"))...), r, machine(with(annotation.ClaimedBy, ourClaim))}
+			for i, change := range tc.bmcs {
+				objects = append(objects, bmcFor(string(rune('a'+i)), "node-a", "telnet://10.0.0.1", change))
+			}
+			w := newWorld(t, objects...)
+			for range 2 {
+				if err := w.look(t.Context(), keyA); err != nil {
+					t.Fatal(err)
+				}
+			}
+			said := meta.FindStatusCondition(w.remediation(t, keyA).Status.Conditions, v1alpha1.SucceededCondition)
+			if said == nil || said.Status != metav1.ConditionFalse || said.Reason != tc.want {
+				t.Errorf("it says %+v, want %s", said, tc.want)
+			}
+			if got := w.claimOfM(t); got != "" {
+				t.Errorf("the claim is %q", got)
+			}
+		})
+	}
+}
+
+// TestClaimOfARefusedRemediationIsTakenBackLater where the first attempt fails. The refusal is shown all the same.
+func TestClaimOfARefusedRemediationIsTakenBackLater(t *testing.T) {
+	w := newWorld(t, node(), remediation(claiming, unbegun), machine(with(annotation.ClaimedBy, ourClaim)))
+	w.refuses(func(verb string, o runtime.Object) error {
+		if verb == "patch" && o.GetObjectKind().GroupVersionKind().Kind == "Machine" {
+			return errors.New("the API server is down")
+		}
+		return nil
+	})
+	if err := w.look(t.Context(), keyA); err == nil || processing(w.remediation(t, keyA)) != v1alpha1.CannotStartNoBMCReason {
+		t.Errorf("it says %s (%v)", processing(w.remediation(t, keyA)), err)
+	}
+	w.refuses(nil)
+	if err := w.look(t.Context(), keyA); err != nil || w.claimOfM(t) != "" {
+		t.Errorf("the claim is %q (%v)", w.claimOfM(t), err)
+	}
+}
+
+// TestARemediationThatWaitsGivesItsClaimBack: it holds neither the node nor the machine meanwhile.
+func TestARemediationThatWaitsGivesItsClaimBack(t *testing.T) {
+	unread := func(b *v1alpha1.BMC) {
+		b.Spec.Address, b.Spec.BareMetalHost = "", &v1alpha1.BareMetalHostReference{Namespace: "metal3", Name: "host"}
+	}
+	for sentence, tc := range map[string]struct {
+		other []client.Object
+		mark  func(*unstructured.Unstructured)
+		bmc   func(*v1alpha1.BMC)
+		want  string
+	}{
+		"another fences the node":      {[]client.Object{remediation(called(keyB), in(fencing.PoweringOff))}, func(*unstructured.Unstructured) {}, func(*v1alpha1.BMC) {}, anotherRemediation},
+		"the machine is marked":        {nil, with(externalMark, ""), func(*v1alpha1.BMC) {}, machineMarked},
+		"the host of Metal3 is hidden": {nil, func(*unstructured.Unstructured) {}, unread, "BareMetalHostNotRead"},
+	} {
+		w := newWorld(t, append(tc.other, node(annotated(machineAnnotation, "machines/m")), remediation(claiming, unbegun), machine(with(annotation.ClaimedBy, ourClaim), tc.mark), bmcFor("a", "node-a", "telnet://10.0.0.1", tc.bmc))...)
+		w.refuses(func(verb string, o runtime.Object) error {
+			if verb == "get" && o.GetObjectKind().GroupVersionKind().Kind == "BareMetalHost" {
+				return errors.New("the API server is down")
+			}
+			return nil
+		})
+		err := w.look(t.Context(), keyA)
+		if got := processing(w.remediation(t, keyA)); err != nil || got != tc.want || w.claimOfM(t) != "" || w.sessions.claims.Holds("node-a", holderOf(keyA)) {
+			t.Errorf("%s: it waits for %s, the claim is %q, and %d nodes are claimed (%v)", sentence, got, w.claimOfM(t), w.sessions.claims.Len(), err)
+		}
+	}
+}
+
+// TestClaimOfAnotherMachineIsTakenBack: the node has another machine by now.
+func TestClaimOfAnotherMachineIsTakenBack(t *testing.T) {
+	for sentence, names := range map[string]string{"another": "machines/n", "none": ""} {
+		other := machine()
+		other.SetName("n")
+		w := newWorld(t, node(annotated(machineAnnotation, names)), remediation(claiming, unbegun), machine(with(annotation.ClaimedBy, ourClaim)), other, bmcFor("a", "node-a", "telnet://10.0.0.1"))
+		if err := w.look(t.Context(), keyA); err != nil {
+			t.Errorf("%s: %v", sentence, err)
+		}
+		if got := w.claimOfM(t); got != "" {
+			t.Errorf("%s: the claim is %q", sentence, got)
+		}
+		if got := read(t, w, "machines", "n", machine()).GetAnnotations()[annotation.ClaimedBy]; (got == ourClaim) != (names != "") {
+			t.Errorf("%s: the claim of that is %q", sentence, got)
+		}
 	}
 }

@@ -66,6 +66,8 @@ type Client struct {
 	turns        *turns
 	lanes        *lanes
 	crowds       *crowds
+	// elsewhere has the probes that read a node of a workload cluster.
+	elsewhere chan struct{}
 
 	watched informer.Kinds
 	// watching is closed by markWatching, once all kinds are watched.
@@ -83,6 +85,8 @@ const (
 	// maxLooks and maxProbes bound the remediations and the BMCs of one moment. Most of them wait for a BMC.
 	maxLooks  = 512
 	maxProbes = 64
+	// maxProbesElsewhere bounds the probes that read a node of a workload cluster, so that clusters that hang leave room for the others.
+	maxProbesElsewhere = maxProbes / 4
 )
 
 // NewClient returns a remediator that watches nothing yet.
@@ -92,6 +96,7 @@ func NewClient(c Config) *Client {
 		Config: c, nodes: fencednode.New(c.Core, c.Now, fencednode.NewVolumes()), watching: watches, markWatching: sync.OnceFunc(func() { close(watches) }),
 		remediations: newQueue(), probes: newQueue(),
 		sessions: newSessions(c.Claims), bmcs: newInventory(), hosts: newHosts(c.Now), turns: newTurns(), lanes: newLanes(maxLanes, maxOthers), crowds: &crowds{byCluster: map[types.NamespacedName]*crowd{}},
+		elsewhere: make(chan struct{}, maxProbesElsewhere),
 	}
 	created.hosts.metal = created.bareMetalHostOf
 	return created

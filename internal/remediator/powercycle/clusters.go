@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -32,8 +31,10 @@ var (
 )
 
 const (
-	// mostLooksOfCluster bounds the remediations of one workload cluster that are looked at together, so that a cluster that hangs leaves
-	// room for the others. lookAgain is the pause of a remediation that finds no room.
+	// mostLooksElsewhere bounds the remediations of all workload clusters that are looked at together, so that clusters that hang leave
+	// room for the cluster that Fettle runs in. One of them has at most mostLooksOfCluster, and at most as many as are left for all, so
+	// that each leaves room for others. lookAgain is the pause of a remediation that finds no room.
+	mostLooksElsewhere = maxLooks * 3 / 4
 	mostLooksOfCluster = 128
 	lookAgain          = time.Second
 	// clusterPaused is the reason of a remediation that waits until its Cluster is not paused any more.
@@ -102,6 +103,8 @@ func nodeOf(bmc *v1alpha1.BMC) string {
 type crowds struct {
 	mu        sync.Mutex
 	byCluster map[types.NamespacedName]*crowd
+	// looks counts those of all clusters.
+	looks int
 }
 
 // crowd is what the looks at one cluster share.
@@ -122,14 +125,16 @@ func (c *Client) enter(ctx context.Context, cluster types.NamespacedName) (*fenc
 		of = &crowd{volumes: fencednode.NewVolumes()}
 		k.byCluster[cluster] = of
 	}
-	if of.looks == mostLooksOfCluster {
+	if of.looks >= min(mostLooksOfCluster, mostLooksElsewhere-k.looks) {
 		return nil, false
 	}
 	of.looks++
+	k.looks++
 	context.AfterFunc(ctx, func() {
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		of.looks--
+		k.looks--
 		if of.looks == 0 {
 			delete(k.byCluster, cluster)
 		}
@@ -142,19 +147,9 @@ func (c *Client) isForClusterAPI(r *v1alpha1.PowerRemediation) bool {
 	return c.Workload != nil && contract.IsForMachine(r, clusterAPIMachine.GroupKind())
 }
 
-// readElsewhere reads a node of a workload cluster. A cluster that does not answer keeps no lane.
-func readElsewhere(ctx context.Context, nodes *fencednode.Nodes, name string, own *lane) (*corev1.Node, error) {
-	own.leave()
-	n, err := nodes.Get(ctx, name)
-	if !own.enter(ctx, true) && err == nil {
-		err = ctx.Err()
-	}
-	return n, err
-}
-
-// identifyMachine finds the node of a machine of Cluster API in its workload cluster, and the BMC that names both. The machine, its status
-// and the workload cluster may belong to a tenant: they choose among the hosts of their own cluster only, which the BMC names.
-func (c *Client) identifyMachine(ctx context.Context, r *v1alpha1.PowerRemediation, own *lane) (subject, problem, error) {
+// identifyMachine finds the name of the node of a machine of Cluster API, and the BMC that names both. The machine and its status may belong to
+// a tenant: they choose among the hosts of their own cluster only, which the BMC names. The workload cluster is not read.
+func (c *Client) identifyMachine(ctx context.Context, r *v1alpha1.PowerRemediation) (subject, problem, error) {
 	owner, _ := contract.OwnerMachine(r, clusterAPIMachine.GroupKind())
 	m, err := c.get(ctx, clusterAPIMachine, owner.Key)
 	if err != nil {
@@ -176,28 +171,40 @@ func (c *Client) identifyMachine(ctx context.Context, r *v1alpha1.PowerRemediati
 		return s, problem{}, nil
 	}
 	s.cluster.uid = cluster.GetUID()
-	if s.bmc, found = c.bmcs.find(nodeKey(s.cluster.NamespacedName, s.name)); found.found() {
-		return s, found, nil
-	}
-	nodes, entered := c.enter(ctx, s.cluster.NamespacedName)
-	if !entered {
-		return s, problem{}, errNoRoom
-	}
-	s.nodes = nodes
-	if s.node, err = readElsewhere(ctx, nodes, s.name, own); err != nil || s.node == nil {
-		return s, problem{}, err
-	}
-	found = memberMismatch(s, owner)
-	if !found.found() && fencednode.IsReady(s.node) && hasWaited(r, clusterPaused) { // no health check has withdrawn the remediation meanwhile
-		s.waits = problem{reason: clusterPaused, message: "node " + s.name + " has become Ready while Cluster " + s.cluster.String() + " was paused, and nothing is begun while it is"}
-	}
+	s.bmc, found = c.bmcs.find(nodeKey(s.cluster.NamespacedName, s.name))
 	return s, found, nil
 }
 
+// readMember reads the node of a subject in its workload cluster, which may not answer for long. So it keeps no lane meanwhile, and only the
+// remediation that has claimed the node reads it: any number of machines may refer to one node.
+func (c *Client) readMember(ctx context.Context, l *look, s *subject) (problem, error) {
+	if s.cluster.isHome() {
+		return problem{}, nil
+	}
+	nodes, entered := c.enter(ctx, s.cluster.NamespacedName)
+	if !entered {
+		return problem{}, errNoRoom
+	}
+	s.nodes = nodes
+	l.lane.leave()
+	n, err := nodes.Get(ctx, s.name)
+	if !l.lane.enter(ctx, true) && err == nil {
+		err = ctx.Err()
+	}
+	if s.node = n; err != nil || n == nil {
+		return problem{}, err
+	}
+	found := memberMismatch(*s)
+	if !found.found() && fencednode.IsReady(n) && hasWaited(l.r, clusterPaused) { // no health check has withdrawn the remediation meanwhile
+		s.waits = problem{reason: clusterPaused, message: "node " + s.name + " has become Ready while Cluster " + s.cluster.String() + " was paused, and nothing is begun while it is"}
+	}
+	return found, nil
+}
+
 // memberMismatch returns why the node of a workload cluster is not that of a machine, or not that of its BMC.
-func memberMismatch(s subject, owner contract.Machine) problem {
-	if by := s.node.Annotations[clusterAPIMachineAnnotation]; by != "" && by != owner.Key.Name {
-		return problem{reason: v1alpha1.CannotStartMachineNotFoundReason, message: "node " + named(nodeKey(s.cluster.NamespacedName, s.name)) + " names another machine than " + owner.Key.String() + " by its annotations"}
+func memberMismatch(s subject) problem {
+	if by := s.node.Annotations[clusterAPIMachineAnnotation]; by != "" && by != s.machine.Name {
+		return problem{reason: v1alpha1.CannotStartMachineNotFoundReason, message: "node " + named(nodeKey(s.cluster.NamespacedName, s.name)) + " names another machine than " + s.machine.Namespace + "/" + s.machine.Name + " by its annotations"}
 	}
 	return systemMismatch(s.bmc, s.node)
 }
@@ -259,16 +266,23 @@ func (c *Client) readMemberMachine(ctx context.Context, l *look) *fencing.Machin
 	return &fencing.Machine{Exists: true, Kept: mustKeepMember(m, l)}
 }
 
-// mustKeepMember reports whether the owner of a machine of Cluster API must not be asked to replace it: the machine is of the control plane,
-// no MachineSet owns it, or it has another node by now.
-func mustKeepMember(m *unstructured.Unstructured, l *look) bool {
+// mustKeepMember returns why the owner of a machine of Cluster API must not be asked to replace it, or nothing.
+func mustKeepMember(m *unstructured.Unstructured, l *look) fencing.Reason {
 	_, controlPlane := m.GetLabels()["cluster.x-k8s.io/control-plane"]
 	ofSet := false
 	for _, o := range m.GetOwnerReferences() {
 		group := schema.FromAPIVersionAndKind(o.APIVersion, o.Kind).Group
 		ofSet = ofSet || o.Controller != nil && *o.Controller && group == clusterAPIMachine.Group && o.Kind == "MachineSet"
 	}
-	return controlPlane || ofControlPlane(m, l.raw) || !ofSet || nodeRefOf(m) != l.node
+	switch {
+	case controlPlane || ofControlPlane(m, l.raw):
+		return fencing.KeptControlPlane
+	case !ofSet:
+		return fencing.KeptNoController
+	case nodeRefOf(m) != l.node:
+		return fencing.KeptOtherNode
+	}
+	return ""
 }
 
 // wasHandedBack reports whether the owner of a machine was asked to replace it, in the conditions of either generation.

@@ -135,7 +135,7 @@ func TestI14MachinesReachHostsOfTheirClusterAlone(t *testing.T) {
 			of = newWorld(t, tc.node)
 		}
 		w := newMemberWorld(t, map[types.NamespacedName]*world{keyEast: of}, append(tc.objects, node(func(n *corev1.Node) { n.UID = "home-uid" }))...)
-		s, found, err := w.identify(t.Context(), tc.r, &lane{of: w.lanes})
+		s, found, err := w.identified(t, tc.r)
 		if s.waits.found() {
 			found = s.waits
 		}
@@ -166,12 +166,12 @@ func TestI14NodesOfFettlesOwnClusterReachNoHostOfAnother(t *testing.T) {
 		"a machine of another name": forMember(func(r *v1alpha1.PowerRemediation) { r.Name = "node-a" }),
 	} {
 		w := newMemberWorld(t, nil, node(), member(nil), ofKind(clusterAPICluster, "east", nil), bmcIn("a", "fleet/east", "node-a"))
-		if s, found, err := w.identify(t.Context(), r, &lane{of: w.lanes}); err != nil || !found.found() || s.bmc != nil {
+		if s, found, err := w.identified(t, r); err != nil || !found.found() || s.bmc != nil {
 			t.Errorf("%s: %+v, %+v, %v", sentence, s, found, err)
 		}
 	}
 	w := newWorld(t, node(), member(nil), ofKind(clusterAPICluster, "east", nil), bmcIn("a", "fleet/east", "node-a"), bmcFor("b", "node-a", "redfish://h"))
-	if s, found, err := w.identify(t.Context(), forMember(), &lane{of: w.lanes}); err != nil || !found.found() || s.bmc != nil {
+	if s, found, err := w.identified(t, forMember()); err != nil || !found.found() || s.bmc != nil {
 		t.Errorf("where no workload cluster is reached: %+v, %+v, %v", s, found, err)
 	}
 }
@@ -486,7 +486,7 @@ func TestMembersMachine(t *testing.T) {
 	leaves.SetFinalizers([]string{"x"})
 	labelled := ofSet(nil)
 	labelled.SetLabels(map[string]string{"cluster.x-k8s.io/control-plane": ""})
-	kept := fencing.Machine{Exists: true, Kept: true}
+	kept := func(why fencing.Reason) fencing.Machine { return fencing.Machine{Exists: true, Kept: why} }
 	for sentence, tc := range map[string]struct {
 		machine *unstructured.Unstructured
 		node    *corev1.Node
@@ -500,13 +500,13 @@ func TestMembersMachine(t *testing.T) {
 		"its owner was asked":             {ofSet(map[string]any{"status.conditions": said("False")}), node(), fencing.Machine{Exists: true, Deleting: true}},
 		"its health check was asked":      {ofSet(map[string]any{"status.deprecated.v1beta1.conditions": said("False")}), node(), fencing.Machine{Exists: true, Deleting: true}},
 		"its owner is done":               {ofSet(map[string]any{"status.conditions": said("True")}), node(), fencing.Machine{Exists: true}},
-		"of the control plane":            {labelled, node(), kept},
-		"its node is of the same":         {ofSet(nil), node(func(n *corev1.Node) { n.Labels = map[string]string{"node-role.kubernetes.io/control-plane": ""} }), kept},
-		"without an owner":                {member(nil), node(), kept},
-		"its owner is no controller":      {controller(member(nil), "cluster.x-k8s.io/v1beta2", "MachineSet", false), node(), kept},
-		"its owner is a control plane":    {controller(member(nil), "controlplane.cluster.x-k8s.io/v1beta2", "KubeadmControlPlane", true), node(), kept},
-		"its owner is a set of elsewhere": {controller(member(nil), "apps/v1", "MachineSet", true), node(), kept},
-		"it has another node":             {ofSet(map[string]any{"status.nodeRef.name": "node-b"}), node(), kept},
+		"of the control plane":            {labelled, node(), kept(fencing.KeptControlPlane)},
+		"its node is of the same":         {ofSet(nil), node(func(n *corev1.Node) { n.Labels = map[string]string{"node-role.kubernetes.io/control-plane": ""} }), kept(fencing.KeptControlPlane)},
+		"without an owner":                {member(nil), node(), kept(fencing.KeptNoController)},
+		"its owner is no controller":      {controller(member(nil), "cluster.x-k8s.io/v1beta2", "MachineSet", false), node(), kept(fencing.KeptNoController)},
+		"its owner is a control plane":    {controller(member(nil), "controlplane.cluster.x-k8s.io/v1beta2", "KubeadmControlPlane", true), node(), kept(fencing.KeptNoController)},
+		"its owner is a set of elsewhere": {controller(member(nil), "apps/v1", "MachineSet", true), node(), kept(fencing.KeptNoController)},
+		"it has another node":             {ofSet(map[string]any{"status.nodeRef.name": "node-b"}), node(), kept(fencing.KeptOtherNode)},
 	} {
 		w := newMemberWorld(t, nil)
 		if tc.machine != nil {

@@ -205,11 +205,11 @@ func TestRemediationsOfOneNodeDoNotWakeEachOther(t *testing.T) {
 // TestWaitingForANode: a remediation waits for another that has begun, also where this process has not seen that one, until it has the node.
 func TestWaitingForANode(t *testing.T) {
 	w := newWorld(t, node(), remediation(in(fencing.PoweringOff)), remediation(called(keyB)), bmcFor("a", "node-a", "telnet://x"))
-	if err := w.look(t.Context(), keyB); err != nil || !w.sessions.byKey[keyB].waits {
-		t.Errorf("while another has begun, it waits: %t, %v", w.sessions.byKey[keyB].waits, err)
+	if err := w.look(t.Context(), keyB); err != nil || w.sessions.byKey[keyB].waits == 0 {
+		t.Errorf("while another has begun, it waits: %d, %v", w.sessions.byKey[keyB].waits, err)
 	}
 	w.sessions.claim("node-a", keyB)
-	if w.sessions.byKey[keyB].waits {
+	if w.sessions.byKey[keyB].waits != 0 {
 		t.Error("it waits for a node that it has")
 	}
 }

@@ -73,6 +73,8 @@ type host struct {
 	secret   string // resourceVersion
 	secretAt time.Time
 	seen     observation
+	// expected is the UUID of the system on which the node runs, as it was read last. It is empty if that is not known or not compared.
+	expected string
 }
 
 // hosts has the hosts by the keys of their BMCs.
@@ -285,10 +287,11 @@ func (c *Client) noteOperation(bmc *v1alpha1.BMC, h *host, found problem, note f
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.seen.at, h.seen.problem = c.Now(), found
 	if !found.found() {
 		note(&h.seen)
+		found = h.mismatch(bmc)
 	}
+	h.seen.at, h.seen.problem = c.Now(), found
 	if found.reason == string(power.AuthenticationRefused) || found.reason == string(power.AuthenticationHeld) {
 		h.secretAt = time.Time{} // with another Secret a login is tried at once
 	}

@@ -31,8 +31,9 @@ const (
 
 // subject is what a remediation is for.
 type subject struct {
-	node    *corev1.Node // nil if there is none of that name
-	readAt  time.Time    // when the read of the node began
+	// node is nil if there is none of that name, or while that of a workload cluster was not read.
+	node    *corev1.Node
+	readAt  time.Time // when the read of the node began
 	name    string
 	bmc     *v1alpha1.BMC
 	machine *v1alpha1.ObjectReference
@@ -43,10 +44,10 @@ type subject struct {
 	waits problem
 }
 
-// identify finds the node of a remediation, its BMC and its machine, or returns why it can't start. The lane is that of its look.
-func (c *Client) identify(ctx context.Context, r *v1alpha1.PowerRemediation, own *lane) (subject, problem, error) {
+// identify finds the node of a remediation, its BMC and its machine, or returns why it can't start. A node of a workload cluster is not read.
+func (c *Client) identify(ctx context.Context, r *v1alpha1.PowerRemediation) (subject, problem, error) {
 	if c.isForClusterAPI(r) {
-		return c.identifyMachine(ctx, r, own)
+		return c.identifyMachine(ctx, r)
 	}
 	if found := orphanMismatch(r); found.found() {
 		return subject{}, found, nil

@@ -45,7 +45,7 @@ func TestA8IdentifyNode(t *testing.T) {
 		if tc.node != nil {
 			w = newWorld(t, tc.node, bmcFor("a", "node-a", "redfish://10.0.0.1"))
 		}
-		s, found, err := w.identify(t.Context(), tc.r, &lane{of: w.lanes})
+		s, found, err := w.identified(t, tc.r)
 		if err != nil || found.reason != tc.want || found.found() && found.message == "" || !found.found() && (s.bmc == nil || s.name != "node-a") {
 			t.Errorf("%s: %+v with problem %+v, %v", sentence, s, found, err)
 		}
@@ -57,7 +57,7 @@ func TestA8IdentifyNode(t *testing.T) {
 func TestI14OrphanedRemediationReachesNoNode(t *testing.T) {
 	for _, key := range []string{"machine.openshift.io/cloned-from-name", "cluster.x-k8s.io/cloned-from-name"} {
 		w := newWorld(t, node(), bmcFor("a", "node-a", "redfish://10.0.0.1"))
-		s, found, err := w.identify(t.Context(), remediation(func(r *v1alpha1.PowerRemediation) { r.Annotations = map[string]string{key: "reboot"} }), &lane{of: w.lanes})
+		s, found, err := w.identified(t, remediation(func(r *v1alpha1.PowerRemediation) { r.Annotations = map[string]string{key: "reboot"} }))
 		if err != nil || found.reason != v1alpha1.CannotStartMachineNotFoundReason || found.message == "" || s.bmc != nil {
 			t.Errorf("%s: %+v with problem %+v, %v", key, s, found, err)
 		}

@@ -295,7 +295,7 @@ func (c *Client) finish(ctx context.Context, l *look) error {
 		return c.dropFinalizer(ctx, l)
 	}
 	c.wake(c.sessions.end(l.key))
-	if isDone(l.r) {
+	if isDone(&l.r.Status) {
 		if err := c.release(ctx, l.r); err != nil {
 			return err
 		}

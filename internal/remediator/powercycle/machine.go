@@ -43,7 +43,7 @@ func (c *Client) machineOf(ctx context.Context, node *corev1.Node) (*v1alpha1.Ob
 func (c *Client) readMachine(ctx context.Context, l *look) *fencing.Machine {
 	recorded := l.r.Status.Machine
 	if recorded == nil {
-		return &fencing.Machine{Exists: true, Kept: true}
+		return c.readUnrecorded(ctx, l)
 	}
 	if !l.cluster.isHome() {
 		return c.readMemberMachine(ctx, l)
@@ -64,13 +64,32 @@ func (c *Client) readMachine(ctx context.Context, l *look) *fencing.Machine {
 	return &fencing.Machine{Exists: true, Kept: kept}
 }
 
-// mustKeep reports whether a machine must not be deleted: it is of the control plane, nothing would replace it, it has another
-// node by now, or its host was provisioned externally.
-func (c *Client) mustKeep(ctx context.Context, l *look, m *unstructured.Unstructured) (bool, error) {
-	if ofControlPlane(m, l.raw) || metav1.GetControllerOf(m) == nil || nodeRefOf(m) != l.node {
-		return true, nil
+// readUnrecorded returns why a remediation has recorded no machine: that of its node is of the control plane, or there was none.
+func (c *Client) readUnrecorded(ctx context.Context, l *look) *fencing.Machine {
+	m, err := c.machineNamedBy(ctx, l, l.raw)
+	switch {
+	case err != nil:
+		return &fencing.Machine{Failed: true, RetryAt: c.Now().Add(retryRead)}
+	case m != nil && ofControlPlane(m, l.raw):
+		return &fencing.Machine{Exists: true, Kept: fencing.KeptControlPlane}
 	}
-	return c.externallyProvisioned(ctx, m)
+	return &fencing.Machine{Exists: true, Kept: fencing.NoMachine}
+}
+
+// mustKeep returns why a machine must not be deleted, or nothing.
+func (c *Client) mustKeep(ctx context.Context, l *look, m *unstructured.Unstructured) (fencing.Reason, error) {
+	switch {
+	case ofControlPlane(m, l.raw):
+		return fencing.KeptControlPlane, nil
+	case metav1.GetControllerOf(m) == nil:
+		return fencing.KeptNoController, nil
+	case nodeRefOf(m) != l.node:
+		return fencing.KeptOtherNode, nil
+	}
+	if external, err := c.externallyProvisioned(ctx, m); err != nil || !external {
+		return "", err
+	}
+	return fencing.KeptExternallyProvisioned, nil
 }
 
 // ofControlPlane reports whether a machine or its node, which may be nil, is of the control plane.

@@ -1,12 +1,14 @@
 package powercycle
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
@@ -54,15 +56,15 @@ func TestMachineIsKept(t *testing.T) {
 		"its host is gone":   {machine(), nil, nil, fencing.Machine{Exists: true}},
 		"another UID":        {machine(func(m *unstructured.Unstructured) { m.SetUID("other") }), nil, node(), fencing.Machine{}},
 		"gone":               {nil, nil, node(), fencing.Machine{}},
-		"no controller":      {machine(func(m *unstructured.Unstructured) { m.SetOwnerReferences(nil) }), nil, node(), fencing.Machine{Exists: true, Kept: true}},
-		"control plane":      {machine(), nil, labelled("node-role.kubernetes.io/control-plane"), fencing.Machine{Exists: true, Kept: true}},
-		"master by its node": {machine(), nil, labelled("node-role.kubernetes.io/master"), fencing.Machine{Exists: true, Kept: true}},
+		"no controller":      {machine(func(m *unstructured.Unstructured) { m.SetOwnerReferences(nil) }), nil, node(), fencing.Machine{Exists: true, Kept: fencing.KeptNoController}},
+		"control plane":      {machine(), nil, labelled("node-role.kubernetes.io/control-plane"), fencing.Machine{Exists: true, Kept: fencing.KeptControlPlane}},
+		"master by its node": {machine(), nil, labelled("node-role.kubernetes.io/master"), fencing.Machine{Exists: true, Kept: fencing.KeptControlPlane}},
 		"master by its role": {machine(func(m *unstructured.Unstructured) {
 			m.SetLabels(map[string]string{"machine.openshift.io/cluster-api-machine-role": "master"})
-		}), nil, nil, fencing.Machine{Exists: true, Kept: true}},
-		"another node":         {machine(func(m *unstructured.Unstructured) { delete(m.Object, "status") }), nil, node(), fencing.Machine{Exists: true, Kept: true}},
-		"external by its spec": {machine(), bareMetal(map[string]any{"externallyProvisioned": true}, nil), node(), fencing.Machine{Exists: true, Kept: true}},
-		"external by state":    {machine(), bareMetal(nil, provisioned("externally provisioned")), node(), fencing.Machine{Exists: true, Kept: true}},
+		}), nil, nil, fencing.Machine{Exists: true, Kept: fencing.KeptControlPlane}},
+		"another node":         {machine(func(m *unstructured.Unstructured) { delete(m.Object, "status") }), nil, node(), fencing.Machine{Exists: true, Kept: fencing.KeptOtherNode}},
+		"external by its spec": {machine(), bareMetal(map[string]any{"externallyProvisioned": true}, nil), node(), fencing.Machine{Exists: true, Kept: fencing.KeptExternallyProvisioned}},
+		"external by state":    {machine(), bareMetal(nil, provisioned("externally provisioned")), node(), fencing.Machine{Exists: true, Kept: fencing.KeptExternallyProvisioned}},
 	} {
 		w := newWorld(t)
 		for _, o := range []*unstructured.Unstructured{tc.m, tc.host} {
@@ -81,8 +83,36 @@ func TestMachineIsKept(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", sentence, diff)
 		}
 	}
-	none := newWorld(t).readMachine(t.Context(), &look{r: remediation(in(fencing.DeletingMachine)), node: "node-a"})
-	if !none.Exists || !none.Kept {
-		t.Errorf("where no machine was recorded: %+v", none)
+}
+
+// TestMachineThatWasNotRecorded is not deleted. The reason is that of the machine which the node names, if there is one.
+func TestMachineThatWasNotRecorded(t *testing.T) {
+	named := annotated(machineAnnotation, "machines/m")
+	master := machine(func(m *unstructured.Unstructured) {
+		m.SetLabels(map[string]string{"machine.openshift.io/cluster-api-machine-role": "master"})
+	})
+	for sentence, tc := range map[string]struct {
+		m    *unstructured.Unstructured
+		node *corev1.Node
+		want fencing.Reason
+	}{
+		"the node names none":           {machine(), node(), fencing.NoMachine},
+		"it is gone":                    {nil, node(named), fencing.NoMachine},
+		"the node is gone":              {master, nil, fencing.NoMachine},
+		"it is of the control plane":    {master, node(named), fencing.KeptControlPlane},
+		"it was not the node's earlier": {machine(), node(named), fencing.NoMachine},
+	} {
+		w := newWorld(t)
+		if tc.m != nil {
+			w = newWorld(t, tc.m.DeepCopy())
+		}
+		l := &look{r: remediation(in(fencing.DeletingMachine)), node: "node-a", raw: tc.node}
+		if got := w.readMachine(t.Context(), l); *got != (fencing.Machine{Exists: true, Kept: tc.want}) {
+			t.Errorf("%s: %+v, want %s", sentence, got, tc.want)
+		}
+		w.refuses(func(string, runtime.Object) error { return errors.New("no") })
+		if got := w.readMachine(t.Context(), l); got.Failed != (tc.node != nil && tc.node.Annotations[machineAnnotation] != "") {
+			t.Errorf("%s, which can't be read: %+v", sentence, got)
+		}
 	}
 }

@@ -130,8 +130,16 @@ func reasonMessage(why fencing.Reason) string {
 		return "; pods or volumes were still on the node at the end of spec.releaseTimeout"
 	case fencing.NodeReplaced:
 		return ", since another node of its name has registered before anything was done"
-	case fencing.MachineKept:
-		return ", and no machine was deleted: the node had none, or it is of the control plane, has no controller that replaces it, has another node, or its host was provisioned externally"
+	case fencing.KeptControlPlane:
+		return ", and its machine was kept, since it is of the control plane"
+	case fencing.KeptNoController:
+		return ", and its machine was kept, since no controller would replace it"
+	case fencing.KeptOtherNode:
+		return ", and its machine was kept, since the machine has another node by now (status.nodeRef)"
+	case fencing.KeptExternallyProvisioned:
+		return ", and its machine was kept, since its BareMetalHost is externally provisioned, and Metal3 can't provision that anew"
+	case fencing.NoMachine:
+		return ", and no machine was deleted, since it had none when the remediation began"
 	case fencing.Stopped:
 		return ", since the health checker has asked to stop"
 	case fencing.Deleted:
@@ -147,16 +155,33 @@ func reasonMessage(why fencing.Reason) string {
 func advise(s *v1alpha1.PowerRemediationStatus) string {
 	const held = "; its workload is held, since it may still run: see to it that the host is off, and delete the node or set the taint node.kubernetes.io/out-of-service by hand"
 	const console = "; look at the console of the host"
-	switch fencing.Reason(s.Reason) { //nolint:exhaustive // the others don't end a fencing
+	switch why := fencing.Reason(s.Reason); why { //nolint:exhaustive // the others don't end a fencing
 	case fencing.PowerOffTimedOut, fencing.PoweredOnByOthers:
 		return held
-	case fencing.MachineKept:
-		if s.Proof == nil {
-			return held
-		}
-		return console
 	case fencing.PowerOnTimedOut, fencing.BootTimedOut:
 		return console
+	default:
+		kept := adviseOnKept(why)
+		if kept != "" && s.Proof == nil {
+			return held + kept
+		}
+		return kept
+	}
+}
+
+// adviseOnKept returns what a user can do about a machine that was kept, to append to a message.
+func adviseOnKept(why fencing.Reason) string {
+	switch why { //nolint:exhaustive // the others are not about machines
+	case fencing.KeptControlPlane:
+		return "; repair the host, or replace the machine by the procedure of your platform for the control plane"
+	case fencing.KeptNoController:
+		return "; repair the host, or create another machine and delete this one by hand"
+	case fencing.KeptOtherNode:
+		return "; find out which node the machine runs, and delete the node that no host runs"
+	case fencing.KeptExternallyProvisioned:
+		return "; repair the host, or provision it anew by hand"
+	case fencing.NoMachine:
+		return "; repair the host; where the node should have a machine, see that its annotation " + machineAnnotation + " and status.nodeRef of the machine name each other"
 	}
 	return ""
 }

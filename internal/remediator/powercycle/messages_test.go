@@ -31,7 +31,8 @@ func TestEachReasonHasAMessage(t *testing.T) {
 	}
 	begins := []fencing.Reason{
 		fencing.ProofVoid, fencing.PoweredOnByOthers, fencing.PowerOffTimedOut, fencing.PowerOnTimedOut, fencing.BootTimedOut,
-		fencing.ReleaseTimedOut, fencing.MachineKept, fencing.NodeReplaced, fencing.Stopped, fencing.Deleted,
+		fencing.ReleaseTimedOut, fencing.NodeReplaced, fencing.Stopped, fencing.Deleted,
+		fencing.KeptControlPlane, fencing.KeptNoController, fencing.KeptOtherNode, fencing.KeptExternallyProvisioned, fencing.NoMachine,
 	}
 	seen := map[string]bool{"": true, "node node-a waits": true}
 	for _, why := range waits {
@@ -59,8 +60,8 @@ func TestFailureSaysWhatToDo(t *testing.T) {
 		proof *v1alpha1.FencingProof
 		want  string
 	}{
-		{fencing.PowerOffTimedOut, unproven, held}, {fencing.PoweredOnByOthers, unproven, held}, {fencing.MachineKept, unproven, held},
-		{fencing.PowerOnTimedOut, proven, console}, {fencing.BootTimedOut, proven, console}, {fencing.MachineKept, proven, console},
+		{fencing.PowerOffTimedOut, unproven, held}, {fencing.PoweredOnByOthers, unproven, held}, {fencing.KeptControlPlane, unproven, held}, {fencing.NoMachine, unproven, held},
+		{fencing.PowerOnTimedOut, proven, console}, {fencing.BootTimedOut, proven, console}, {fencing.KeptControlPlane, proven, ""}, {fencing.NoMachine, proven, ""},
 		{fencing.NodeReplaced, unproven, ""},
 	} {
 		s := remediation(in(fencing.Failed)).Status
@@ -68,6 +69,31 @@ func TestFailureSaysWhatToDo(t *testing.T) {
 		text := phaseMessage(&s)
 		if strings.Contains(text, held) != (c.want == held) || strings.Contains(text, console) != (c.want == console) {
 			t.Errorf("%s with the proof %v says %q, want %q", c.why, c.proof, text, c.want)
+		}
+	}
+}
+
+// TestAKeptMachineHasOneCause: the message says which one applied, and what to do about it, with a proof and without.
+func TestAKeptMachineHasOneCause(t *testing.T) {
+	causes := map[fencing.Reason][2]string{
+		fencing.KeptControlPlane:          {"it is of the control plane", "by the procedure of your platform for the control plane"},
+		fencing.KeptNoController:          {"no controller would replace it", "create another machine"},
+		fencing.KeptOtherNode:             {"the machine has another node by now", "find out which node the machine runs"},
+		fencing.KeptExternallyProvisioned: {"its BareMetalHost is externally provisioned", "provision it anew by hand"},
+		fencing.NoMachine:                 {"it had none when the remediation began", machineAnnotation},
+	}
+	for why := range causes {
+		for _, proof := range []*v1alpha1.FencingProof{{Kind: "PowerOff"}, nil} {
+			s := remediation(in(fencing.Failed)).Status
+			s.Reason, s.Proof = string(why), proof
+			said := conditionsOf(&s)[1]
+			for other, parts := range causes {
+				for _, part := range parts {
+					if said.reason != string(why) || strings.Contains(said.message, part) != (other == why) {
+						t.Errorf("%s: it is %+v, with %q", why, said, part)
+					}
+				}
+			}
 		}
 	}
 }

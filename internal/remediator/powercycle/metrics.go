@@ -28,8 +28,8 @@ type Metrics struct {
 var failures = map[fencing.Phase][]fencing.Reason{
 	fencing.DeletingMachine: {fencing.PowerOffTimedOut, fencing.PoweredOnByOthers, fencing.PowerOnTimedOut, fencing.BootTimedOut},
 	fencing.Failed: {
-		fencing.PowerOffTimedOut, fencing.PoweredOnByOthers, fencing.PowerOnTimedOut, fencing.BootTimedOut, fencing.MachineKept,
-		fencing.NodeReplaced,
+		fencing.PowerOffTimedOut, fencing.PoweredOnByOthers, fencing.PowerOnTimedOut, fencing.BootTimedOut, fencing.NodeReplaced,
+		fencing.KeptControlPlane, fencing.KeptNoController, fencing.KeptOtherNode, fencing.KeptExternallyProvisioned, fencing.NoMachine,
 	},
 }
 

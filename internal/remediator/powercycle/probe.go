@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
+	"github.com/fettle-io/fettle/internal/power"
 	"github.com/fettle-io/fettle/internal/sanitize"
 )
 
@@ -53,9 +54,10 @@ func (c *Client) probe(ctx context.Context, key types.NamespacedName) error {
 
 // readForStatus reads the power of a host, unless its BMC can't be used.
 func (c *Client) readForStatus(ctx context.Context, bmc *v1alpha1.BMC) {
+	var h *host
 	_, found := c.bmcs.find(nodeOf(bmc))
 	if !found.found() {
-		_, found = c.hosts.open(ctx, bmc)
+		h, found = c.hosts.open(ctx, bmc)
 	}
 	c.hosts.note(bmc, observation{at: c.Now(), problem: found})
 	switch {
@@ -63,6 +65,7 @@ func (c *Client) readForStatus(ctx context.Context, bmc *v1alpha1.BMC) {
 	case bmc.Spec.BareMetalHost != nil:
 		c.lookAtBareMetalHost(ctx, bmc)
 	default:
+		c.readSystem(ctx, bmc, h)
 		c.readPower(ctx, bmc)
 	}
 }
@@ -142,7 +145,7 @@ func (c *Client) statusOf(bmc *v1alpha1.BMC, seen observation) v1alpha1.BMCStatu
 		s.RefusedLogins, s.AuthenticationHeldSince, s.AuthenticationHeldUntil, s.CredentialsVersion = 0, nil, nil, ""
 	} else if h := c.hosts.of(bmc); h != nil {
 		h.writeHold(&s, seen.at)
-		if !seen.problem.found() {
+		if !seen.problem.found() || seen.problem.reason == string(power.OtherSystem) {
 			s.SystemUUID = h.power.UUID()
 		}
 	}

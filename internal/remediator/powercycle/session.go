@@ -39,8 +39,8 @@ type session struct {
 	// wakes counts the changes of the node, and interrupt ends what delays a look at it.
 	wakes     int
 	interrupt context.CancelFunc
-	// waits is set while another remediation fences the node.
-	waits bool
+	// waits is set while another remediation fences the node. The number is smaller the earlier the remediation has begun to wait.
+	waits int
 }
 
 // sessions has the sessions by remediation, and which remediation fences which node.
@@ -49,6 +49,8 @@ type sessions struct {
 	byKey map[types.NamespacedName]*session
 	// claims are by the key of a node.
 	claims *fencednode.Claims
+	// waited counts the remediations that have begun to wait.
+	waited int
 }
 
 func newSessions(claims *fencednode.Claims) *sessions {
@@ -77,7 +79,7 @@ func (s *sessions) of(key types.NamespacedName, uid types.UID, node string) *ses
 	return known
 }
 
-// forget drops the session of a remediation, and its claim of a node. It returns the remediations that may have waited for that.
+// forget drops the session of a remediation, and its claim of a node. It returns the remediation that has waited for that, as end does.
 func (s *sessions) forget(key types.NamespacedName) []types.NamespacedName {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -86,12 +88,16 @@ func (s *sessions) forget(key types.NamespacedName) []types.NamespacedName {
 		return nil
 	}
 	delete(s.byKey, key)
-	s.claims.Release(holderOf(key))
-	return s.keysOf(known.node)
+	if s.claims.Holds(known.node, holderOf(key)) {
+		s.claims.Release(holderOf(key))
+		return s.next(known.node)
+	}
+	return nil
 }
 
-// end drops the claim of a remediation that has ended, and returns the remediations that wait for that. The others of the node need no
-// look: each would end in its turn and wake this one, without a pause.
+// end drops the claim of a remediation that has ended, and returns the remediation that has waited for that the longest. Each wakes the
+// next in its turn, so that many remediations of one node are not all looked at for each that ends. Those of the node that wait for
+// something else need no look: each would end in its turn and wake this one, without a pause.
 func (s *sessions) end(key types.NamespacedName) []types.NamespacedName {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -100,7 +106,27 @@ func (s *sessions) end(key types.NamespacedName) []types.NamespacedName {
 		return nil
 	}
 	s.claims.Release(holderOf(key))
-	return slices.DeleteFunc(s.keysOf(known.node), func(other types.NamespacedName) bool { return !s.byKey[other].waits })
+	return s.next(known.node)
+}
+
+// next returns the remediation that has waited the longest for a node, if there is one. The caller holds the lock.
+func (s *sessions) next(node string) []types.NamespacedName {
+	waiting := slices.DeleteFunc(s.keysOf(node), func(key types.NamespacedName) bool { return s.byKey[key].waits == 0 })
+	if len(waiting) == 0 {
+		return nil
+	}
+	return []types.NamespacedName{slices.MinFunc(waiting, func(a, b types.NamespacedName) int { return s.byKey[a].waits - s.byKey[b].waits })}
+}
+
+// isBehind reports whether a remediation waits for a node that another one has claimed. There is nothing to read meanwhile.
+func (s *sessions) isBehind(key types.NamespacedName, uid types.UID) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	known := s.byKey[key]
+	if known == nil || known.uid != uid || known.waits == 0 {
+		return false
+	}
+	return s.claims.HeldByOther(known.node, holderOf(key))
 }
 
 // claim has a remediation fence a node, unless another one does. It returns which one does.
@@ -121,8 +147,14 @@ func (s *sessions) wait(key types.NamespacedName) {
 
 // setWaits stores whether a remediation waits for its node. The caller holds the lock.
 func (s *sessions) setWaits(key types.NamespacedName, waits bool) {
-	if known := s.byKey[key]; known != nil {
-		known.waits = waits
+	known := s.byKey[key]
+	switch {
+	case known == nil:
+	case !waits:
+		known.waits = 0
+	case known.waits == 0:
+		s.waited++
+		known.waits = s.waited
 	}
 }
 

@@ -70,12 +70,44 @@ func TestForgetOfAnotherLeavesTheClaim(t *testing.T) {
 	s.of(keyA, "1", "node-a")
 	s.of(keyB, "2", "node-a")
 	s.claim("node-a", keyA)
-	if woken := s.forget(keyB); !slices.Equal(woken, []types.NamespacedName{keyA}) || s.claim("node-a", keyB) != holderOf(keyA) {
+	if woken := s.forget(keyB); woken != nil || s.claim("node-a", keyB) != holderOf(keyA) {
 		t.Errorf("the claim went with another remediation, which woke %v", woken)
 	}
 	unknown := types.NamespacedName{Name: "unknown"}
 	if s.forget(unknown) != nil || s.end(unknown) != nil || s.written(unknown) != nil {
 		t.Error("a remediation that is not known has a session")
+	}
+}
+
+// TestTheLongestWaiterIsNext: the end of a claim wakes one remediation, the first that has begun to wait. Each later one has its turn.
+func TestTheLongestWaiterIsNext(t *testing.T) {
+	key := func(i int) types.NamespacedName { return types.NamespacedName{Name: strconv.Itoa(i)} }
+	for name, ends := range map[string]func(*sessions, types.NamespacedName) []types.NamespacedName{"ended": (*sessions).end, "forgotten": (*sessions).forget} {
+		s := newSessions(fencednode.NewClaims())
+		for _, i := range []int{3, 1, 4, 0, 2} {
+			s.of(key(i), "uid", "node-a")
+		}
+		s.of(key(5), "uid", "node-b")
+		s.claim("node-b", key(5))
+		for _, i := range []int{3, 1, 4, 1, 0} { // one asks again, and another waits for nothing
+			s.claim("node-a", key(i))
+		}
+		for _, i := range []int{3, 1, 4} {
+			if s.isBehind(key(i), "uid") != (i != 3) || s.isBehind(key(i), "later") {
+				t.Errorf("%s: %d is behind: %t", name, i, s.isBehind(key(i), "uid"))
+			}
+		}
+		for _, want := range []int{1, 4, 0} {
+			holder := s.claim("node-a", key(want)).NamespacedName
+			woken := ends(s, holder)
+			if !slices.Equal(woken, []types.NamespacedName{key(want)}) || s.isBehind(key(want), "uid") {
+				t.Errorf("%s: the end of %v wakes %v, want %d", name, holder, woken, want)
+			}
+			s.claim("node-a", key(want))
+		}
+		if woken := ends(s, key(0)); woken != nil || s.isBehind(key(5), "uid") || s.isBehind(key(9), "uid") {
+			t.Errorf("%s: the last end wakes %v", name, woken)
+		}
 	}
 }
 

@@ -1,11 +1,13 @@
 package powercycle
 
 import (
+	"context"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
 	"github.com/fettle-io/fettle/internal/power"
@@ -22,18 +24,73 @@ func expectedUUID(bmc *v1alpha1.BMC, node *corev1.Node) string {
 	return power.CanonicalUUID(node.Status.NodeInfo.SystemUUID)
 }
 
-// systemMismatch returns a problem if the last successful operation of a BMC was on another system than the host of the node. What was
+// systemMismatch returns a problem if the last operation that a BMC answered was on another system than the host of the node. What was
 // seen by an earlier spec doesn't count.
 func systemMismatch(bmc *v1alpha1.BMC, node *corev1.Node) problem {
 	seen := meta.FindStatusCondition(bmc.Status.Conditions, v1alpha1.ReachableCondition)
-	if seen == nil || seen.Status != metav1.ConditionTrue || seen.ObservedGeneration != bmc.Generation {
+	if seen == nil || seen.Status != metav1.ConditionTrue && seen.Reason != string(power.OtherSystem) || seen.ObservedGeneration != bmc.Generation {
 		return problem{}
 	}
-	expected := expectedUUID(bmc, node)
-	if !power.DifferentSystems(bmc.Status.SystemUUID, expected) {
+	return compare(bmc, bmc.Status.SystemUUID, expectedUUID(bmc, node), v1alpha1.CannotStartOtherSystemReason)
+}
+
+// compare returns a problem if the UUID of the system of a BMC and that of the host of its node are known to be of different systems.
+func compare(bmc *v1alpha1.BMC, uuid, expected, reason string) problem {
+	if !power.DifferentSystems(uuid, expected) {
 		return problem{}
 	}
-	return problem{reason: v1alpha1.CannotStartOtherSystemReason, message: fmt.Sprintf(
+	return problem{reason: reason, message: fmt.Sprintf(
 		"the system of BMC %s has UUID %s, and node %s runs on a host with UUID %s, so it is not its BMC; %s",
-		bmc.Name, bmc.Status.SystemUUID, node.Name, expected, otherSystemAdvice)}
+		bmc.Name, uuid, named(nodeOf(bmc)), expected, otherSystemAdvice)}
+}
+
+// mismatch returns a problem if the last operation of a host was on another system than that of the node. The caller holds the lock.
+func (h *host) mismatch(bmc *v1alpha1.BMC) problem {
+	if h.power == nil {
+		return problem{} // Metal3 reports no UUID
+	}
+	return compare(bmc, h.power.UUID(), h.expected, string(power.OtherSystem))
+}
+
+// readSystem reads on which system the node of a BMC runs. Where that can't be read, the last answer stands.
+func (c *Client) readSystem(ctx context.Context, bmc *v1alpha1.BMC, h *host) {
+	n, err := c.readNodeOf(ctx, bmc)
+	if err != nil {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.expected = expectedUUID(bmc, n)
+}
+
+// readNodeOf reads the node of a BMC, or returns nil if there is none. A workload cluster may not answer for long.
+func (c *Client) readNodeOf(ctx context.Context, bmc *v1alpha1.BMC) (*corev1.Node, error) {
+	if bmc.Spec.SystemUUIDCheck == v1alpha1.SystemUUIDCheckDisabled {
+		return nil, nil //nolint:nilnil // it is not compared
+	}
+	of := bmc.Spec.Cluster
+	if of == nil {
+		turn := &lane{of: c.lanes}
+		defer turn.leave()
+		if !turn.enter(ctx, false) {
+			return nil, fmt.Errorf("waiting for remediations: %w", ctx.Err())
+		}
+		return c.nodes.Get(ctx, bmc.Spec.NodeName)
+	}
+	select {
+	case c.elsewhere <- struct{}{}:
+		defer func() { <-c.elsewhere }()
+	default:
+		return nil, errNoRoom
+	}
+	if c.Workload == nil {
+		return nil, errNoRoom
+	}
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	nodes, entered := c.enter(ctx, types.NamespacedName{Namespace: of.Namespace, Name: of.Name})
+	if !entered {
+		return nil, errNoRoom
+	}
+	return nodes.Get(ctx, bmc.Spec.NodeName)
 }

@@ -1,11 +1,16 @@
 package powercycle
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
@@ -40,16 +45,19 @@ func TestTheBMCOfAnotherHost(t *testing.T) {
 		bmc  func(*v1alpha1.BMC)
 		want string
 	}{
-		"the same":               {node(onSystem(nodeUUID)), reachedSystem(nodeUUID), ""},
-		"in capital letters":     {node(onSystem(strings.ToUpper(nodeUUID))), reachedSystem(nodeUUID), ""},
-		"another":                {node(onSystem(nodeUUID)), reachedSystem(otherUUID), v1alpha1.CannotStartOtherSystemReason},
-		"another, not compared":  {node(onSystem(nodeUUID)), reachedSystem(otherUUID, unchecked), ""},
-		"not known of the node":  {node(), reachedSystem(otherUUID), ""},
-		"not known of the BMC":   {node(onSystem(nodeUUID)), reachedSystem(""), ""},
-		"there is no node":       {nil, reachedSystem(otherUUID), ""},
-		"seen by another spec":   {node(onSystem(nodeUUID)), reachedSystem(otherUUID, func(b *v1alpha1.BMC) { b.Generation++ }), ""},
-		"seen some time ago":     {node(onSystem(nodeUUID)), reachedSystem(otherUUID, func(b *v1alpha1.BMC) { b.Status.Conditions[0].Status = metav1.ConditionFalse }), ""},
-		"nothing was seen of it": {node(onSystem(nodeUUID)), func(b *v1alpha1.BMC) { b.Status.SystemUUID = otherUUID }, ""},
+		"the same":              {node(onSystem(nodeUUID)), reachedSystem(nodeUUID), ""},
+		"in capital letters":    {node(onSystem(strings.ToUpper(nodeUUID))), reachedSystem(nodeUUID), ""},
+		"another":               {node(onSystem(nodeUUID)), reachedSystem(otherUUID), v1alpha1.CannotStartOtherSystemReason},
+		"another, not compared": {node(onSystem(nodeUUID)), reachedSystem(otherUUID, unchecked), ""},
+		"not known of the node": {node(), reachedSystem(otherUUID), ""},
+		"not known of the BMC":  {node(onSystem(nodeUUID)), reachedSystem(""), ""},
+		"there is no node":      {nil, reachedSystem(otherUUID), ""},
+		"seen by another spec":  {node(onSystem(nodeUUID)), reachedSystem(otherUUID, func(b *v1alpha1.BMC) { b.Generation++ }), ""},
+		"seen some time ago":    {node(onSystem(nodeUUID)), reachedSystem(otherUUID, func(b *v1alpha1.BMC) { b.Status.Conditions[0].Status = metav1.ConditionFalse }), ""},
+		"seen as another":       {node(onSystem(nodeUUID)), reachedSystem(otherUUID, asOther), v1alpha1.CannotStartOtherSystemReason},
+		"seen as another, and the node is another since": {node(onSystem(otherUUID)), reachedSystem(otherUUID, asOther), ""},
+		"seen as another by another spec":                {node(onSystem(nodeUUID)), reachedSystem(otherUUID, asOther, func(b *v1alpha1.BMC) { b.Generation++ }), ""},
+		"nothing was seen of it":                         {node(onSystem(nodeUUID)), func(b *v1alpha1.BMC) { b.Status.SystemUUID = otherUUID }, ""},
 	} {
 		bmc := bmcFor("a", "node-a", "redfish://10.0.0.1", tc.bmc)
 		w := newWorld(t, bmc)
@@ -58,7 +66,7 @@ func TestTheBMCOfAnotherHost(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		_, found, err := w.identify(t.Context(), remediation(), &lane{of: w.lanes})
+		_, found, err := w.identified(t, remediation())
 		if err != nil || found.reason != tc.want {
 			t.Errorf("%s: the problem is %+v (%v), want %q", sentence, found, err, tc.want)
 		}
@@ -67,6 +75,138 @@ func TestTheBMCOfAnotherHost(t *testing.T) {
 				t.Errorf("%s: the message %q lacks %s", sentence, found.message, part)
 			}
 		}
+	}
+}
+
+// asOther has the last operation of a BMC have shown another system than the node's.
+func asOther(b *v1alpha1.BMC) {
+	b.Status.Conditions[0].Status, b.Status.Conditions[0].Reason = metav1.ConditionFalse, string(power.OtherSystem)
+}
+
+// reachableOf returns the condition Reachable of a BMC.
+func (w *world) reachableOf(t *testing.T, name string) metav1.Condition {
+	t.Helper()
+	if c := meta.FindStatusCondition(w.bmc(t, name).Status.Conditions, v1alpha1.ReachableCondition); c != nil {
+		return *c
+	}
+	return metav1.Condition{}
+}
+
+// TestProbeTellsTheBMCOfAnotherHost, before a node fails and the BMC is needed.
+func TestProbeTellsTheBMCOfAnotherHost(t *testing.T) {
+	w, r := newRack(t, 1)
+	r.set(func(r *rack) { r.uuid, r.on["host-0"] = otherUUID, true })
+	key := types.NamespacedName{Namespace: bmcNamespace, Name: "host-0"}
+	on := func(uuid string) func() {
+		return func() {
+			n := read(t, w, "", "host-0", &corev1.Node{})
+			n.Status.NodeInfo.SystemUUID = uuid
+			if err := w.api.Status().Update(t.Context(), n); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	unread := func(err error) func() {
+		return func() {
+			w.refuses(func(_ string, o runtime.Object) error {
+				if _, is := o.(*corev1.Node); is {
+					return err
+				}
+				return nil
+			})
+		}
+	}
+	for _, step := range []struct {
+		sentence string
+		change   func()
+		reason   string
+		power    v1alpha1.HostPower
+	}{
+		{"the node has no UUID", func() {}, reachable, v1alpha1.HostOn},
+		{"the node has another", on(nodeUUID), "OtherSystem", v1alpha1.HostPowerUnknown},
+		{"the node can't be read", unread(errors.New("the API server is down")), "OtherSystem", v1alpha1.HostPowerUnknown},
+		{"the node is gone", unread(apierrors.NewNotFound(schema.GroupResource{Resource: "nodes"}, "host-0")), reachable, v1alpha1.HostOn},
+		{"the node can be read again", unread(nil), "OtherSystem", v1alpha1.HostPowerUnknown},
+		{"the node has the same", on(strings.ToUpper(otherUUID)), reachable, v1alpha1.HostOn},
+	} {
+		step.change()
+		w.forward(probeEvery)
+		if err := w.probe(t.Context(), key); err != nil {
+			t.Fatal(err)
+		}
+		w.bmcs.put(w.bmc(t, "host-0"))
+		status, said := w.bmc(t, "host-0").Status, w.reachableOf(t, "host-0")
+		if said.Reason != step.reason || (said.Status == metav1.ConditionTrue) != (step.reason == reachable) || status.Power != step.power || status.SystemUUID != otherUUID {
+			t.Errorf("%s: it says %+v, with power %s and UUID %s", step.sentence, said, status.Power, status.SystemUUID)
+		}
+		for _, part := range []string{"BMC host-0", otherUUID, nodeUUID, "node host-0", otherSystemAdvice} {
+			if step.reason != reachable && !strings.Contains(said.Message, part) {
+				t.Errorf("%s: the message %q lacks %s", step.sentence, said.Message, part)
+			}
+		}
+	}
+	on(nodeUUID)()
+	disabled := w.bmc(t, "host-0")
+	unchecked(disabled)
+	disabled.Generation++
+	w.bmcs.put(disabled)
+	w.readForStatus(t.Context(), disabled)
+	if seen := w.seenOf(disabled); seen.problem.found() || seen.power != v1alpha1.HostOn {
+		t.Errorf("where it is not compared: %+v", seen)
+	}
+}
+
+// TestAReadDuringARemediationKeepsTheVerdict: a BMC of another host doesn't become one of the node because its power was read again.
+func TestAReadDuringARemediationKeepsTheVerdict(t *testing.T) {
+	w, r := newRack(t, 1)
+	r.set(func(r *rack) { r.uuid = otherUUID })
+	n := read(t, w, "", "host-0", &corev1.Node{})
+	n.Status.NodeInfo.SystemUUID = nodeUUID
+	if err := w.api.Status().Update(t.Context(), n); err != nil {
+		t.Fatal(err)
+	}
+	bmc := w.bmc(t, "host-0")
+	w.readForStatus(t.Context(), bmc)
+	if _, found := w.readPower(t.Context(), bmc); found.found() || w.seenOf(bmc).problem.reason != string(power.OtherSystem) {
+		t.Errorf("the read is %+v, and seen is %+v", found, w.seenOf(bmc))
+	}
+	r.set(func(r *rack) { r.down = true })
+	if _, found := w.readPower(t.Context(), bmc); !found.found() || w.seenOf(bmc).problem.reason != found.reason {
+		t.Errorf("the read is %+v, and seen is %+v", found, w.seenOf(bmc))
+	}
+}
+
+// TestProbeComparesNodesOfWorkloadClusters. Clusters that hang keep no probe of another waiting, and take no lane.
+func TestProbeComparesNodesOfWorkloadClusters(t *testing.T) {
+	east := newWorld(t, node(onSystem(nodeUUID)))
+	w := newMemberWorld(t, map[types.NamespacedName]*world{keyEast: east}, node(onSystem(otherUUID)))
+	bmc := bmcIn("a", "fleet/east", "node-a")
+	h := &host{power: power.NewHost(power.Config{Now: w.now}, power.Credentials{})}
+	east.refuses(func(string, runtime.Object) error {
+		if w.lanes.free != maxLanes {
+			t.Error("a lane is held")
+		}
+		return nil
+	})
+	w.readSystem(t.Context(), bmc, h)
+	if h.expected != nodeUUID {
+		t.Errorf("expected is %q", h.expected)
+	}
+	for range maxProbesElsewhere {
+		w.elsewhere <- struct{}{}
+	}
+	east.refuses(func(string, runtime.Object) error {
+		t.Error("the cluster is read")
+		return nil
+	})
+	w.readSystem(t.Context(), bmc, h)
+	w.Workload = nil
+	for range maxProbesElsewhere {
+		<-w.elsewhere
+	}
+	w.readSystem(t.Context(), bmc, h)
+	if h.expected != nodeUUID || len(w.elsewhere) != 0 {
+		t.Errorf("where it was not read, expected is %q, and %d are read", h.expected, len(w.elsewhere))
 	}
 }
 

@@ -138,7 +138,7 @@ func (c *Client) publish(ctx context.Context, l *look, reason, message string) e
 	return c.replaceStatus(ctx, l, status)
 }
 
-// refuse ends a remediation that has done nothing, so that the health checker takes its next step.
+// refuse ends a remediation that has done nothing, so that the health checker takes its next step. The machine is free for that.
 func (c *Client) refuse(ctx context.Context, r *v1alpha1.PowerRemediation, why problem) error {
 	status := r.Status.DeepCopy()
 	message := "nothing was done: " + why.message
@@ -147,15 +147,14 @@ func (c *Client) refuse(ctx context.Context, r *v1alpha1.PowerRemediation, why p
 		condition{v1alpha1.SucceededCondition, metav1.ConditionFalse, why.reason, message},
 		condition{v1alpha1.PermanentNodeDeletionExpectedCondition, metav1.ConditionFalse, v1alpha1.HostIsReusedReason, message},
 	)
-	if !changed {
-		return nil
+	if changed {
+		if err := c.patchStatus(ctx, r, status); err != nil {
+			return err
+		}
+		c.emit(r, corev1.EventTypeWarning, "RemediationCannotStart", message)
+		c.forget(client.ObjectKeyFromObject(r))
 	}
-	if err := c.patchStatus(ctx, r, status); err != nil {
-		return err
-	}
-	c.emit(r, corev1.EventTypeWarning, "RemediationCannotStart", message)
-	c.forget(client.ObjectKeyFromObject(r))
-	return nil
+	return c.release(ctx, r)
 }
 
 // replaceStatus writes the status of the remediation of a look, and keeps the answer.

@@ -201,7 +201,7 @@ func masterWithoutBMC(ctx context.Context, t *timeline[metals]) error {
 			return false, fmt.Errorf("node %s is released or off without a proof", victim.name)
 		}
 		f := s.fencings[victim.name]
-		return f.phase == "Failed" && f.result == "MachineKept" && s.nodes[victim.name].fenced, s.only(victim.name)
+		return f.phase == "Failed" && f.result == "MachineKeptControlPlane" && s.nodes[victim.name].fenced, s.only(victim.name)
 	}
 	if err := t.until(ctx, "waiting for the repair of "+victim.name+" to be held", fencedLimit, held); err != nil {
 		return err
@@ -211,7 +211,7 @@ func masterWithoutBMC(ctx context.Context, t *timeline[metals]) error {
 	if err != nil {
 		return err
 	}
-	for _, word := range []string{"MachineKept", "control plane"} {
+	for _, word := range []string{"MachineKeptControlPlane", "control plane"} {
 		if !strings.Contains(out, word) {
 			return fmt.Errorf("fettle explain does not say %q", word)
 		}

@@ -1,0 +1,186 @@
+package powercycle
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
+	"github.com/fettle-io/fettle/internal/remediator/fencednode"
+)
+
+// crowdSize is above the number of remediations of a cluster that are looked at together.
+const crowdSize = mostLooksOfCluster + 12
+
+func crowdKey(i int) types.NamespacedName {
+	return types.NamespacedName{Namespace: "fleet", Name: fmt.Sprintf("m%d", i)}
+}
+
+// newCrowd has machines of the cluster east that all refer to node-a, and a remediation of each, with a machine of another cluster.
+func newCrowd(t *testing.T, east, west *world) *world {
+	t.Helper()
+	objects := []client.Object{
+		ofKind(clusterAPICluster, "east", nil), ofKind(clusterAPICluster, "west", nil), bmcIn("a", "fleet/east", "node-a"), bmcIn("w", "fleet/west", "node-a"),
+		member(map[string]any{"spec.clusterName": "west"}), forMember(),
+	}
+	for i := range crowdSize {
+		key := crowdKey(i)
+		objects = append(objects, ofKind(clusterAPIMachine, key.Name, map[string]any{"spec.clusterName": "east", "status.nodeRef.name": "node-a"}),
+			forMember(func(r *v1alpha1.PowerRemediation) {
+				r.Name, r.UID = key.Name, types.UID(key.Name+"-r-uid")
+				r.OwnerReferences = []metav1.OwnerReference{{APIVersion: "cluster.x-k8s.io/v1beta2", Kind: "Machine", Name: key.Name, UID: types.UID(key.Name + "-uid")}}
+			}))
+	}
+	w := newMemberWorld(t, map[types.NamespacedName]*world{keyEast: east, keyWest: west}, objects...)
+	w.Events = events.NewFakeRecorder(2 * crowdSize)
+	return w
+}
+
+// TestI15MachinesOfOneNodeCrowdOutNoOthers: a hostile workload cluster hangs, and any number of its machines refer to one node. One look
+// reads that node. The others end at once, so that there is room for the remediations of another cluster.
+func TestI15MachinesOfOneNodeCrowdOutNoOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		east, west := newWorld(t, node()), newWorld(t, node())
+		w := newCrowd(t, east, west)
+		hangs, reads := make(chan struct{}), 0
+		var mu sync.Mutex
+		east.refuses(func(verb string, o runtime.Object) error {
+			if _, is := o.(*corev1.Node); is && verb == "get" {
+				mu.Lock()
+				reads++
+				mu.Unlock()
+				<-hangs
+			}
+			return nil
+		})
+		var under sync.WaitGroup
+		left := crowdSize
+		for i := range crowdSize {
+			under.Go(func() {
+				if err := w.look(t.Context(), crowdKey(i)); err != nil {
+					t.Error(err)
+				}
+				mu.Lock()
+				left--
+				mu.Unlock()
+			})
+		}
+		synctest.Wait()
+		mu.Lock()
+		if reads != 1 || left != 1 {
+			t.Errorf("%d looks read the node, and %d of %d go on", reads, left, crowdSize)
+		}
+		mu.Unlock()
+		if err := w.look(t.Context(), keyM); err != nil || w.remediation(t, keyM).Status.Phase != "PoweringOff" {
+			t.Errorf("the remediation of another cluster is in phase %q (%v)", w.remediation(t, keyM).Status.Phase, err)
+		}
+		close(hangs)
+		under.Wait()
+	})
+}
+
+// TestI15RemediationsThatWaitReadNothing: they say once what they wait for. The end of the first wakes one of them.
+func TestI15RemediationsThatWaitReadNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		east := newWorld(t, node(annotated(clusterAPIMachineAnnotation, "none")))
+		w := newCrowd(t, east, newWorld(t))
+		w.sessions.of(keyM, "uid", "fleet/east/node-a")
+		w.sessions.claim("fleet/east/node-a", keyM)
+		requests := 0
+		look := func() {
+			t.Helper()
+			for i := range crowdSize {
+				if err := w.look(t.Context(), crowdKey(i)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		look()
+		w.refuses(func(verb string, o runtime.Object) error {
+			if _, cached := o.(*v1alpha1.PowerRemediation); !cached || verb != "get" {
+				requests++
+			}
+			return nil
+		})
+		look()
+		if requests != 0 || len(taken(w.remediations)) != 0 {
+			t.Errorf("%d requests are made for remediations that wait", requests)
+		}
+		w.refuses(nil)
+		w.wake(w.sessions.end(keyM))
+		for i := range crowdSize {
+			woken := taken(w.remediations)
+			if len(woken) != 1 {
+				t.Fatalf("after %d were refused, %d are woken", i, len(woken))
+			}
+			for key := range woken {
+				ctx, end := context.WithCancel(t.Context())
+				err := w.look(ctx, key)
+				end() // it gives its room back
+				synctest.Wait()
+				if err != nil || processing(w.remediation(t, key)) != v1alpha1.CannotStartMachineNotFoundReason {
+					t.Fatalf("%s says %s (%v)", key, processing(w.remediation(t, key)), err)
+				}
+			}
+		}
+		if woken := taken(w.remediations); len(woken) != 0 {
+			t.Errorf("in the end %v are woken", woken)
+		}
+	})
+}
+
+// TestANodeThatCanNotBeReadStaysClaimed: no other remediation of it could read it, and each would wake the next without a pause.
+func TestANodeThatCanNotBeReadStaysClaimed(t *testing.T) {
+	w := newCrowd(t, silent(t), newWorld(t))
+	for range 2 {
+		if err := w.look(t.Context(), crowdKey(0)); err == nil || processing(w.remediation(t, crowdKey(0))) != notRead {
+			t.Errorf("it waits for %q (%v)", processing(w.remediation(t, crowdKey(0))), err)
+		}
+		if err := w.look(t.Context(), crowdKey(1)); err != nil || processing(w.remediation(t, crowdKey(1))) != anotherRemediation {
+			t.Errorf("the other waits for %q (%v)", processing(w.remediation(t, crowdKey(1))), err)
+		}
+	}
+	if woken := taken(w.remediations); len(woken) != 0 {
+		t.Errorf("woken are %v", woken)
+	}
+}
+
+// TestI15ClustersLeaveRoomForOthers: clusters that hang take as many looks as they get. There is always room for those of another cluster
+// and of the cluster that Fettle runs in.
+func TestI15ClustersLeaveRoomForOthers(t *testing.T) {
+	w := newMemberWorld(t, nil)
+	w.Workload = func(types.NamespacedName) fencednode.API { return nil }
+	ctx, end := context.WithCancel(t.Context())
+	defer end()
+	for i := range 6 {
+		cluster := types.NamespacedName{Namespace: "fleet", Name: fmt.Sprint(i)}
+		if _, entered := w.enter(ctx, cluster); !entered {
+			t.Errorf("cluster %d finds no room", i)
+		}
+		for entered := true; entered; {
+			_, entered = w.enter(ctx, cluster)
+		}
+	}
+	all := 0
+	for _, of := range w.crowds.byCluster {
+		all += of.looks
+	}
+	if all != 128+128+64+32+16+8 || all != w.crowds.looks || all > maxLooks*3/4 {
+		t.Errorf("clusters that hang have %d of %d looks, and %d are counted", all, maxLooks, w.crowds.looks)
+	}
+	end()
+	for left := true; left; { // the end of a context takes effect later
+		w.crowds.mu.Lock()
+		left = w.crowds.looks > 0
+		w.crowds.mu.Unlock()
+	}
+}
