@@ -180,6 +180,22 @@ func (h *Host) On(ctx context.Context, uid types.UID) (time.Time, Failure) {
 	})
 }
 
+// Leave removes Fettle's annotation from the BareMetalHost with a UID, whatever its state is. If there is none, nothing is to be done: another
+// BareMetalHost of the name is left alone.
+func (h *Host) Leave(ctx context.Context, uid types.UID) Failure {
+	return h.inTurn(ctx, func(ctx context.Context) Failure {
+		h.seenOn, h.powersOn = false, false
+		f, failed := h.get(ctx, uid)
+		switch {
+		case failed.Reason == NotFound, failed.Reason == Replaced:
+			return Failure{}
+		case f.annotated: // a read that failed has shown nothing
+			_, failed = h.annotate(ctx, f.uid, false)
+		}
+		return failed
+	})
+}
+
 // command makes one operation, and returns when it had succeeded.
 func (h *Host) command(ctx context.Context, do func(context.Context) Failure) (time.Time, Failure) {
 	var at time.Time

@@ -99,6 +99,7 @@ var (
 	restarts  = step{do: "restart"}
 	commands  = step{do: "off"}
 	powersOn  = step{do: "on"}
+	leaves    = step{do: "leave"}
 	readsOn   = step{do: "read", state: fencing.IsOn}
 	readsOff  = step{do: "read", state: fencing.IsOff}
 	unbelieve = step{do: "read", unproven: true, says: "may be older"}
@@ -161,6 +162,8 @@ func TestEvidence(t *testing.T) {
 		"powered on while others keep it off":  {both(annotated(own, hard), annotated(others, hard)), []step{failsOn(baremetalhost.KeptOff, others), happens(unset("metadata", "annotations", others)), powersOn}, ""},
 		"powered on while its owner keeps off": {both(annotated(own, hard), set(false, "spec", "online")), []step{failsOn(baremetalhost.KeptOff, "spec.online")}, ""},
 		"powered on during a reboot by others": {annotated("reboot.metal3.io", ""), []step{powersOn}, ""},
+		"it is left while off":                 {nil, []step{commands, turnsOff, readsOff, leaves, happens(annotated(own, hard)), unbelieve}, hard},
+		"it is left while it is powered on":    {both(powered(false), annotated(own, hard)), []step{powersOn, readsOff, leaves, uncommand}, ""},
 		"the command on ends the evidence":     {nil, []step{commands, powersOn, happens(annotated(own, hard)), turnsOff, failsOff(baremetalhost.OffBefore, ""), uncommand}, ""},
 		"a failed command ends the evidence":   {nil, []step{commands, happens(annotated(paused, "")), failsOff(baremetalhost.Paused, ""), happens(unset("metadata", "annotations", paused)), turnsOff, unbelieve}, hard},
 	}
@@ -206,6 +209,8 @@ func (s step) run(t *testing.T, i int, a *api, h *baremetalhost.Host) *baremetal
 		if at.IsZero() != failure.Failed() {
 			t.Errorf("step %d: the time of the command is %v, failure %q", i, at, failure.Reason)
 		}
+	case "leave":
+		failure = h.Leave(t.Context(), "uid-1")
 	case "read":
 		r, failed := h.Read(t.Context(), "uid-1")
 		failure = failed
@@ -223,6 +228,40 @@ func (s step) run(t *testing.T, i int, a *api, h *baremetalhost.Host) *baremetal
 		t.Errorf("step %d (%s): failure %q (%s), want %q (%s)", i, s.do, failure.Reason, failure.Message, s.want, s.says)
 	}
 	return h
+}
+
+// TestLeave: Fettle's annotation is removed from a host in any state, and nothing of another host is changed.
+func TestLeave(t *testing.T) {
+	t.Parallel()
+	states := map[string]func(map[string]any){"it is usable": unset("metadata", "nothing"), "it is another one": set("uid-2", "metadata", "uid")}
+	for name, c := range unusable {
+		states[name] = c.change
+	}
+	for name, change := range states {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, value := range []string{hard, ""} {
+				a := newAPI(annotated(own, value), annotated(others, hard), change)
+				wantFailure(t, a.host().Leave(t.Context(), "uid-1"), "")
+				_, stays, _ := unstructured.NestedString(a.object, "metadata", "annotations", own)
+				if replaced := name == "it is another one"; stays != replaced || (a.patches == nil) != replaced || a.annotation(others) != hard {
+					t.Errorf("value %q stays: %t, after %v", value, stays, a.patches)
+				}
+			}
+		})
+	}
+	a := newAPI()
+	wantFailure(t, a.host().Leave(t.Context(), "uid-1"), "")
+	if a.patches != nil {
+		t.Errorf("without the annotation it is changed by %v", a.patches)
+	}
+	a.object = nil
+	wantFailure(t, a.host().Leave(t.Context(), "uid-1"), "")
+	a = newAPI(annotated(own, hard))
+	a.readFails = errors.New("x")
+	wantFailure(t, a.host().Leave(t.Context(), "uid-1"), baremetalhost.NotRead)
+	a.readFails, a.patchFails = nil, apierrors.NewInternalError(errors.New("x"))
+	wantFailure(t, a.host().Leave(t.Context(), "uid-1"), baremetalhost.NotChanged)
 }
 
 // TestRefusedForAWhile: a right is named only where it is missing.

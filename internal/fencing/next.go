@@ -217,7 +217,9 @@ func deleteMachine(r Record, f Facts) Step {
 	case m.Failed:
 		return wait(MachineNotRead, m.RetryAt)
 	case !m.Exists:
-		r.PoweredOff = false // its provider powers the host from now on
+		if s, ok := leave(r, f, time.Time{}); !ok {
+			return s
+		}
 		return write(r.in(Succeeded, f.Now, MachineGone))
 	case m.Deleting:
 		return wait(MachineNotGone, f.Now.Add(pollMachine))

@@ -21,6 +21,8 @@ const (
 	// CommandOff and CommandOn command the power.
 	CommandOff
 	CommandOn
+	// LeaveHost takes back what keeps the host off, if anything does, so that the provider of its machine can power it.
+	LeaveHost
 	// SetOutOfService and RemoveNode release the workload. Both require that the node is as it was read.
 	SetOutOfService
 	RemoveNode

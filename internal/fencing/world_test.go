@@ -110,7 +110,7 @@ var events = []event{
 		return sees(w), true
 	}},
 	{"the BMC does not answer", func(s *setup, w world) (world, bool) {
-		if k := w.next(s).Kind; w.budget.fails == 0 || w.manager.finished || (k != fencing.ReadPower && k != fencing.CommandOff && k != fencing.CommandOn) {
+		if k := w.next(s).Kind; w.budget.fails == 0 || w.manager.finished || (k != fencing.ReadPower && k != fencing.CommandOff && k != fencing.CommandOn && k != fencing.LeaveHost) {
 			return w, false
 		}
 		w.budget.fails--
@@ -368,6 +368,9 @@ func (w *world) change(k fencing.StepKind) {
 		*w = turn(*w, true)
 		w.manager.power = w.manager.power.CommandedOn(at(w.now))
 		return
+	case fencing.LeaveHost:
+		w.manager.power.Left = true
+		return
 	case fencing.RemoveMachine:
 		w.manager.machineGone = true
 		return
@@ -457,6 +460,7 @@ type key struct {
 	node2                            fencing.Node
 	read, counted, stale, beforeLast bool
 	retry, lastOff, looking, gone    bool
+	left                             bool
 	workload                         fencing.Workload
 }
 
@@ -485,7 +489,7 @@ func (w *world) key() key {
 		k.first = min(age(m.power.FirstOff.Begun), 2)
 		k.last += 10 * min(int(m.power.Last.Begun.Sub(m.power.FirstOff.Begun)/tick), 2)
 	}
-	k.gone = m.machineGone
+	k.gone, k.left = m.machineGone, m.power.Left
 	k.retry, k.looking = at(w.now).Before(m.power.RetryAt), m.looking
 	if m.looking {
 		k.lastOff = w.host.lastOff >= m.begun-1

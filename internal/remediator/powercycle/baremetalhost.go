@@ -85,6 +85,9 @@ func (c *Client) tryBareMetalHost(ctx context.Context, l *look, kind fencing.Ste
 	case fencing.CommandOn:
 		at, failed := h.metal.On(ctx, uid)
 		power, failure = power.CommandedOn(at), failed
+	case fencing.LeaveHost:
+		failure = h.metal.Leave(ctx, uid)
+		power.Left = true
 	default:
 		reading, failed := h.metal.Read(ctx, uid)
 		power, failure = power.Observe(reading.Reading), failed

@@ -172,6 +172,9 @@ func (c *Client) refresh(l *look) {
 	recorded := l.r.Status.BMC
 	l.facts.HostChanged = l.bmc != nil && recorded != nil && *recorded != current
 	l.facts.Power = l.s.power
+	if recorded == nil || recorded.HostUID == "" {
+		l.facts.Power.Left = true // nothing but an annotation of a BareMetalHost keeps a host off
+	}
 	if !l.powersOn() || l.facts.Now.Before(l.s.power.RetryAt) {
 		c.turns.drop(l.key)
 	}
@@ -187,7 +190,7 @@ func (l *look) powersOn() bool {
 // isElsewhere reports whether a step asks a BMC or a workload cluster. Neither may answer for long, so that such a step keeps no lane.
 func (l *look) isElsewhere(kind fencing.StepKind) bool {
 	switch kind {
-	case fencing.ReadPower, fencing.CommandOff, fencing.CommandOn:
+	case fencing.ReadPower, fencing.CommandOff, fencing.CommandOn, fencing.LeaveHost:
 		return true
 	case fencing.ReadNode, fencing.CountWorkload, fencing.TaintNode, fencing.SetOutOfService, fencing.RemoveNode,
 		fencing.RemoveOutOfService, fencing.RestoreNode, fencing.UntaintNode:
@@ -218,7 +221,7 @@ func (c *Client) take(ctx context.Context, l *look, step fencing.Step) (bool, er
 		c.countWorkload(ctx, l)
 	case fencing.ReadMachine:
 		l.facts.Machine = c.readMachine(ctx, l)
-	case fencing.ReadPower, fencing.CommandOff, fencing.CommandOn:
+	case fencing.ReadPower, fencing.CommandOff, fencing.CommandOn, fencing.LeaveHost:
 		c.operateHost(ctx, l, step.Kind)
 	case fencing.TaintNode, fencing.SetOutOfService, fencing.RemoveNode, fencing.RemoveOutOfService, fencing.RestoreNode,
 		fencing.UntaintNode, fencing.RemoveMachine:
