@@ -85,10 +85,7 @@ func (h *Host) Read(ctx context.Context, uid types.UID) (Reading, Failure) {
 	var r Reading
 	failure := h.inTurn(ctx, func(ctx context.Context) Failure {
 		r.Begun = h.config.Now()
-		f, failed := h.get(ctx, uid)
-		if !failed.Failed() {
-			failed = h.named(f.unusable())
-		}
+		f, failed := h.usable(ctx, uid)
 		if failed.Failed() {
 			h.seenOn = h.seenOn && failed.Reason == NotRead // after anything else, Metal3 may have powered the host in between
 			return failed
@@ -125,10 +122,7 @@ func (h *Host) observe(f facts) (fencing.PowerState, Failure) {
 func (h *Host) Off(ctx context.Context, uid types.UID) (time.Time, Failure) {
 	return h.command(ctx, func(ctx context.Context) Failure {
 		h.seenOn, h.powersOn = false, false
-		f, failed := h.get(ctx, uid)
-		if !failed.Failed() {
-			failed = h.named(f.unusable())
-		}
+		f, failed := h.usable(ctx, uid)
 		switch {
 		case failed.Failed():
 			return failed
@@ -140,7 +134,7 @@ func (h *Host) Off(ctx context.Context, uid types.UID) (time.Time, Failure) {
 			}
 		}
 		h.seenOn = f.commanded && f.power == fencing.IsOn && !f.unusable().Failed()
-		return Failure{}
+		return h.letGo(ctx, f)
 	})
 }
 
@@ -251,6 +245,31 @@ func (h *Host) get(ctx context.Context, uid types.UID) (facts, Failure) {
 		return facts{}, h.named(Failure{Reason: Replaced, Message: fmt.Sprintf("its UID is %s, and was %s when the remediation began, so it is another host and is left alone; delete the remediation", f.uid, uid)})
 	}
 	return f, Failure{}
+}
+
+// usable reads the BareMetalHost, and fails where it can't be used.
+func (h *Host) usable(ctx context.Context, uid types.UID) (facts, Failure) {
+	f, failed := h.get(ctx, uid)
+	if failed.Failed() {
+		return facts{}, failed
+	}
+	if failed = h.letGo(ctx, f); failed.Failed() {
+		return facts{}, failed
+	}
+	return f, h.named(f.unusable())
+}
+
+// letGo removes Fettle's own annotation from a host that Metal3 would reboot again and again for it. It fails if the host is such a one.
+func (h *Host) letGo(ctx context.Context, f facts) Failure {
+	if !f.disablePowerOff {
+		return Failure{}
+	}
+	if f.annotated {
+		if _, failed := h.annotate(ctx, f.uid, false); failed.Failed() {
+			return failed
+		}
+	}
+	return h.named(f.unusable())
 }
 
 // annotate sets or removes Fettle's own annotation, and returns what the BareMetalHost is then.

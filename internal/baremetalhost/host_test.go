@@ -165,6 +165,8 @@ func TestEvidence(t *testing.T) {
 		"it is left while off":                 {nil, []step{commands, turnsOff, readsOff, leaves, happens(annotated(own, hard)), unbelieve}, hard},
 		"it is left while it is powered on":    {both(powered(false), annotated(own, hard)), []step{powersOn, readsOff, leaves, uncommand}, ""},
 		"the command on ends the evidence":     {nil, []step{commands, powersOn, happens(annotated(own, hard)), turnsOff, failsOff(baremetalhost.OffBefore, ""), uncommand}, ""},
+		"it may not be powered off any more":   {nil, []step{commands, happens(set(true, "spec", "disablePowerOff")), failsRead(baremetalhost.Unsuitable), happens(unset("spec", "disablePowerOff"), powered(false)), uncommand}, ""},
+		"it may not, and is commanded again":   {annotated(own, "soft"), []step{happens(set(true, "spec", "disablePowerOff")), failsOff(baremetalhost.Unsuitable, "disablePowerOff")}, ""},
 		"a failed command ends the evidence":   {nil, []step{commands, happens(annotated(paused, "")), failsOff(baremetalhost.Paused, ""), happens(unset("metadata", "annotations", paused)), turnsOff, unbelieve}, hard},
 	}
 	for name, c := range cases {
@@ -228,6 +230,15 @@ func (s step) run(t *testing.T, i int, a *api, h *baremetalhost.Host) *baremetal
 		t.Errorf("step %d (%s): failure %q (%s), want %q (%s)", i, s.do, failure.Reason, failure.Message, s.want, s.says)
 	}
 	return h
+}
+
+// TestAnnotationThatStays: a host that Metal3 would reboot again and again, and whose annotation can't be removed, says so.
+func TestAnnotationThatStays(t *testing.T) {
+	t.Parallel()
+	a := newAPI(annotated(own, hard), set(true, "spec", "disablePowerOff"))
+	a.patchFails = apierrors.NewInternalError(errors.New("x"))
+	_, failure := a.host().Read(t.Context(), "uid-1")
+	wantFailure(t, failure, baremetalhost.NotChanged)
 }
 
 // TestLeave: Fettle's annotation is removed from a host in any state, and nothing of another host is changed.
@@ -420,6 +431,21 @@ func TestChangedDuringTheCommand(t *testing.T) {
 			}
 		})
 	}
+	t.Run("it may not be powered off meanwhile", func(t *testing.T) {
+		t.Parallel()
+		a := newAPI()
+		requests := 0
+		a.during = func() {
+			if requests++; requests == 2 {
+				set(true, "spec", "disablePowerOff")(a.object)
+			}
+		}
+		_, failure := a.host().Off(t.Context(), "uid-1")
+		wantFailure(t, failure, baremetalhost.Unsuitable)
+		if a.annotation(own) != "" {
+			t.Error("Metal3 reboots it again and again")
+		}
+	})
 	t.Run("it is replaced meanwhile", func(t *testing.T) {
 		t.Parallel()
 		a := newAPI()
