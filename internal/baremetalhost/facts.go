@@ -1,6 +1,7 @@
 package baremetalhost
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"maps"
 	"slices"
@@ -34,6 +35,7 @@ const (
 	stateProvisioned  = "provisioned"
 	stateExternally   = "externally provisioned"
 	maxShown          = 64
+	maxConsumer       = 512 // as in the definition of PowerRemediation
 )
 
 // Reason is why the power can't be read or commanded, or is not believed. It is empty if nothing is wrong.
@@ -55,6 +57,8 @@ const (
 	InError Reason = "BareMetalHostInError"
 	// Unsuitable means that Metal3 doesn't power this host off by an annotation.
 	Unsuitable Reason = "BareMetalHostUnsuitable"
+	// Taken means that the host has another consumer than when the remediation began.
+	Taken Reason = "BareMetalHostTaken"
 	// OffBefore means that the host is reported as off, and that this may be older than the command.
 	OffBefore Reason = "BareMetalHostOffBefore"
 	// KeptOff means that others keep the host off.
@@ -70,12 +74,20 @@ type Failure struct {
 	Interrupted bool
 }
 
+// Identity is which host a BareMetalHost is, and for whom.
+type Identity struct {
+	UID types.UID
+	// Consumer names what spec.consumerRef refers to, and is empty if there is none. Only comparisons rely on it.
+	Consumer string
+}
+
 // Failed reports whether the operation failed.
 func (f Failure) Failed() bool { return f.Reason != "" }
 
 // facts is what is read of a BareMetalHost. A field with another type than expected is absent.
 type facts struct {
-	uid                        types.UID
+	Identity
+
 	deleting, paused, detached bool
 	// operational and errorType are as in the status, and state is that of the provisioning.
 	operational, errorType, state string
@@ -90,7 +102,7 @@ type facts struct {
 // read returns what is read of a BareMetalHost.
 func read(u *unstructured.Unstructured) facts {
 	annotations := u.GetAnnotations()
-	f := facts{uid: u.GetUID(), deleting: u.GetDeletionTimestamp() != nil}
+	f := facts{Identity: Identity{UID: u.GetUID(), Consumer: consumerOf(u)}, deleting: u.GetDeletionTimestamp() != nil}
 	_, f.paused = annotations[pausedAnnotation]
 	_, f.detached = annotations[detachedAnnotation]
 	own, annotated := annotations[annotation.RebootBareMetalHost]
@@ -112,6 +124,25 @@ func read(u *unstructured.Unstructured) facts {
 		f.power = fencing.IsOff
 	}
 	return f
+}
+
+// consumerOf names the consumer of a BareMetalHost, without the version of its kind. A long name is a hash.
+func consumerOf(u *unstructured.Unstructured) string {
+	part := func(field string) string {
+		value, _, _ := unstructured.NestedString(u.Object, "spec", "consumerRef", field) // empty where it is no text
+		return value
+	}
+	kind := schema.FromAPIVersionAndKind(part("apiVersion"), part("kind")).GroupKind()
+	name := types.NamespacedName{Namespace: part("namespace"), Name: part("name")}
+	uid := part("uid")
+	if kind.Empty() && name.Namespace == "" && name.Name == "" && uid == "" {
+		return ""
+	}
+	full := strings.TrimSuffix(kind.String()+" "+name.String()+" "+uid, " ")
+	if len(full) > maxConsumer {
+		return fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(full)))
+	}
+	return full
 }
 
 func text(u *unstructured.Unstructured, path ...string) string {

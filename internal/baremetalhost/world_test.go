@@ -105,13 +105,13 @@ func TestWorlds(t *testing.T) {
 			case n <= len(names)+2:
 				before := w.annotation(own)
 				trace = append(trace, "off")
-				_, _ = h.Off(t.Context(), "uid-1")
+				_, _ = h.Off(t.Context(), first)
 				if w.annotation(own) != before {
 					w.wasOff = !w.on
 				}
 			default:
 				trace = append(trace, "read")
-				r, _ := h.Read(t.Context(), "uid-1")
+				r, _ := h.Read(t.Context(), first)
 				if r.State != fencing.IsOff {
 					continue
 				}

@@ -26,6 +26,15 @@ func throughMetal3(name string) func(*v1alpha1.BMC) {
 	}
 }
 
+// consumedBy has a BareMetalHost belong to a HostClaim.
+func consumedBy(name string, u *unstructured.Unstructured) *unstructured.Unstructured {
+	claim := map[string]any{"apiVersion": "metal3.io/v1alpha1", "kind": "HostClaim", "namespace": "fleet", "name": name}
+	if err := unstructured.SetNestedMap(u.Object, claim, "spec", "consumerRef"); err != nil {
+		panic(err)
+	}
+	return u
+}
+
 // metal3Host returns a BareMetalHost that is on or off, with annotations in pairs.
 func metal3Host(name, uid string, on bool, annotations ...string) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: map[string]any{
@@ -408,5 +417,47 @@ func TestHostThatCantBeLeft(t *testing.T) {
 	w.forward(mostMetal3Retry)
 	if r := w.looks(t); r.Status.Phase != string(fencing.Succeeded) || r.Status.PoweredOff {
 		t.Errorf("it ends as %+v", r.Status)
+	}
+}
+
+// TestConsumerOfABareMetalHost: the first record has the consumer of the host. Once another one has it, it is neither powered off nor kept off,
+// and its power proves nothing, also to another process.
+func TestConsumerOfABareMetalHost(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, node(), remediation(), bmcFor("bmc-a", "node-a", "", throughMetal3("host-a")), consumedBy("claim-1", metal3Host("host-a", "host-uid", true)))
+	r := w.looks(t)
+	wantSays(t, r, fencing.PoweringOff, "PowerNotOff: ")
+	const recorded = "HostClaim.metal3.io fleet/claim-1"
+	if r.Status.BMC.HostConsumer != recorded {
+		t.Errorf("the recorded consumer is %q, want %q", r.Status.BMC.HostConsumer, recorded)
+	}
+	w.reports(t, "host-a", false)
+	w.forward(3 * time.Second)
+	wantSays(t, w.looks(t), fencing.PoweringOff, "PowerOffOnce: ")
+	if err := w.api.Update(t.Context(), consumedBy("claim-2", w.bareMetalHost(t, "host-a"))); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		w.forward(6 * time.Second)
+		wantSays(t, w.looks(t), fencing.PoweringOff, "PowerNotRead: ", `its spec.consumerRef is "HostClaim.metal3.io fleet/claim-2", and was "`+recorded+`"`)
+		if w.holds(t, "host-a") {
+			t.Error("the host of another consumer is kept off")
+		}
+		w.hosts, w.sessions = newHosts(w.now), newSessions() // another process goes on
+		w.hosts.metal = w.bareMetalHostOf
+	}
+	w.reports(t, "host-a", true)
+	w.forward(6 * time.Second)
+	wantSays(t, w.looks(t), fencing.PoweringOff, "PowerNotRead: ")
+	if w.holds(t, "host-a") {
+		t.Error("the host of another consumer is powered off")
+	}
+	if err := w.api.Update(t.Context(), consumedBy("claim-1", w.bareMetalHost(t, "host-a"))); err != nil {
+		t.Fatal(err)
+	}
+	w.forward(6 * time.Second)
+	wantSays(t, w.looks(t), fencing.PoweringOff, "PowerNotOff: ")
+	if !w.holds(t, "host-a") {
+		t.Error("the host that is back is not powered off")
 	}
 }

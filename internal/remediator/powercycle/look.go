@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
+	"github.com/fettle-io/fettle/internal/baremetalhost"
 	"github.com/fettle-io/fettle/internal/fencing"
 	"github.com/fettle-io/fettle/internal/remediator/contract"
 )
@@ -40,11 +41,11 @@ type look struct {
 	bmc     *v1alpha1.BMC // nil if there is none to use, and then bmcProblem says why
 	// bmcProblem is why no BMC can be used.
 	bmcProblem problem
-	// hostUID is the UID of the BareMetalHost that the BMC names, or empty.
-	hostUID string
-	config  fencing.Config
-	record  fencing.Record
-	facts   fencing.Facts
+	// metal is the BareMetalHost that the BMC names, or zero.
+	metal  baremetalhost.Identity
+	config fencing.Config
+	record fencing.Record
+	facts  fencing.Facts
 	// unread is why the node or its workload could not be read last.
 	unread error
 	// raw is the node as facts.Node has it, or nil, and wakes how often it had changed before that.
