@@ -98,6 +98,11 @@ func consumed(name string) func(map[string]any) {
 
 func unconsumed(o map[string]any) { unset("spec", "consumerRef")(o) }
 
+// conditions has the status say one condition.
+func conditions(kind, status, reason string) func(map[string]any) {
+	return set([]any{map[string]any{"type": kind, "status": status, "reason": reason}}, "status", "conditions")
+}
+
 func both(changes ...func(map[string]any)) func(map[string]any) {
 	return func(o map[string]any) {
 		for _, c := range changes {

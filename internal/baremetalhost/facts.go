@@ -32,10 +32,12 @@ const (
 const (
 	operationalOK     = "OK"
 	operationalDetach = "detached"
-	stateProvisioned  = "provisioned"
-	stateExternally   = "externally provisioned"
-	maxShown          = 64
-	maxConsumer       = 512 // as in the definition of PowerRemediation
+	// manageableCondition is the type of a condition.
+	manageableCondition = "Manageable"
+	stateProvisioned    = "provisioned"
+	stateExternally     = "externally provisioned"
+	maxShown            = 64
+	maxConsumer         = 512 // as in the definition of PowerRemediation
 )
 
 // Reason is why the power can't be read or commanded, or is not believed. It is empty if nothing is wrong.
@@ -91,8 +93,10 @@ type facts struct {
 	deleting, paused, detached bool
 	// operational and errorType are as in the status, and state is that of the provisioning.
 	operational, errorType, state string
-	disablePowerOff, online       bool
-	power                         fencing.PowerState
+	// unmanageable is why the operator can't speak to the BMC of the host, in a word, and empty if it can.
+	unmanageable            string
+	disablePowerOff, online bool
+	power                   fencing.PowerState
 	// annotated is set if Fettle's own annotation is there, and commanded if it has the value that Fettle writes.
 	annotated, commanded bool
 	// holders are the annotations of others that keep the host off.
@@ -115,6 +119,7 @@ func read(u *unstructured.Unstructured) facts {
 	f.operational = text(u, "status", "operationalStatus")
 	f.errorType = text(u, "status", "errorType")
 	f.state = text(u, "status", "provisioning", "state")
+	f.unmanageable = unmanageable(u)
 	f.disablePowerOff, _ = flag(u, "spec", "disablePowerOff")
 	f.online, _ = flag(u, "spec", "online")
 	switch on, known := flag(u, "status", "poweredOn"); {
@@ -143,6 +148,23 @@ func consumerOf(u *unstructured.Unstructured) string {
 		return fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(full)))
 	}
 	return full
+}
+
+// unmanageable returns the reason of a condition that is False while the operator can't speak to the BMC of a host. The operator keeps the
+// power then as it has reported it last. Older operators have no such condition.
+func unmanageable(u *unstructured.Unstructured) string {
+	conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions") // none where it is no list
+	for _, item := range conditions {
+		c, is := item.(map[string]any)
+		if !is || c["type"] != manageableCondition || c["status"] != "False" {
+			continue
+		}
+		if reason := text(&unstructured.Unstructured{Object: c}, "reason"); reason != "" {
+			return reason
+		}
+		return "no reason"
+	}
+	return ""
 }
 
 func text(u *unstructured.Unstructured, path ...string) string {
@@ -174,6 +196,8 @@ func (f facts) unusable() Failure {
 		return Failure{Reason: InError, Message: fmt.Sprintf("Metal3 reports the error %q (status.errorType); its status.errorMessage says more", f.errorType)}
 	case f.operational != operationalOK:
 		return Failure{Reason: InError, Message: fmt.Sprintf("status.operationalStatus is %q and must be %s; kubectl describe says more of it", f.operational, operationalOK)}
+	case f.unmanageable != "":
+		return Failure{Reason: InError, Message: fmt.Sprintf("its condition %s is False (%q), so Metal3 can't read its power; kubectl describe says more of it", manageableCondition, f.unmanageable)}
 	case f.disablePowerOff:
 		return Failure{Reason: Unsuitable, Message: "spec.disablePowerOff has Metal3 never power it off; give the BMC an address in place of bareMetalHost"}
 	case f.state != stateProvisioned && f.state != stateExternally:

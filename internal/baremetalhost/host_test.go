@@ -33,6 +33,8 @@ var unusable = map[string]struct {
 	"it has no status yet":           {unset("status"), baremetalhost.InError, `""`},
 	"its status is no text":          {set(true, "status", "operationalStatus"), baremetalhost.InError, `""`},
 	"Metal3 may not power it off":    {set(true, "spec", "disablePowerOff"), baremetalhost.Unsuitable, "disablePowerOff"},
+	"its BMC does not answer Metal3": {conditions("Manageable", "False", "PowerFailure"), baremetalhost.InError, `condition Manageable is False ("PowerFailure")`},
+	"the same, without a reason":     {conditions("Manageable", "False", ""), baremetalhost.InError, `("no reason")`},
 	"it is not provisioned":          {set("available", "status", "provisioning", "state"), baremetalhost.Unsuitable, `"available"`},
 	"it has no power":                {unset("status", "poweredOn"), baremetalhost.Unsuitable, "poweredOn"},
 	"its power is no truth value":    {set("false", "status", "poweredOn"), baremetalhost.Unsuitable, "poweredOn"},
@@ -71,14 +73,22 @@ func TestUnusable(t *testing.T) {
 // TestJudge: what a usable BareMetalHost reports.
 func TestJudge(t *testing.T) {
 	t.Parallel()
-	for want, change := range map[fencing.PowerState]func(map[string]any){
-		fencing.IsOn:  set("externally provisioned", "status", "provisioning", "state"),
-		fencing.IsOff: powered(false),
+	for name, c := range map[string]struct {
+		change func(map[string]any)
+		want   fencing.PowerState
+	}{
+		"on":                   {set("externally provisioned", "status", "provisioning", "state"), fencing.IsOn},
+		"off":                  {powered(false), fencing.IsOff},
+		"its BMC answers":      {conditions("Manageable", "True", "Manageable"), fencing.IsOn},
+		"not known whether":    {conditions("Manageable", "Unknown", "x"), fencing.IsOn},
+		"another condition":    {conditions("Healthy", "False", "x"), fencing.IsOn},
+		"a condition is none":  {set([]any{"x", map[string]any{"type": true, "status": "False"}}, "status", "conditions"), fencing.IsOn},
+		"conditions are a map": {set(map[string]any{"type": "Manageable", "status": "False"}, "status", "conditions"), fencing.IsOn},
 	} {
-		state, failure := baremetalhost.Judge(&unstructured.Unstructured{Object: newAPI(change).object})
+		state, failure := baremetalhost.Judge(&unstructured.Unstructured{Object: newAPI(c.change).object})
 		wantFailure(t, failure, "")
-		if state != want {
-			t.Errorf("the power is %v, want %v", state, want)
+		if state != c.want {
+			t.Errorf("%s: the power is %v, want %v", name, state, c.want)
 		}
 	}
 }
