@@ -189,6 +189,7 @@ func (l *look) powersOn() bool {
 }
 
 // isElsewhere reports whether a step asks a BMC or a workload cluster. Neither may answer for long, so that such a step keeps no lane.
+// The same is true of a BareMetalHost, since a webhook of Metal3 may be asked first.
 func (l *look) isElsewhere(kind fencing.StepKind) bool {
 	switch kind {
 	case fencing.ReadPower, fencing.CommandOff, fencing.CommandOn, fencing.LeaveHost:
