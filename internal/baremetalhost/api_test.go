@@ -27,7 +27,9 @@ const (
 )
 
 var (
-	key      = types.NamespacedName{Namespace: "metal3", Name: "worker-1"}
+	key = types.NamespacedName{Namespace: "metal3", Name: "worker-1"}
+	// first is the BareMetalHost of newAPI, which has no consumer.
+	first    = baremetalhost.Identity{UID: "uid-1"}
 	resource = schema.GroupResource{Group: "metal3.io", Resource: "baremetalhosts"}
 )
 
@@ -88,6 +90,18 @@ func annotated(name, value string) func(map[string]any) {
 }
 
 func powered(on bool) func(map[string]any) { return set(on, "status", "poweredOn") }
+
+// consumed has the host belong to a consumer.
+func consumed(name string) func(map[string]any) {
+	return set(map[string]any{"apiVersion": "metal3.io/v1alpha1", "kind": "HostClaim", "namespace": "ns", "name": name}, "spec", "consumerRef")
+}
+
+func unconsumed(o map[string]any) { unset("spec", "consumerRef")(o) }
+
+// conditions has the status say one condition.
+func conditions(kind, status, reason string) func(map[string]any) {
+	return set([]any{map[string]any{"type": kind, "status": status, "reason": reason}}, "status", "conditions")
+}
 
 func both(changes ...func(map[string]any)) func(map[string]any) {
 	return func(o map[string]any) {

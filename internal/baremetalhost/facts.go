@@ -1,6 +1,7 @@
 package baremetalhost
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"maps"
 	"slices"
@@ -31,9 +32,12 @@ const (
 const (
 	operationalOK     = "OK"
 	operationalDetach = "detached"
-	stateProvisioned  = "provisioned"
-	stateExternally   = "externally provisioned"
-	maxShown          = 64
+	// manageableCondition is the type of a condition.
+	manageableCondition = "Manageable"
+	stateProvisioned    = "provisioned"
+	stateExternally     = "externally provisioned"
+	maxShown            = 64
+	maxConsumer         = 512 // as in the definition of PowerRemediation
 )
 
 // Reason is why the power can't be read or commanded, or is not believed. It is empty if nothing is wrong.
@@ -55,6 +59,8 @@ const (
 	InError Reason = "BareMetalHostInError"
 	// Unsuitable means that Metal3 doesn't power this host off by an annotation.
 	Unsuitable Reason = "BareMetalHostUnsuitable"
+	// Taken means that the host has another consumer than when the remediation began.
+	Taken Reason = "BareMetalHostTaken"
 	// OffBefore means that the host is reported as off, and that this may be older than the command.
 	OffBefore Reason = "BareMetalHostOffBefore"
 	// KeptOff means that others keep the host off.
@@ -70,17 +76,27 @@ type Failure struct {
 	Interrupted bool
 }
 
+// Identity is which host a BareMetalHost is, and for whom.
+type Identity struct {
+	UID types.UID
+	// Consumer names what spec.consumerRef refers to, and is empty if there is none. Only comparisons rely on it.
+	Consumer string
+}
+
 // Failed reports whether the operation failed.
 func (f Failure) Failed() bool { return f.Reason != "" }
 
 // facts is what is read of a BareMetalHost. A field with another type than expected is absent.
 type facts struct {
-	uid                        types.UID
+	Identity
+
 	deleting, paused, detached bool
 	// operational and errorType are as in the status, and state is that of the provisioning.
 	operational, errorType, state string
-	disablePowerOff, online       bool
-	power                         fencing.PowerState
+	// unmanageable is why the operator can't speak to the BMC of the host, in a word, and empty if it can.
+	unmanageable            string
+	disablePowerOff, online bool
+	power                   fencing.PowerState
 	// annotated is set if Fettle's own annotation is there, and commanded if it has the value that Fettle writes.
 	annotated, commanded bool
 	// holders are the annotations of others that keep the host off.
@@ -90,7 +106,7 @@ type facts struct {
 // read returns what is read of a BareMetalHost.
 func read(u *unstructured.Unstructured) facts {
 	annotations := u.GetAnnotations()
-	f := facts{uid: u.GetUID(), deleting: u.GetDeletionTimestamp() != nil}
+	f := facts{Identity: Identity{UID: u.GetUID(), Consumer: consumerOf(u)}, deleting: u.GetDeletionTimestamp() != nil}
 	_, f.paused = annotations[pausedAnnotation]
 	_, f.detached = annotations[detachedAnnotation]
 	own, annotated := annotations[annotation.RebootBareMetalHost]
@@ -103,6 +119,7 @@ func read(u *unstructured.Unstructured) facts {
 	f.operational = text(u, "status", "operationalStatus")
 	f.errorType = text(u, "status", "errorType")
 	f.state = text(u, "status", "provisioning", "state")
+	f.unmanageable = unmanageable(u)
 	f.disablePowerOff, _ = flag(u, "spec", "disablePowerOff")
 	f.online, _ = flag(u, "spec", "online")
 	switch on, known := flag(u, "status", "poweredOn"); {
@@ -112,6 +129,42 @@ func read(u *unstructured.Unstructured) facts {
 		f.power = fencing.IsOff
 	}
 	return f
+}
+
+// consumerOf names the consumer of a BareMetalHost, without the version of its kind. A long name is a hash.
+func consumerOf(u *unstructured.Unstructured) string {
+	part := func(field string) string {
+		value, _, _ := unstructured.NestedString(u.Object, "spec", "consumerRef", field) // empty where it is no text
+		return value
+	}
+	kind := schema.FromAPIVersionAndKind(part("apiVersion"), part("kind")).GroupKind()
+	name := types.NamespacedName{Namespace: part("namespace"), Name: part("name")}
+	uid := part("uid")
+	if kind.Empty() && name.Namespace == "" && name.Name == "" && uid == "" {
+		return ""
+	}
+	full := strings.TrimSuffix(kind.String()+" "+name.String()+" "+uid, " ")
+	if len(full) > maxConsumer {
+		return fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(full)))
+	}
+	return full
+}
+
+// unmanageable returns the reason of a condition that is False while the operator can't speak to the BMC of a host. The operator keeps the
+// power then as it has reported it last. Older operators have no such condition.
+func unmanageable(u *unstructured.Unstructured) string {
+	conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions") // none where it is no list
+	for _, item := range conditions {
+		c, is := item.(map[string]any)
+		if !is || c["type"] != manageableCondition || c["status"] != "False" {
+			continue
+		}
+		if reason := text(&unstructured.Unstructured{Object: c}, "reason"); reason != "" {
+			return reason
+		}
+		return "no reason"
+	}
+	return ""
 }
 
 func text(u *unstructured.Unstructured, path ...string) string {
@@ -143,6 +196,8 @@ func (f facts) unusable() Failure {
 		return Failure{Reason: InError, Message: fmt.Sprintf("Metal3 reports the error %q (status.errorType); its status.errorMessage says more", f.errorType)}
 	case f.operational != operationalOK:
 		return Failure{Reason: InError, Message: fmt.Sprintf("status.operationalStatus is %q and must be %s; kubectl describe says more of it", f.operational, operationalOK)}
+	case f.unmanageable != "":
+		return Failure{Reason: InError, Message: fmt.Sprintf("its condition %s is False (%q), so Metal3 can't read its power; kubectl describe says more of it", manageableCondition, f.unmanageable)}
 	case f.disablePowerOff:
 		return Failure{Reason: Unsuitable, Message: "spec.disablePowerOff has Metal3 never power it off; give the BMC an address in place of bareMetalHost"}
 	case f.state != stateProvisioned && f.state != stateExternally:

@@ -51,14 +51,14 @@ type Reading struct {
 	Unproven Failure
 }
 
-// Find returns the UID of the BareMetalHost, and never fails because of its state.
-func (h *Host) Find(ctx context.Context) (uid types.UID, failure Failure) {
+// Find returns which BareMetalHost it is, and never fails because of its state.
+func (h *Host) Find(ctx context.Context) (found Identity, failure Failure) {
 	failure = h.inTurn(ctx, func(ctx context.Context) (failed Failure) {
 		f, failed := h.get(ctx, "")
-		uid = f.uid
+		found = f.Identity
 		return failed
 	})
-	return uid, failure
+	return found, failure
 }
 
 // Look reads the power that Metal3 reports, and whether Fettle could command it. It changes nothing, and a remediation never relies on it.
@@ -72,7 +72,7 @@ func (h *Host) Look(ctx context.Context) (state fencing.PowerState, failure Fail
 			return failed
 		}
 		state = f.power
-		if _, err := h.patch(ctx, f.uid, true, client.DryRunAll); apierrors.IsForbidden(err) { // a webhook may support no dry run
+		if _, err := h.patch(ctx, f.UID, true, client.DryRunAll); apierrors.IsForbidden(err) { // a webhook may support no dry run
 			return h.notChanged(err)
 		}
 		return Failure{}
@@ -80,15 +80,12 @@ func (h *Host) Look(ctx context.Context) (state fencing.PowerState, failure Fail
 	return state, failure
 }
 
-// Read reads the power. The BareMetalHost must have a UID. The host is off only where the change to that was seen after the last command.
-func (h *Host) Read(ctx context.Context, uid types.UID) (Reading, Failure) {
+// Read reads the power of the host that was found. The host is off only where the change to that was seen after the last command.
+func (h *Host) Read(ctx context.Context, found Identity) (Reading, Failure) {
 	var r Reading
 	failure := h.inTurn(ctx, func(ctx context.Context) Failure {
 		r.Begun = h.config.Now()
-		f, failed := h.get(ctx, uid)
-		if !failed.Failed() {
-			failed = h.named(f.unusable())
-		}
+		f, failed := h.usable(ctx, found)
 		if failed.Failed() {
 			h.seenOn = h.seenOn && failed.Reason == NotRead // after anything else, Metal3 may have powered the host in between
 			return failed
@@ -122,25 +119,22 @@ func (h *Host) observe(f facts) (fencing.PowerState, Failure) {
 
 // Off has Metal3 power the host off, and returns when the BareMetalHost says so. A host that is off already is powered on first: only a
 // change proves that it is off.
-func (h *Host) Off(ctx context.Context, uid types.UID) (time.Time, Failure) {
+func (h *Host) Off(ctx context.Context, found Identity) (time.Time, Failure) {
 	return h.command(ctx, func(ctx context.Context) Failure {
 		h.seenOn, h.powersOn = false, false
-		f, failed := h.get(ctx, uid)
-		if !failed.Failed() {
-			failed = h.named(f.unusable())
-		}
+		f, failed := h.usable(ctx, found)
 		switch {
 		case failed.Failed():
 			return failed
 		case f.power == fencing.IsOff:
 			return h.showOn(ctx, f)
 		case !f.commanded:
-			if f, failed = h.annotate(ctx, f.uid, true); failed.Failed() {
+			if f, failed = h.annotate(ctx, f.UID, true); failed.Failed() {
 				return failed
 			}
 		}
 		h.seenOn = f.commanded && f.power == fencing.IsOn && !f.unusable().Failed()
-		return Failure{}
+		return h.letGo(ctx, f, found)
 	})
 }
 
@@ -152,7 +146,7 @@ func (h *Host) showOn(ctx context.Context, f facts) Failure {
 			", so its power-off can't be seen: end that, or see for yourself that the host is off and release its workload by hand"})
 	}
 	if f.annotated {
-		if _, failed := h.annotate(ctx, f.uid, false); failed.Failed() {
+		if _, failed := h.annotate(ctx, f.UID, false); failed.Failed() {
 			return failed
 		}
 	}
@@ -160,14 +154,17 @@ func (h *Host) showOn(ctx context.Context, f facts) Failure {
 }
 
 // On has Metal3 power the host on, and returns when Fettle no longer keeps it off.
-func (h *Host) On(ctx context.Context, uid types.UID) (time.Time, Failure) {
+func (h *Host) On(ctx context.Context, found Identity) (time.Time, Failure) {
 	return h.command(ctx, func(ctx context.Context) Failure {
 		h.seenOn, h.powersOn = false, true
-		f, failed := h.get(ctx, uid)
+		f, failed := h.get(ctx, found.UID)
 		if f.annotated { // a read that failed has shown nothing
-			f, failed = h.annotate(ctx, f.uid, false)
+			f, failed = h.annotate(ctx, f.UID, false)
 		}
 		if failed.Failed() {
+			return failed
+		}
+		if failed = h.taken(f, found); failed.Failed() {
 			return failed
 		}
 		if failed = h.named(f.unusable()); failed.Failed() {
@@ -177,6 +174,22 @@ func (h *Host) On(ctx context.Context, uid types.UID) (time.Time, Failure) {
 			return h.named(Failure{Reason: KeptOff, Message: by + "; Fettle leaves that alone: end it, so that Metal3 powers the host on"})
 		}
 		return Failure{}
+	})
+}
+
+// Leave removes Fettle's annotation from the host that was found, whatever its state and its consumer are. If it is gone, nothing is to be done:
+// another BareMetalHost of the name is left alone.
+func (h *Host) Leave(ctx context.Context, found Identity) Failure {
+	return h.inTurn(ctx, func(ctx context.Context) Failure {
+		h.seenOn, h.powersOn = false, false
+		f, failed := h.get(ctx, found.UID)
+		switch {
+		case failed.Reason == NotFound, failed.Reason == Replaced:
+			return Failure{}
+		case f.annotated: // a read that failed has shown nothing
+			_, failed = h.annotate(ctx, f.UID, false)
+		}
+		return failed
 	})
 }
 
@@ -231,11 +244,51 @@ func (h *Host) get(ctx context.Context, uid types.UID) (facts, Failure) {
 		return facts{}, h.named(Failure{Reason: NotRead, Message: "it could not be read " + whyFailed(err, "config/power")})
 	}
 	f := read(u)
-	if uid != "" && f.uid != uid {
-		return facts{}, h.named(Failure{Reason: Replaced, Message: fmt.Sprintf("its UID is %s, and was %s when the remediation began, so it is another host and is left alone; delete the remediation", f.uid, uid)})
+	if uid != "" && f.UID != uid {
+		return facts{}, h.named(Failure{Reason: Replaced, Message: fmt.Sprintf("its UID is %s, and was %s when the remediation began, so it is another host and is left alone; delete the remediation", f.UID, uid)})
 	}
 	return f, Failure{}
 }
+
+// usable reads the host that was found, and fails where it can't be used.
+func (h *Host) usable(ctx context.Context, found Identity) (facts, Failure) {
+	f, failed := h.get(ctx, found.UID)
+	if failed.Failed() {
+		return facts{}, failed
+	}
+	if failed = h.letGo(ctx, f, found); failed.Failed() {
+		return facts{}, failed
+	}
+	return f, h.named(f.unusable())
+}
+
+// letGo removes Fettle's own annotation from a host that belongs to another consumer, or that Metal3 would reboot again and again for the
+// annotation. It fails if the host is such a one.
+func (h *Host) letGo(ctx context.Context, f facts, found Identity) Failure {
+	failed := h.taken(f, found)
+	if !failed.Failed() && f.disablePowerOff {
+		failed = h.named(f.unusable())
+	}
+	if failed.Failed() && f.annotated {
+		if _, notChanged := h.annotate(ctx, f.UID, false); notChanged.Failed() {
+			return notChanged
+		}
+	}
+	return failed
+}
+
+// taken fails if a host has another consumer than when it was found. It is the host of another node then, and its power says nothing about
+// this one.
+func (h *Host) taken(f facts, found Identity) Failure {
+	if f.Consumer == found.Consumer {
+		return Failure{}
+	}
+	return h.named(Failure{Reason: Taken, Message: fmt.Sprintf("its spec.consumerRef is %q, and was %q when the remediation began, so it belongs to another consumer and is left alone; "+
+		"see for yourself that the node has stopped, and release its workload by hand", shown(f.Consumer), shown(found.Consumer))})
+}
+
+// shown returns the beginning of the name of a consumer.
+func shown(name string) string { return name[:min(len(name), 3*maxShown)] }
 
 // annotate sets or removes Fettle's own annotation, and returns what the BareMetalHost is then.
 func (h *Host) annotate(ctx context.Context, uid types.UID, set bool) (facts, Failure) {

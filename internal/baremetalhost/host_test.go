@@ -3,6 +3,7 @@ package baremetalhost_test
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -32,6 +33,8 @@ var unusable = map[string]struct {
 	"it has no status yet":           {unset("status"), baremetalhost.InError, `""`},
 	"its status is no text":          {set(true, "status", "operationalStatus"), baremetalhost.InError, `""`},
 	"Metal3 may not power it off":    {set(true, "spec", "disablePowerOff"), baremetalhost.Unsuitable, "disablePowerOff"},
+	"its BMC does not answer Metal3": {conditions("Manageable", "False", "PowerFailure"), baremetalhost.InError, `condition Manageable is False ("PowerFailure")`},
+	"the same, without a reason":     {conditions("Manageable", "False", ""), baremetalhost.InError, `("no reason")`},
 	"it is not provisioned":          {set("available", "status", "provisioning", "state"), baremetalhost.Unsuitable, `"available"`},
 	"it has no power":                {unset("status", "poweredOn"), baremetalhost.Unsuitable, "poweredOn"},
 	"its power is no truth value":    {set("false", "status", "poweredOn"), baremetalhost.Unsuitable, "poweredOn"},
@@ -46,10 +49,10 @@ func TestUnusable(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for what, do := range map[string]func(*baremetalhost.Host) baremetalhost.Failure{
-				"a read":        func(h *baremetalhost.Host) baremetalhost.Failure { _, f := h.Read(t.Context(), "uid-1"); return f },
+				"a read":        func(h *baremetalhost.Host) baremetalhost.Failure { _, f := h.Read(t.Context(), first); return f },
 				"a look":        func(h *baremetalhost.Host) baremetalhost.Failure { _, f := h.Look(t.Context()); return f },
-				"a command off": func(h *baremetalhost.Host) baremetalhost.Failure { _, f := h.Off(t.Context(), "uid-1"); return f },
-				"a command on":  func(h *baremetalhost.Host) baremetalhost.Failure { _, f := h.On(t.Context(), "uid-1"); return f },
+				"a command off": func(h *baremetalhost.Host) baremetalhost.Failure { _, f := h.Off(t.Context(), first); return f },
+				"a command on":  func(h *baremetalhost.Host) baremetalhost.Failure { _, f := h.On(t.Context(), first); return f },
 			} {
 				a := newAPI(c.change)
 				got := do(a.host())
@@ -70,14 +73,22 @@ func TestUnusable(t *testing.T) {
 // TestJudge: what a usable BareMetalHost reports.
 func TestJudge(t *testing.T) {
 	t.Parallel()
-	for want, change := range map[fencing.PowerState]func(map[string]any){
-		fencing.IsOn:  set("externally provisioned", "status", "provisioning", "state"),
-		fencing.IsOff: powered(false),
+	for name, c := range map[string]struct {
+		change func(map[string]any)
+		want   fencing.PowerState
+	}{
+		"on":                   {set("externally provisioned", "status", "provisioning", "state"), fencing.IsOn},
+		"off":                  {powered(false), fencing.IsOff},
+		"its BMC answers":      {conditions("Manageable", "True", "Manageable"), fencing.IsOn},
+		"not known whether":    {conditions("Manageable", "Unknown", "x"), fencing.IsOn},
+		"another condition":    {conditions("Healthy", "False", "x"), fencing.IsOn},
+		"a condition is none":  {set([]any{"x", map[string]any{"type": true, "status": "False"}}, "status", "conditions"), fencing.IsOn},
+		"conditions are a map": {set(map[string]any{"type": "Manageable", "status": "False"}, "status", "conditions"), fencing.IsOn},
 	} {
-		state, failure := baremetalhost.Judge(&unstructured.Unstructured{Object: newAPI(change).object})
+		state, failure := baremetalhost.Judge(&unstructured.Unstructured{Object: newAPI(c.change).object})
 		wantFailure(t, failure, "")
-		if state != want {
-			t.Errorf("the power is %v, want %v", state, want)
+		if state != c.want {
+			t.Errorf("%s: the power is %v, want %v", name, state, c.want)
 		}
 	}
 }
@@ -99,6 +110,7 @@ var (
 	restarts  = step{do: "restart"}
 	commands  = step{do: "off"}
 	powersOn  = step{do: "on"}
+	leaves    = step{do: "leave"}
 	readsOn   = step{do: "read", state: fencing.IsOn}
 	readsOff  = step{do: "read", state: fencing.IsOff}
 	unbelieve = step{do: "read", unproven: true, says: "may be older"}
@@ -161,7 +173,17 @@ func TestEvidence(t *testing.T) {
 		"powered on while others keep it off":  {both(annotated(own, hard), annotated(others, hard)), []step{failsOn(baremetalhost.KeptOff, others), happens(unset("metadata", "annotations", others)), powersOn}, ""},
 		"powered on while its owner keeps off": {both(annotated(own, hard), set(false, "spec", "online")), []step{failsOn(baremetalhost.KeptOff, "spec.online")}, ""},
 		"powered on during a reboot by others": {annotated("reboot.metal3.io", ""), []step{powersOn}, ""},
+		"it is left while off":                 {nil, []step{commands, turnsOff, readsOff, leaves, happens(annotated(own, hard)), unbelieve}, hard},
+		"it is left while it is powered on":    {both(powered(false), annotated(own, hard)), []step{powersOn, readsOff, leaves, uncommand}, ""},
+		"taken by another consumer":            {nil, []step{commands, happens(consumed("claim-2")), failsRead(baremetalhost.Taken), happens(unconsumed, powered(false)), uncommand}, ""},
+		"taken while off":                      {nil, []step{commands, turnsOff, readsOff, happens(consumed("claim-2")), failsRead(baremetalhost.Taken), happens(unconsumed, annotated(own, hard)), unbelieve}, hard},
+		"taken, and commanded off":             {nil, []step{happens(consumed("claim-2")), failsOff(baremetalhost.Taken, "claim-2"), happens(unconsumed), commands}, hard},
+		"taken while kept off by Fettle":       {annotated(own, hard), []step{happens(consumed("claim-2")), failsOff(baremetalhost.Taken, `its spec.consumerRef is "HostClaim.metal3.io ns/claim-2", and was "" when`)}, ""},
+		"taken, and powered on":                {annotated(own, hard), []step{happens(consumed("claim-2")), failsOn(baremetalhost.Taken, "belongs to another consumer")}, ""},
+		"taken, and left":                      {annotated(own, hard), []step{happens(consumed("claim-2")), leaves}, ""},
 		"the command on ends the evidence":     {nil, []step{commands, powersOn, happens(annotated(own, hard)), turnsOff, failsOff(baremetalhost.OffBefore, ""), uncommand}, ""},
+		"it may not be powered off any more":   {nil, []step{commands, happens(set(true, "spec", "disablePowerOff")), failsRead(baremetalhost.Unsuitable), happens(unset("spec", "disablePowerOff"), powered(false)), uncommand}, ""},
+		"it may not, and is commanded again":   {annotated(own, "soft"), []step{happens(set(true, "spec", "disablePowerOff")), failsOff(baremetalhost.Unsuitable, "disablePowerOff")}, ""},
 		"a failed command ends the evidence":   {nil, []step{commands, happens(annotated(paused, "")), failsOff(baremetalhost.Paused, ""), happens(unset("metadata", "annotations", paused)), turnsOff, unbelieve}, hard},
 	}
 	for name, c := range cases {
@@ -201,13 +223,15 @@ func (s step) run(t *testing.T, i int, a *api, h *baremetalhost.Host) *baremetal
 		if s.do == "on" {
 			command = h.On
 		}
-		at, failed := command(t.Context(), "uid-1")
+		at, failed := command(t.Context(), first)
 		failure = failed
 		if at.IsZero() != failure.Failed() {
 			t.Errorf("step %d: the time of the command is %v, failure %q", i, at, failure.Reason)
 		}
+	case "leave":
+		failure = h.Leave(t.Context(), first)
 	case "read":
-		r, failed := h.Read(t.Context(), "uid-1")
+		r, failed := h.Read(t.Context(), first)
 		failure = failed
 		if r.State != s.state || r.Unproven.Failed() != s.unproven {
 			t.Errorf("step %d: read %v, want %v, unproven %t", i, r, s.state, s.unproven)
@@ -225,12 +249,99 @@ func (s step) run(t *testing.T, i int, a *api, h *baremetalhost.Host) *baremetal
 	return h
 }
 
+// TestAnnotationThatStays: a host that Metal3 would reboot again and again, and whose annotation can't be removed, says so.
+func TestAnnotationThatStays(t *testing.T) {
+	t.Parallel()
+	a := newAPI(annotated(own, hard), set(true, "spec", "disablePowerOff"))
+	a.patchFails = apierrors.NewInternalError(errors.New("x"))
+	_, failure := a.host().Read(t.Context(), first)
+	wantFailure(t, failure, baremetalhost.NotChanged)
+}
+
+// TestLeave: Fettle's annotation is removed from a host in any state, and nothing of another host is changed.
+func TestLeave(t *testing.T) {
+	t.Parallel()
+	states := map[string]func(map[string]any){"it is usable": unset("metadata", "nothing"), "it is another one": set("uid-2", "metadata", "uid")}
+	for name, c := range unusable {
+		states[name] = c.change
+	}
+	for name, change := range states {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, value := range []string{hard, ""} {
+				a := newAPI(annotated(own, value), annotated(others, hard), change)
+				wantFailure(t, a.host().Leave(t.Context(), first), "")
+				_, stays, _ := unstructured.NestedString(a.object, "metadata", "annotations", own)
+				if replaced := name == "it is another one"; stays != replaced || (a.patches == nil) != replaced || a.annotation(others) != hard {
+					t.Errorf("value %q stays: %t, after %v", value, stays, a.patches)
+				}
+			}
+		})
+	}
+	a := newAPI()
+	wantFailure(t, a.host().Leave(t.Context(), first), "")
+	if a.patches != nil {
+		t.Errorf("without the annotation it is changed by %v", a.patches)
+	}
+	a.object = nil
+	wantFailure(t, a.host().Leave(t.Context(), first), "")
+	a = newAPI(annotated(own, hard))
+	a.readFails = errors.New("x")
+	wantFailure(t, a.host().Leave(t.Context(), first), baremetalhost.NotRead)
+	a.readFails, a.patchFails = nil, apierrors.NewInternalError(errors.New("x"))
+	wantFailure(t, a.host().Leave(t.Context(), first), baremetalhost.NotChanged)
+}
+
+// TestConsumer: a consumer is told from each other one, and not from itself in another version of its kind.
+func TestConsumer(t *testing.T) {
+	t.Parallel()
+	reference := map[string]any{"apiVersion": "metal3.io/v1alpha1", "kind": "HostClaim", "namespace": "ns", "name": "claim", "uid": "u"}
+	find := func(change func(map[string]any)) string {
+		found, failure := newAPI(change).host().Find(t.Context())
+		wantFailure(t, failure, "")
+		return found.Consumer
+	}
+	with := func(field string, value any) func(map[string]any) {
+		changed := maps.Clone(reference)
+		changed[field] = value
+		return set(changed, "spec", "consumerRef")
+	}
+	original := find(set(reference, "spec", "consumerRef"))
+	if original != "HostClaim.metal3.io ns/claim u" {
+		t.Errorf("it is %q", original)
+	}
+	for field, same := range map[string]bool{"apiVersion": true, "resourceVersion": true, "kind": false, "namespace": false, "name": false, "uid": false} {
+		value := "other"
+		if field == "apiVersion" {
+			value = "metal3.io/v1beta1"
+		}
+		if got := find(with(field, value)); (got == original) != same {
+			t.Errorf("with another %s it is %q", field, got)
+		}
+	}
+	if got := find(with("apiVersion", "example.org/v1")); got == original {
+		t.Errorf("of another group it is %q", got)
+	}
+	long := find(with("name", strings.Repeat("x", 600)))
+	if longer := find(with("name", strings.Repeat("x", 601))); long == longer || len(long) > 512 || len(longer) > 512 {
+		t.Errorf("long ones are %q and %q", long, longer)
+	}
+	if fits := find(with("name", strings.Repeat("x", 512-len("HostClaim.metal3.io ns/ u")))); !strings.HasPrefix(fits, "HostClaim") || len(fits) != 512 {
+		t.Errorf("one that fits is %q", fits)
+	}
+	for _, none := range []func(map[string]any){unset("spec", "consumerRef"), set("text", "spec", "consumerRef"), set(map[string]any{}, "spec", "consumerRef")} {
+		if got := find(none); got != "" {
+			t.Errorf("none is %q", got)
+		}
+	}
+}
+
 // TestRefusedForAWhile: a right is named only where it is missing.
 func TestRefusedForAWhile(t *testing.T) {
 	t.Parallel()
 	a := newAPI()
 	a.patchFails = apierrors.NewTooManyRequestsError("wait")
-	_, failure := a.host().Off(t.Context(), "uid-1")
+	_, failure := a.host().Off(t.Context(), first)
 	wantFailure(t, failure, baremetalhost.NotChanged)
 	if !strings.HasSuffix(failure.Message, own+" could not be changed (TooManyRequests); it is tried again") {
 		t.Errorf("it says %q", failure.Message)
@@ -258,16 +369,16 @@ func TestErrors(t *testing.T) {
 			a := newAPI()
 			c.change(a)
 			h := a.host()
-			_, failure := h.Read(t.Context(), "uid-1")
+			_, failure := h.Read(t.Context(), first)
 			wantFailure(t, failure, c.read)
-			uid, failure := h.Find(t.Context())
+			found, failure := h.Find(t.Context())
 			wantFailure(t, failure, c.read)
-			if failure.Failed() != (uid == "") {
-				t.Errorf("found %q", uid)
+			if failure.Failed() != (found == baremetalhost.Identity{}) {
+				t.Errorf("found %+v", found)
 			}
 			_, failure = h.Look(t.Context())
 			wantFailure(t, failure, c.off)
-			_, failure = h.Off(t.Context(), "uid-1")
+			_, failure = h.Off(t.Context(), first)
 			wantFailure(t, failure, c.off)
 			if !strings.Contains(failure.Message, c.says) || strings.Contains(failure.Message, "secret text") {
 				t.Errorf("it says %q, want %q", failure.Message, c.says)
@@ -290,11 +401,11 @@ func TestFailedChanges(t *testing.T) {
 		do     func(context.Context, *baremetalhost.Host) baremetalhost.Failure
 	}{
 		"the annotation is not removed to power it on": {annotated(own, hard), func(ctx context.Context, h *baremetalhost.Host) baremetalhost.Failure {
-			_, f := h.On(ctx, "uid-1")
+			_, f := h.On(ctx, first)
 			return f
 		}},
 		"the annotation is not removed to show it on": {both(annotated(own, hard), powered(false)), func(ctx context.Context, h *baremetalhost.Host) baremetalhost.Failure {
-			_, f := h.Off(ctx, "uid-1")
+			_, f := h.Off(ctx, first)
 			return f
 		}},
 	} {
@@ -312,15 +423,15 @@ func TestAFailedReadKeepsTheEvidence(t *testing.T) {
 	t.Parallel()
 	a := newAPI()
 	h := a.host()
-	if _, failure := h.Off(t.Context(), "uid-1"); failure.Failed() {
+	if _, failure := h.Off(t.Context(), first); failure.Failed() {
 		t.Fatal(failure)
 	}
 	a.within(func() { a.readFails = apierrors.NewInternalError(errors.New("x")) })
-	_, failure := h.Read(t.Context(), "uid-1")
+	_, failure := h.Read(t.Context(), first)
 	wantFailure(t, failure, baremetalhost.NotRead)
 	a.within(func() { a.readFails = nil })
 	a.change(powered(false))
-	if r, _ := h.Read(t.Context(), "uid-1"); r.State != fencing.IsOff {
+	if r, _ := h.Read(t.Context(), first); r.State != fencing.IsOff {
 		t.Errorf("read %v", r)
 	}
 }
@@ -331,10 +442,10 @@ func TestAFailedReadIsNoEvidence(t *testing.T) {
 	a := newAPI(annotated(own, hard), powered(false))
 	h := a.host()
 	a.within(func() { a.readFails = apierrors.NewInternalError(errors.New("x")) })
-	_, failure := h.Read(t.Context(), "uid-1")
+	_, failure := h.Read(t.Context(), first)
 	wantFailure(t, failure, baremetalhost.NotRead)
 	a.within(func() { a.readFails = nil })
-	if r, _ := h.Read(t.Context(), "uid-1"); r.State != fencing.PowerUnknown {
+	if r, _ := h.Read(t.Context(), first); r.State != fencing.PowerUnknown {
 		t.Errorf("read %v", r)
 	}
 }
@@ -345,11 +456,11 @@ func TestADroppedChange(t *testing.T) {
 	a := newAPI()
 	a.ignores = true
 	h := a.host()
-	if _, failure := h.Off(t.Context(), "uid-1"); failure.Failed() {
+	if _, failure := h.Off(t.Context(), first); failure.Failed() {
 		t.Fatal(failure)
 	}
 	a.change(annotated(own, hard), powered(false))
-	if r, _ := h.Read(t.Context(), "uid-1"); r.State != fencing.PowerUnknown {
+	if r, _ := h.Read(t.Context(), first); r.State != fencing.PowerUnknown {
 		t.Errorf("read %v", r)
 	}
 }
@@ -372,15 +483,45 @@ func TestChangedDuringTheCommand(t *testing.T) {
 				}
 			}
 			h := a.host()
-			if _, failure := h.Off(t.Context(), "uid-1"); failure.Failed() {
+			if _, failure := h.Off(t.Context(), first); failure.Failed() {
 				t.Fatal(failure)
 			}
 			a.change(powered(false), unset("metadata", "annotations", paused))
-			if r, _ := h.Read(t.Context(), "uid-1"); r.State != fencing.PowerUnknown || !r.Unproven.Failed() {
+			if r, _ := h.Read(t.Context(), first); r.State != fencing.PowerUnknown || !r.Unproven.Failed() {
 				t.Errorf("read %v", r)
 			}
 		})
 	}
+	t.Run("it is taken meanwhile", func(t *testing.T) {
+		t.Parallel()
+		a := newAPI()
+		requests := 0
+		a.during = func() {
+			if requests++; requests == 2 {
+				consumed("claim-2")(a.object)
+			}
+		}
+		_, failure := a.host().Off(t.Context(), first)
+		wantFailure(t, failure, baremetalhost.Taken)
+		if a.annotation(own) != "" {
+			t.Error("the host of another consumer is kept off")
+		}
+	})
+	t.Run("it may not be powered off meanwhile", func(t *testing.T) {
+		t.Parallel()
+		a := newAPI()
+		requests := 0
+		a.during = func() {
+			if requests++; requests == 2 {
+				set(true, "spec", "disablePowerOff")(a.object)
+			}
+		}
+		_, failure := a.host().Off(t.Context(), first)
+		wantFailure(t, failure, baremetalhost.Unsuitable)
+		if a.annotation(own) != "" {
+			t.Error("Metal3 reboots it again and again")
+		}
+	})
 	t.Run("it is replaced meanwhile", func(t *testing.T) {
 		t.Parallel()
 		a := newAPI()
@@ -391,7 +532,7 @@ func TestChangedDuringTheCommand(t *testing.T) {
 				set("uid-2", "metadata", "uid")(a.object)
 			}
 		}
-		_, failure := a.host().Off(t.Context(), "uid-1")
+		_, failure := a.host().Off(t.Context(), first)
 		wantFailure(t, failure, baremetalhost.NotChanged)
 		if a.patches != nil {
 			t.Errorf("it was changed by %v", a.patches)
@@ -436,7 +577,7 @@ func TestInterrupted(t *testing.T) {
 		cancel()
 		a.readFails = context.Canceled
 	}
-	if _, failure := h.Read(ctx, "uid-1"); !failure.Interrupted || failure.Reason != baremetalhost.NotRead {
+	if _, failure := h.Read(ctx, first); !failure.Interrupted || failure.Reason != baremetalhost.NotRead {
 		t.Errorf("failure %+v", failure)
 	}
 	a.readFails = nil
@@ -449,15 +590,15 @@ func TestInterrupted(t *testing.T) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_, _ = h.Read(context.WithoutCancel(ctx), "uid-1")
+		_, _ = h.Read(context.WithoutCancel(ctx), first)
 	}()
 	<-entered
-	if _, failure := h.Read(ctx, "uid-1"); !failure.Interrupted || !strings.Contains(failure.Message, "another operation") {
+	if _, failure := h.Read(ctx, first); !failure.Interrupted || !strings.Contains(failure.Message, "another operation") {
 		t.Errorf("failure %+v", failure)
 	}
 	close(waiting)
 	<-ended
-	if _, failure := h.Read(context.WithoutCancel(ctx), "uid-1"); failure.Failed() || failure.Interrupted {
+	if _, failure := h.Read(context.WithoutCancel(ctx), first); failure.Failed() || failure.Interrupted {
 		t.Errorf("failure %+v", failure)
 	}
 }

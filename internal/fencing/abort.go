@@ -1,5 +1,7 @@
 package fencing
 
+import "time"
+
 // abort takes back what was done: the out-of-service taint, the power, and what was changed on the node.
 func abort(c Config, r Record, f Facts) Step {
 	if r.Phase == "" || r.over(f) {
@@ -15,9 +17,6 @@ func abort(c Config, r Record, f Facts) Step {
 		why := Stopped
 		if f.Deleting {
 			why = Deleted
-		}
-		if r.MachineDeletion {
-			r.PoweredOff = false // its provider powers the host from now on
 		}
 		return write(r.in(Aborting, f.Now, why))
 	}
@@ -53,6 +52,9 @@ func (r Record) over(f Facts) bool {
 // powerBack reports whether the power is on again, as far as that is to be seen to. If not, it returns what to do. A host that can't be
 // reached doesn't hold an abort for longer than the limit.
 func powerBack(c Config, r Record, f Facts) (Step, bool) {
+	if r.MachineDeletion {
+		return leave(r, f, powerOnLimit(c, r, f))
+	}
 	if !r.PoweredOff || c.Off {
 		return Step{}, true
 	}
@@ -65,4 +67,20 @@ func powerBack(c Config, r Record, f Facts) (Step, bool) {
 		return Step{}, true
 	}
 	return turnOn(f, limit), false
+}
+
+// leave reports whether the host is left to the provider of the machine that was deleted, which powers it from now on. If not, it returns
+// what to do. After the limit it is given up, unless that is zero.
+func leave(r Record, f Facts, limit time.Time) (Step, bool) {
+	p := f.Power
+	switch over := !limit.IsZero() && !f.Now.Before(limit) && p.tried(); {
+	case !r.PoweredOff, over:
+		return Step{}, true
+	case p.Left:
+		r.PoweredOff = false
+		return write(r), false
+	case f.Now.Before(p.RetryAt):
+		return wait(PowerNotRead, p.RetryAt, limit), false
+	}
+	return do(LeaveHost), false
 }

@@ -296,11 +296,23 @@ func TestRetry(t *testing.T) {
 func TestAbortOfDeletions(t *testing.T) {
 	none := fencing.Power{}
 	deleting, kept := recorded(fencing.DeletingMachine, machineDeletion), recorded(fencing.DeletingMachine)
+	leaves := recorded(fencing.Aborting, machineDeletion)
+	isLeft := func(f *fencing.Facts) { f.Power.Left = true }
+	fails := func(f *fencing.Facts) { f.Power.RetryAt = f.Now.Add(time.Second) }
+	late := func(f *fencing.Facts) { f.Now = leaves.Since.Add(limits.Limits.PowerOn) }
 	now := known(nil, none)
 	aborting := recorded(fencing.Aborting)
 	ended := recorded(fencing.Succeeded, poweredOn)
 	check(t, map[string]edge{
-		"its machine is going":                     {limits, deleting, known(down(), none, deleted), writes(since(deleting, fencing.Aborting, now, because(fencing.Deleted), poweredOn))},
+		"its machine is going":                     {limits, deleting, known(down(), none, deleted), writes(since(deleting, fencing.Aborting, now, because(fencing.Deleted)))},
+		"and its host is left to the provider":     {limits, leaves, known(down(), none, deleted), does(fencing.LeaveHost)},
+		"also where it is to stay off":             {with(off), leaves, known(down(), none, deleted), does(fencing.LeaveHost)},
+		"a host that is on is left too":            {limits, leaves, known(down(), commandedOn(5, read(fencing.IsOn, 1)), deleted), does(fencing.LeaveHost)},
+		"its host is left":                         {limits, leaves, known(down(), none, deleted, isLeft), writes(recorded(fencing.Aborting, machineDeletion, poweredOn))},
+		"its host can't be left":                   {limits, leaves, known(down(), none, deleted, fails), waits(fencing.PowerNotRead, 1)},
+		"and is given up":                          {limits, leaves, known(down(), none, deleted, late, fails), does(fencing.RestoreNode)},
+		"but not before that was tried":            {limits, leaves, known(down(), none, deleted, late), does(fencing.LeaveHost)},
+		"a host that is left already":              {limits, recorded(fencing.Aborting, machineDeletion, poweredOn), known(down(), none, deleted), does(fencing.RestoreNode)},
 		"its machine is not":                       {limits, kept, known(down(), none, deleted), writes(since(kept, fencing.Aborting, now, because(fencing.Deleted)))},
 		"a node that serves is changed back first": {limits, aborting, known(down(ready, untainted), none), does(fencing.RestoreNode)},
 		"and untainted first":                      {limits, aborting, known(down(ready, restored), none), does(fencing.UntaintNode)},

@@ -95,6 +95,8 @@ type Power struct {
 	Last, FirstOff Reading
 	// RetryAt is when the next read or command may be tried after a failure, or zero.
 	RetryAt time.Time
+	// Left is set once nothing keeps the host off that was set since the last command.
+	Left bool
 }
 
 // Reading is one read of the power.

@@ -243,10 +243,12 @@ func deleteMachine(c Config, r Record, f Facts) Step {
 
 // machineGone ends a fencing whose machine was deleted. Its provider powers the host from now on.
 func machineGone(c Config, r Record, f Facts) Step {
+	if s, ok := leave(r, f, time.Time{}); !ok {
+		return s
+	}
 	if s, ok := freed(c, r, f); !ok {
 		return s
 	}
-	r.PoweredOff = false
 	return write(r.in(Succeeded, f.Now, MachineGone))
 }
 

@@ -69,6 +69,18 @@ func about(m fencing.Machine) fencing.Facts {
 	return f
 }
 
+// leftHost are facts of a host that is left to the provider of its machine.
+func leftHost(f fencing.Facts) fencing.Facts {
+	f.Power.Left = true
+	return f
+}
+
+// retriedAt are facts of a host that can be reached again in a number of seconds.
+func retriedAt(f fencing.Facts, seconds int) fencing.Facts {
+	f.Power.RetryAt = f.Now.Add(time.Duration(seconds) * time.Second)
+	return f
+}
+
 // drained are facts of a look that has found nothing on the node.
 func drained(f fencing.Facts) fencing.Facts {
 	f.Workload = &fencing.Workload{}
@@ -234,7 +246,11 @@ func TestNext(t *testing.T) {
 		"the machine goes":          {recorded(fencing.DeletingMachine, machineDeletion), about(fencing.Machine{Exists: true}), does(fencing.RemoveMachine)},
 		"the machine is going":      {recorded(fencing.DeletingMachine), about(fencing.Machine{Exists: true, Deleting: true, Kept: fencing.KeptOtherNode}), waits(fencing.MachineNotGone, 10)},
 		"the machine must be kept":  {recorded(fencing.DeletingMachine), about(fencing.Machine{Exists: true, Kept: fencing.KeptControlPlane}), writes(fencing.Failed, fencing.KeptControlPlane)},
-		"the machine is gone":       {recorded(fencing.DeletingMachine), about(fencing.Machine{Kept: fencing.NoMachine}), writes(fencing.Succeeded, fencing.MachineGone, on)},
+		"the machine is gone":       {recorded(fencing.DeletingMachine), about(fencing.Machine{Kept: fencing.NoMachine}), does(fencing.LeaveHost)},
+		"and its host is left":      {recorded(fencing.DeletingMachine), leftHost(about(fencing.Machine{Kept: fencing.NoMachine})), fencing.Step{Kind: fencing.Write, Record: recorded(fencing.DeletingMachine, on)}},
+		"nothing is left to do":     {recorded(fencing.DeletingMachine, on), about(fencing.Machine{Kept: fencing.NoMachine}), writes(fencing.Succeeded, fencing.MachineGone, on)},
+		"its host can't be left":    {recorded(fencing.DeletingMachine), retriedAt(about(fencing.Machine{}), 3), waits(fencing.PowerNotRead, 3)},
+		"and then it is left":       {recorded(fencing.DeletingMachine), retriedAt(about(fencing.Machine{}), 0), does(fencing.LeaveHost)},
 		"another host is powered":   {recorded(fencing.Releasing), onAnotherHost(seen(down(), fresh)), writes(fencing.PoweringOff, fencing.ProofVoid, noProof, void)},
 		"other hosts go first":      {recorded(fencing.PoweringOn), turnAt(seen(down(), fresh), 20), waits(fencing.PowerOnNotDue, 20)},
 		"its turn has come":         {recorded(fencing.PoweringOn), turnAt(seen(down(), fresh), 0), does(fencing.CommandOn)},

@@ -22,6 +22,8 @@ const (
 	// CommandOff and CommandOn command the power.
 	CommandOff
 	CommandOn
+	// LeaveHost takes back what keeps the host off, if anything does, so that the provider of its machine can power it.
+	LeaveHost
 	// RevokePromise condemns the node, and FreePromise takes that back. Both require that the promise is as it was read.
 	RevokePromise
 	FreePromise

@@ -116,7 +116,7 @@ var events = []event{
 		return sees(w), !w.mustReset()
 	}},
 	{"the BMC does not answer", func(s *setup, w world) (world, bool) {
-		if k := w.next(s).Kind; w.budget.fails == 0 || w.manager.finished || (k != fencing.ReadPower && k != fencing.CommandOff && k != fencing.CommandOn) {
+		if k := w.next(s).Kind; w.budget.fails == 0 || w.manager.finished || (k != fencing.ReadPower && k != fencing.CommandOff && k != fencing.CommandOn && k != fencing.LeaveHost) {
 			return w, false
 		}
 		w.budget.fails--
@@ -387,6 +387,9 @@ func (w *world) change(k fencing.StepKind) {
 		*w = turn(*w, true)
 		w.manager.power = w.manager.power.CommandedOn(at(w.now))
 		return
+	case fencing.LeaveHost:
+		w.manager.power.Left = true
+		return
 	case fencing.RemoveMachine:
 		w.manager.machineGone = true
 		return
@@ -476,6 +479,7 @@ type key struct {
 	node2                            fencing.Node
 	read, counted, stale, beforeLast bool
 	retry, lastOff, looking, gone    bool
+	left                             bool
 	workload                         fencing.Workload
 	promise                          promiseKey
 }
@@ -505,7 +509,7 @@ func (w *world) key() key {
 		k.first = min(age(m.power.FirstOff.Begun), 2)
 		k.last += 10 * min(int(m.power.Last.Begun.Sub(m.power.FirstOff.Begun)/tick), 2)
 	}
-	k.gone = m.machineGone
+	k.gone, k.left = m.machineGone, m.power.Left
 	k.promise = w.promiseKey()
 	k.retry, k.looking = at(w.now).Before(m.power.RetryAt), m.looking
 	if m.looking {

@@ -118,6 +118,7 @@ func (c *keeper) hostOf(ctx context.Context, name string, node *corev1.Node) (*h
 // obey does what the annotations of the Node say.
 func obey(h *host, node *corev1.Node) {
 	h.setBootTime(bootTime(node))
+	h.setRecordAge(duration(node.Annotations[AnnotationRecordAge]))
 	h.orderFaults(node.Annotations[AnnotationFaults])
 	switch node.Annotations[AnnotationPower] {
 	case PowerOff:

@@ -47,6 +47,13 @@ func (f *fleet) host(name string) *host {
 	return f.hosts[name]
 }
 
+// all returns all hosts.
+func (f *fleet) all() []*host {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Collect(maps.Values(f.hosts))
+}
+
 // add starts a host and its BMC for a Node. Only one goroutine adds the host of a name.
 func (f *fleet) add(node *corev1.Node) (*host, error) {
 	h := newHost(node, f.now, func() { f.changed(node.Name) })

@@ -31,16 +31,18 @@ type host struct {
 	next     string    // the boot ID of the boot under way
 	bootsAt  time.Time // when the boot under way ends
 	bootTime time.Duration
-	order    string // the ordered faults, as they were written
-	inForce  string // the faults in force, as they were written
-	refused  string // why the ordered faults are not in force
+	records  time.Duration // how long Ironic doesn't read the power again
+	record   string        // the power as Ironic has recorded it, or empty
+	order    string        // the ordered faults, as they were written
+	inForce  string        // the faults in force, as they were written
+	refused  string        // why the ordered faults are not in force
 	kubelet  kubelet
 }
 
 // newHost returns a host for a Node. It goes on as the annotations of an earlier run say.
 func newHost(node *corev1.Node, now func() time.Time, changed func()) *host {
 	h := &host{
-		name: node.Name, label: node.Labels[Label], now: now, changed: changed, bootTime: defaultBootTime,
+		name: node.Name, label: node.Labels[Label], now: now, changed: changed, bootTime: defaultBootTime, records: defaultLag,
 		power: redfish.On, up: true, shown: true, boot: newBootID(),
 	}
 	earlier := node.Annotations[AnnotationHostPower]
@@ -168,6 +170,37 @@ func (h *host) setBootTime(d time.Duration) {
 	h.bootTime = d
 }
 
+// setRecordAge sets how long Ironic doesn't read the power again.
+func (h *host) setRecordAge(d time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.records = d
+}
+
+// setRecord notes the power as Ironic has recorded it.
+func (h *host) setRecord(on bool) {
+	if h.noteRecord(on) {
+		h.changed()
+	}
+}
+
+func (h *host) noteRecord(on bool) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	before := h.record
+	h.record = PowerOff
+	if on {
+		h.record = PowerOn
+	}
+	return h.record != before
+}
+
+func (h *host) recordAge() time.Duration {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.records
+}
+
 // orderFaults puts the faults of an annotation in force, unless they are.
 func (h *host) orderFaults(text string) {
 	h.mu.Lock()
@@ -189,6 +222,7 @@ func (h *host) orderFaults(text string) {
 type facts struct {
 	label      string
 	power      redfish.PowerState
+	record     string
 	boot       string
 	up         bool
 	shown      bool
@@ -207,7 +241,7 @@ func (h *host) facts() facts {
 	sum := sha256.Sum256(h.bmc.Certificate().Raw)
 	return facts{
 		label: h.label,
-		power: h.power, boot: h.boot, up: h.up, shown: h.shown, bootTime: h.bootTime,
+		power: h.power, record: h.record, boot: h.boot, up: h.up, shown: h.shown, bootTime: h.bootTime,
 		order: h.order, inForce: h.inForce, refused: h.refused,
 		address:    "redfish+https://" + h.bmc.Address() + h.bmc.SystemPath(),
 		lan:        "ipmi://" + h.lan.Address(),

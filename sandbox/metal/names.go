@@ -22,6 +22,8 @@ const (
 	AnnotationBootTime = "sandbox.fettle.io/boot-time"
 	// AnnotationPower presses the button of the host: on or off. It is removed when the host has obeyed.
 	AnnotationPower = "sandbox.fettle.io/power"
+	// AnnotationRecordAge is how long Ironic doesn't read the power of the host again. The record that Metal3 reads may be so old.
+	AnnotationRecordAge = "sandbox.fettle.io/record-age"
 	// AnnotationFaults orders faults of the BMC, as a JSON object.
 	AnnotationFaults = "sandbox.fettle.io/bmc-faults"
 )
@@ -31,10 +33,12 @@ const Metal3Namespace = "metal3"
 
 // Annotations of a BareMetalHost that its user writes.
 const (
-	// AnnotationLag is how old the power may be that the operator reports.
+	// AnnotationLag is how long the operator waits after a round until the next, unless the object changes.
 	AnnotationLag = "sandbox.fettle.io/lag"
 	// AnnotationError has the operator report this type of error. It powers nothing then.
 	AnnotationError = "sandbox.fettle.io/error"
+	// AnnotationState is the state of its provisioning. Default: externally provisioned.
+	AnnotationState = "sandbox.fettle.io/state"
 )
 
 // Annotations of a Node that metal writes.
@@ -47,6 +51,8 @@ const (
 	AnnotationFingerprint = "sandbox.fettle.io/bmc-fingerprint"
 	// AnnotationHostPower is the true power of the host: on or off.
 	AnnotationHostPower = "sandbox.fettle.io/host-power"
+	// AnnotationRecord is the power of the host as Ironic has recorded it, on or off. A host that Metal3 doesn't manage has none.
+	AnnotationRecord = "sandbox.fettle.io/ironic-record"
 	// AnnotationFaultsInForce repeats the faults that are in force.
 	AnnotationFaultsInForce = "sandbox.fettle.io/bmc-faults-in-force"
 	// AnnotationFaultsError is why the ordered faults are not in force.

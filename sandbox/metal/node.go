@@ -38,6 +38,7 @@ func metadata(node *corev1.Node, f facts) (labels, annotations map[string]string
 		AnnotationIPMIAddress:   f.lan,
 		AnnotationFingerprint:   f.thumbprint,
 		AnnotationHostPower:     hostPower(f),
+		AnnotationRecord:        f.record,
 		AnnotationStoppedIn:     in,
 		AnnotationFaultsInForce: f.inForce,
 		AnnotationFaultsError:   f.refused,

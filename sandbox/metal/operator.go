@@ -2,9 +2,9 @@ package metal
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,13 +12,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-
-	"github.com/fettle-io/fettle/sandbox/redfish"
 )
 
 // Annotations of a BareMetalHost, as Metal3 has them.
@@ -26,6 +23,13 @@ const (
 	rebootAnnotation   = "reboot.metal3.io"
 	pausedAnnotation   = "baremetalhost.metal3.io/paused"
 	detachedAnnotation = "baremetalhost.metal3.io/detached"
+)
+
+// States of the provisioning in which the operator follows the power.
+const (
+	provisioned           = "provisioned"
+	externallyProvisioned = "externally provisioned"
+	available             = "available"
 )
 
 var bareMetalHost = schema.GroupVersionKind{Group: "metal3.io", Version: "v1alpha1", Kind: "BareMetalHost"} //nolint:gochecknoglobals // a constant
@@ -39,26 +43,18 @@ func newBareMetalHost(name string) *unstructured.Unstructured {
 }
 
 // operator stands in for the operator of Metal3. Each BareMetalHost of the namespace is of the host of its name. It follows the
-// operator's loop for power: it reads the object, then the power as it was polled last, and writes the status if that differs. A write
-// requires the version that was read. Only then, in another round, it powers the host as the object says.
+// operator's loop for power: it reads the object, then Ironic's record of the power, and writes the status if that differs. A write
+// requires the version that was read. Only then, in another round, it has Ironic power the host as the object says.
 //
-// It models no HostClaim, no provisioning and no reboot of a host whose power must not go off.
+// It provisions nothing: an annotation says which state it reports. A HostClaim is a client that changes spec.consumerRef.
 type operator struct {
 	client client.Client
 	fleet  *fleet
-
-	mu    sync.Mutex
-	polls map[types.UID]poll
-}
-
-// poll is what was read of a host's BMC.
-type poll struct {
-	at time.Time
-	on bool
+	ironic *ironic
 }
 
 func newOperator(c client.Client, f *fleet) *operator {
-	return &operator{client: c, fleet: f, polls: map[types.UID]poll{}}
+	return &operator{client: c, fleet: f, ironic: newIronic(f)}
 }
 
 func (o *operator) register(mgr ctrl.Manager) error {
@@ -102,7 +98,7 @@ func (o *operator) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 		return ctrl.Result{}, nil
 	}
 	left := lag(u)
-	on := o.power(u, h, left)
+	on := o.ironic.record(h)
 	r := roundOf(u, on)
 	switch {
 	case r.status != nil:
@@ -115,9 +111,12 @@ func (o *operator) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 		return ctrl.Result{RequeueAfter: time.Millisecond}, o.ignoreConflict(o.client.Update(ctx, u))
 	case r.idle:
 	case r.turnsOn:
-		_ = h.PowerOn() // it never fails
+		o.ironic.turn(h, true)
+	case r.reboots:
+		o.ironic.turn(h, false)
+		o.ironic.turn(h, true)
 	case on:
-		_ = h.PowerOff()
+		o.ironic.turn(h, false)
 	}
 	return ctrl.Result{RequeueAfter: left}, nil
 }
@@ -130,22 +129,14 @@ func (*operator) ignoreConflict(err error) error {
 	return err
 }
 
-// power returns the power of a host as it was polled last, and polls it if that is a while ago.
-func (o *operator) power(u *unstructured.Unstructured, h *host, every time.Duration) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	now := o.fleet.now()
-	last, known := o.polls[u.GetUID()]
-	if !known || !now.Before(last.at.Add(every)) {
-		last = poll{at: now, on: h.State() == redfish.On}
-		o.polls[u.GetUID()] = last
-	}
-	return last.on
+// lag returns how long the operator waits between two rounds. Nonsense is the default.
+func lag(u *unstructured.Unstructured) time.Duration {
+	return duration(u.GetAnnotations()[AnnotationLag])
 }
 
-// lag returns how old the power may be that is read of a host. Nonsense is the default.
-func lag(u *unstructured.Unstructured) time.Duration {
-	d, err := time.ParseDuration(u.GetAnnotations()[AnnotationLag])
+// duration returns the duration of an annotation. Nonsense is the default.
+func duration(text string) time.Duration {
+	d, err := time.ParseDuration(text)
 	if err != nil || d <= 0 {
 		return defaultLag
 	}
@@ -158,6 +149,7 @@ type round struct {
 	removes string
 	idle    bool
 	turnsOn bool
+	reboots bool
 }
 
 // roundOf is pure.
@@ -168,44 +160,73 @@ func roundOf(u *unstructured.Unstructured, on bool) round {
 	if detached {
 		failed = ""
 	}
-	if status := reportOf(u, detached, failed, on); status != nil {
+	state := stateOf(annotations)
+	managed := state == provisioned || state == externallyProvisioned || state == available
+	if status := reportOf(u, report{detached: detached, failed: failed, state: state, managed: managed, on: on}); status != nil {
 		return round{status: status}
 	}
-	if detached || failed != "" {
+	if detached || failed != "" || !managed {
 		return round{idle: true}
 	}
 	if _, once := annotations[rebootAnnotation]; once && !on {
 		return round{removes: rebootAnnotation}
 	}
 	online, _, _ := unstructured.NestedBool(u.Object, "spec", "online")
-	for key := range annotations {
-		online = online && key != rebootAnnotation && !strings.HasPrefix(key, rebootAnnotation+"/")
+	for key, value := range annotations {
+		reboots := key == rebootAnnotation || strings.HasPrefix(key, rebootAnnotation+"/")
+		online = online && !(reboots && (state != available || isForced(value)))
 	}
-	return round{idle: online == on, turnsOn: online && !on}
+	never, _, _ := unstructured.NestedBool(u.Object, "spec", "disablePowerOff")
+	return round{idle: online == on, turnsOn: online && !on, reboots: never && !online && on}
+}
+
+// stateOf returns the state of the provisioning that annotations order.
+func stateOf(annotations map[string]string) string {
+	if state := annotations[AnnotationState]; state != "" {
+		return state
+	}
+	return externallyProvisioned
+}
+
+// isForced reports whether the value of an annotation has a host rebooted that is not provisioned.
+func isForced(value string) bool {
+	var arguments struct {
+		Force bool `json:"force"`
+	}
+	return json.Unmarshal([]byte(value), &arguments) == nil && arguments.Force
+}
+
+// report is what a status has to say.
+type report struct {
+	detached      bool
+	failed, state string
+	// managed is set in states in which the operator follows the power, which is on or off.
+	managed, on bool
 }
 
 // reportOf returns the status that a BareMetalHost has to have, or nil if it has that. The power of a host that is left alone is as it was.
-func reportOf(u *unstructured.Unstructured, detached bool, failed string, on bool) map[string]any {
+func reportOf(u *unstructured.Unstructured, r report) map[string]any {
 	wanted := "OK"
 	switch {
-	case detached:
+	case r.detached:
 		wanted = "detached"
-	case failed != "":
+	case r.failed != "":
 		wanted = "error"
 	}
 	status, _, _ := unstructured.NestedMap(u.Object, "status")
 	operational, _, _ := unstructured.NestedString(status, "operationalStatus")
 	errorType, _, _ := unstructured.NestedString(status, "errorType")
+	state, _, _ := unstructured.NestedString(status, "provisioning", "state")
 	reported, known, _ := unstructured.NestedBool(status, "poweredOn")
-	stale := wanted == "OK" && (!known || reported != on)
-	if operational == wanted && errorType == failed && !stale {
+	stale := wanted == "OK" && r.managed && (!known || reported != r.on)
+	if operational == wanted && errorType == r.failed && state == r.state && !stale {
 		return nil
 	}
 	if stale {
-		reported = on
+		reported = r.on
 	}
 	return map[string]any{
-		"operationalStatus": wanted, "errorType": failed, "poweredOn": reported,
-		"provisioning": map[string]any{"state": "externally provisioned"}, "lastUpdated": metav1.Now().UTC().Format(time.RFC3339),
+		"operationalStatus": wanted, "errorType": r.failed, "poweredOn": reported,
+		"provisioning": map[string]any{"state": r.state}, "lastUpdated": metav1.Now().UTC().Format(time.RFC3339),
 	}
 }

@@ -41,7 +41,7 @@ func Start(ctx context.Context, cfg Config) (*simulation.Simulation, error) {
 	if err := errors.Join(c.register(mgr), metal3.register(mgr)); err != nil {
 		return nil, err
 	}
-	if err := mgr.Add(untilStopped(f.close)); err != nil {
+	if err := errors.Join(mgr.Add(untilStopped(f.close)), mgr.Add(metal3.ironic)); err != nil {
 		return nil, fmt.Errorf("registering the BMCs: %w", err)
 	}
 	if cfg.RunningPods != "" {

@@ -42,6 +42,10 @@ func TestBareMetalHost(t *testing.T) {
 		"m3-none":     noBareMetalHost,
 		"m3-two":      twoBMCsOfOneBareMetalHost,
 		"m3-policy":   metal3Policy,
+		"m3-record":   recordOfIronicIsOld,
+		"m3-taken":    anotherConsumerTakesIt,
+		"m3-reboots":  metal3WouldRebootIt,
+		"m3-state":    metal3LeavesThePowerAlone,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -165,8 +169,14 @@ func (p *pool) annotationOf(name, key string) string {
 // powerIs waits for the true power of a host.
 func (p *pool) powerIs(node, power string) {
 	p.Helper()
-	p.Eventually(p.T, "power of "+node, func(ctx context.Context) error {
-		if is := p.node(ctx, node).Annotations[sandboxes+"host-power"]; is != power {
+	p.shows(node, "host-power", power)
+}
+
+// shows waits until the sandbox shows something of a host.
+func (p *pool) shows(node, what, want string) {
+	p.Helper()
+	p.Eventually(p.T, what+" of "+node, func(ctx context.Context) error {
+		if is := p.node(ctx, node).Annotations[sandboxes+what]; is != want {
 			return fmt.Errorf("it is %s", is)
 		}
 		return nil
@@ -261,6 +271,7 @@ func (p *pool) staysOff() {
 	}
 	p.mark(p.first(), "annotations", "power", "off")
 	p.powerIs(p.first(), "off")
+	p.shows(p.first(), "ironic-record", "off")
 	p.annotates(p.first(), paused, "")
 	p.reports(p.first(), false)
 }
@@ -368,6 +379,104 @@ func othersKeepItOff(p *pool) {
 		p.Errorf("the annotation of others is %q", value)
 	}
 	p.annotates(p.first(), capm3, "")
+	p.inPhase(p.first(), "Succeeded")
+	p.isAsBefore()
+	p.ranTimes(2)
+}
+
+// recordOfIronicIsOld: others have powered the host off and on again, and Ironic has recorded only the first. Metal3 reports that as an answer
+// to the annotation, and the workload is released while the host boots. Its pods start nowhere twice, since the taint came before the kubelet.
+func recordOfIronicIsOld(p *pool) {
+	p.annotates(p.first(), sandboxes+"lag", "10m")
+	p.mark(p.first(), "annotations", "boot-time", "30s")
+	p.hangs(p.first())
+	p.Eventually(p.T, "silence of "+p.first(), func(ctx context.Context) error { // Metal3 rests before that
+		if isReady(p.node(ctx, p.first())) {
+			return errors.New("it is Ready")
+		}
+		return nil
+	})
+	p.mark(p.first(), "annotations", "power", "off")
+	p.powerIs(p.first(), "off")
+	p.shows(p.first(), "ironic-record", "off")
+	p.mark(p.first(), "annotations", "record-age", "10m")
+	p.mark(p.first(), "annotations", "power", "on")
+	p.powerIs(p.first(), "on")
+	p.remediates(p.first(), v1alpha1.PowerRemediationSpec{PowerOnTimeout: seconds(600)})
+	p.runsOn(p.second())
+	p.powerIs(p.first(), "on")
+	p.mark(p.first(), "annotations", "record-age", "")
+	p.annotates(p.first(), sandboxes+"lag", "")
+	r := p.inPhase(p.first(), "Succeeded")
+	if r.Status.Proof == nil || r.Status.Proof.Kind != "PowerOff" {
+		p.Errorf("the proof is %+v", r.Status.Proof)
+	}
+	p.isAsBefore()
+	p.ranTimes(2)
+}
+
+// consumes has a HostClaim take a host.
+func (p *pool) consumes(name, claim string) {
+	p.Helper()
+	p.merges(name, fmt.Sprintf(`{"spec":{"consumerRef":{"apiVersion":"metal3.io/v1alpha1","kind":"HostClaim","namespace":"default","name":%q}}}`, claim))
+}
+
+// anotherConsumerTakesIt: the host of another consumer is neither kept off nor powered off, and its power releases nothing.
+func anotherConsumerTakesIt(p *pool) {
+	p.consumes(p.first(), "claim-1")
+	p.annotates(p.first(), sandboxes+"lag", "10m")
+	p.hangs(p.first())
+	p.remediates(p.first(), v1alpha1.PowerRemediationSpec{PowerOffTimeout: seconds(600), PowerOnTimeout: seconds(600)})
+	p.waitsFor(p.first(), "PowerNotOff")
+	p.powerIs(p.first(), "off")
+	p.consumes(p.first(), "claim-2")
+	p.powerIs(p.first(), "on")
+	p.says(p.first(), "claim-2", "belongs to another consumer")
+	if own := p.annotationOf(p.first(), rebootBy+"fettle"); own != "" {
+		p.Errorf("Fettle keeps it off by %q", own)
+	}
+	p.isNotReleased(p.first())
+	p.consumes(p.first(), "claim-1")
+	p.annotates(p.first(), sandboxes+"lag", "")
+	p.inPhase(p.first(), "Succeeded")
+	p.isAsBefore()
+	p.ranTimes(2)
+}
+
+// metal3WouldRebootIt: a host whose power must not go off is not rebooted again and again.
+func metal3WouldRebootIt(p *pool) {
+	boot := p.node(cluster.Context(p.T), p.first()).Status.NodeInfo.BootID
+	p.merges(p.first(), `{"spec":{"disablePowerOff":true}}`)
+	p.hangs(p.first())
+	p.remediates(p.first(), v1alpha1.PowerRemediationSpec{PowerOffTimeout: seconds(600)})
+	p.says(p.first(), "Processing=True PowerNotRead", "spec.disablePowerOff")
+	p.isNotReleased(p.first())
+	if n := p.node(cluster.Context(p.T), p.first()); n.Status.NodeInfo.BootID != boot {
+		p.Errorf("it was rebooted")
+	}
+	if own := p.annotationOf(p.first(), rebootBy+"fettle"); own != "" {
+		p.Errorf("Fettle has set the annotation %q", own)
+	}
+	p.merges(p.first(), `{"spec":{"disablePowerOff":false}}`)
+	p.inPhase(p.first(), "Succeeded")
+	p.isAsBefore()
+	p.ranTimes(2)
+}
+
+// metal3LeavesThePowerAlone: outside of the states in which Metal3 follows an annotation, nothing is commanded and nothing is believed.
+func metal3LeavesThePowerAlone(p *pool) {
+	p.annotates(p.first(), sandboxes+"state", "available")
+	p.hangs(p.first())
+	p.remediates(p.first(), v1alpha1.PowerRemediationSpec{PowerOffTimeout: seconds(600)})
+	p.says(p.first(), "Processing=True PowerNotRead", `status.provisioning.state is "available"`)
+	p.annotates(p.first(), sandboxes+"state", "deprovisioning")
+	p.says(p.first(), `status.provisioning.state is "deprovisioning"`)
+	p.isNotReleased(p.first())
+	p.powerIs(p.first(), "on")
+	if own := p.annotationOf(p.first(), rebootBy+"fettle"); own != "" {
+		p.Errorf("Fettle has set the annotation %q", own)
+	}
+	p.annotates(p.first(), sandboxes+"state", "provisioned")
 	p.inPhase(p.first(), "Succeeded")
 	p.isAsBefore()
 	p.ranTimes(2)

@@ -163,6 +163,11 @@ type FencingBMC struct {
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	HostUID string `json:"hostUID,omitempty"`
+	// hostConsumer names what spec.consumerRef of that BareMetalHost refers to. While it refers to
+	// anything else, the host is that of another node, and this remediation leaves it alone.
+	// +kubebuilder:validation:MaxLength=512
+	// +optional
+	HostConsumer string `json:"hostConsumer,omitempty"`
 }
 
 // PowerRemediationList is a list of remediations.

@@ -25,28 +25,28 @@ func (l *look) fencingBMC() v1alpha1.FencingBMC {
 	if l.bmc == nil {
 		return v1alpha1.FencingBMC{}
 	}
-	return v1alpha1.FencingBMC{Name: l.bmc.Name, UID: string(l.bmc.UID), Generation: l.bmc.Generation, HostUID: l.hostUID}
+	return v1alpha1.FencingBMC{Name: l.bmc.Name, UID: string(l.bmc.UID), Generation: l.bmc.Generation, HostUID: string(l.metal.UID), HostConsumer: l.metal.Consumer}
 }
 
 // pin finds out which BareMetalHost the BMC of a look means. Once a remediation has begun with a BMC as it is now, it is the recorded
-// BareMetalHost, and another one of its name is left alone (I11).
+// BareMetalHost with the recorded consumer, and another one of its name is left alone (I11).
 func (c *Client) pin(ctx context.Context, l *look) problem {
 	if l.bmc == nil || l.bmc.Spec.BareMetalHost == nil {
 		return problem{}
 	}
 	if recorded := l.r.Status.BMC; recorded != nil && recorded.HostUID != "" {
-		l.hostUID = recorded.HostUID
+		l.metal = baremetalhost.Identity{UID: types.UID(recorded.HostUID), Consumer: recorded.HostConsumer}
 		if *recorded == l.fencingBMC() {
 			return problem{}
 		}
-		l.hostUID = ""
+		l.metal = baremetalhost.Identity{}
 	}
 	h, found := c.hosts.open(ctx, l.bmc)
 	if found.found() {
 		return found
 	}
-	uid, failure := h.metal.Find(ctx)
-	l.hostUID = string(uid)
+	metal, failure := h.metal.Find(ctx)
+	l.metal = metal
 	return ofBareMetalHost(l.bmc, failure)
 }
 
@@ -72,19 +72,21 @@ func (c *Client) tryBareMetalHost(ctx context.Context, l *look, kind fencing.Ste
 	if found.found() {
 		return found
 	}
-	uid := types.UID(l.hostUID)
 	var failure baremetalhost.Failure
 	power := l.s.power
 	note := func(*observation) {}
 	switch kind { //nolint:exhaustive // the others don't concern the power
 	case fencing.CommandOff:
-		at, failed := h.metal.Off(ctx, uid)
+		at, failed := h.metal.Off(ctx, l.metal)
 		power, failure = power.CommandedOff(at), failed
 	case fencing.CommandOn:
-		at, failed := h.metal.On(ctx, uid)
+		at, failed := h.metal.On(ctx, l.metal)
 		power, failure = power.CommandedOn(at), failed
+	case fencing.LeaveHost:
+		failure = h.metal.Leave(ctx, l.metal)
+		power.Left = true
 	default:
-		reading, failed := h.metal.Read(ctx, uid)
+		reading, failed := h.metal.Read(ctx, l.metal)
 		power, failure = power.Observe(reading.Reading), failed
 		if reading.Unproven.Failed() {
 			power = fencing.Power{Last: reading.Reading} // no later read proves anything, so the command is repeated

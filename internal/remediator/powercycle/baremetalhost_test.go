@@ -16,6 +16,7 @@ import (
 	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
 	"github.com/fettle-io/fettle/internal/fencing"
+	"github.com/fettle-io/fettle/internal/remediator/fencednode"
 )
 
 // throughMetal3 has a BMC name a BareMetalHost.
@@ -24,6 +25,15 @@ func throughMetal3(name string) func(*v1alpha1.BMC) {
 		b.Spec.Address, b.Spec.CredentialsName = "", ""
 		b.Spec.BareMetalHost = &v1alpha1.BareMetalHostReference{Namespace: "metal3", Name: name}
 	}
+}
+
+// consumedBy has a BareMetalHost belong to a HostClaim.
+func consumedBy(name string, u *unstructured.Unstructured) *unstructured.Unstructured {
+	claim := map[string]any{"apiVersion": "metal3.io/v1alpha1", "kind": "HostClaim", "namespace": "fleet", "name": name}
+	if err := unstructured.SetNestedMap(u.Object, claim, "spec", "consumerRef"); err != nil {
+		panic(err)
+	}
+	return u
 }
 
 // metal3Host returns a BareMetalHost that is on or off, with annotations in pairs.
@@ -335,5 +345,120 @@ func TestPowerOnEndsTheEvidence(t *testing.T) {
 	wantSays(t, r, fencing.PoweringOff, "PowerNotRead: ", "that may be older than the command, so it proves nothing")
 	if r.Status.Attempt != 2 || r.Status.Proof != nil || w.holds(t, "host-a") {
 		t.Errorf("attempt %d has the proof %+v", r.Status.Attempt, r.Status.Proof)
+	}
+}
+
+// TestHostOfADeletedMachine: nothing of Fettle keeps a host off that the provider of its machine may use again, however the remediation ends.
+func TestHostOfADeletedMachine(t *testing.T) {
+	t.Parallel()
+	const hard = `{"mode":"hard"}`
+	deletes := func(s *v1alpha1.PowerRemediationStatus) {
+		s.PoweredOff, s.MachineDeletion = true, true
+		s.Machine = &v1alpha1.ObjectReference{Kind: "Machine", Namespace: "machines", Name: "m", UID: "m-uid"}
+		s.BMC = &v1alpha1.FencingBMC{Name: "bmc-a", UID: "bmc-a-uid", Generation: 1, HostUID: "host-uid"}
+	}
+	stops := func(r *v1alpha1.PowerRemediation) {
+		r.Annotations = map[string]string{"remediation.medik8s.io/nhc-timed-out": "now"}
+	}
+	unprovisioned := func(uid string) *unstructured.Unstructured {
+		u := metal3Host("host-a", uid, false, annotation.RebootBareMetalHost, hard)
+		if err := unstructured.SetNestedField(u.Object, "deprovisioning", "status", "provisioning", "state"); err != nil {
+			t.Fatal(err)
+		}
+		return u
+	}
+	going := machine(func(m *unstructured.Unstructured) {
+		m.SetFinalizers([]string{"x"})
+		m.SetDeletionTimestamp(&metav1.Time{Time: noon})
+	})
+	for name, c := range map[string]struct {
+		changes []func(*v1alpha1.PowerRemediation)
+		objects []client.Object
+		phase   fencing.Phase
+		holds   bool
+	}{
+		"the machine is gone":          {nil, []client.Object{unprovisioned("host-uid")}, fencing.Succeeded, false},
+		"the machine is going":         {nil, []client.Object{unprovisioned("host-uid"), going}, fencing.DeletingMachine, true},
+		"stopped while it is going":    {[]func(*v1alpha1.PowerRemediation){stops}, []client.Object{unprovisioned("host-uid"), going}, fencing.Aborted, false},
+		"its host was replaced":        {nil, []client.Object{unprovisioned("other")}, fencing.Succeeded, true},
+		"stopped, and it was replaced": {[]func(*v1alpha1.PowerRemediation){stops}, []client.Object{unprovisioned("other")}, fencing.Aborted, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := remediation(append(c.changes, in(fencing.DeletingMachine, deletes))...)
+			objects := append(c.objects, r, bmcFor("bmc-a", "node-a", "", throughMetal3("host-a")))
+			w := newWorld(t, objects...)
+			got := w.looks(t)
+			if got.Status.Phase != string(c.phase) || w.holds(t, "host-a") != c.holds || got.Status.PoweredOff && !c.holds {
+				t.Errorf("in phase %s (%s) it keeps the host off: %t, want %s, %t", got.Status.Phase, sayingOf(got), w.holds(t, "host-a"), c.phase, c.holds)
+			}
+		})
+	}
+}
+
+// TestHostThatCantBeLeft: while the annotation can't be removed, the remediation waits, and says why.
+func TestHostThatCantBeLeft(t *testing.T) {
+	t.Parallel()
+	deletes := func(s *v1alpha1.PowerRemediationStatus) {
+		s.PoweredOff, s.MachineDeletion = true, true
+		s.Machine = &v1alpha1.ObjectReference{Kind: "Machine", Namespace: "machines", Name: "m", UID: "m-uid"}
+		s.BMC = &v1alpha1.FencingBMC{Name: "bmc-a", UID: "bmc-a-uid", Generation: 1, HostUID: "host-uid"}
+	}
+	w := newWorld(t, remediation(in(fencing.DeletingMachine, deletes)), bmcFor("bmc-a", "node-a", "", throughMetal3("host-a")), metal3Host("host-a", "host-uid", false, annotation.RebootBareMetalHost, ""))
+	w.refuses(func(verb string, o runtime.Object) error {
+		if u, is := o.(*unstructured.Unstructured); is && u.GroupVersionKind() == bareMetalHost && verb == "patch" {
+			return apierrors.NewForbidden(schema.GroupResource{Resource: "baremetalhosts"}, "host-a", nil)
+		}
+		return nil
+	})
+	wantSays(t, w.looks(t), fencing.DeletingMachine, "PowerNotRead: ", "kubectl apply -k config/metal3")
+	w.forward(time.Hour)
+	wantSays(t, w.looks(t), fencing.DeletingMachine, "PowerNotRead: ")
+	w.refuses(nil)
+	w.forward(mostMetal3Retry)
+	if r := w.looks(t); r.Status.Phase != string(fencing.Succeeded) || r.Status.PoweredOff {
+		t.Errorf("it ends as %+v", r.Status)
+	}
+}
+
+// TestConsumerOfABareMetalHost: the first record has the consumer of the host. Once another one has it, it is neither powered off nor kept off,
+// and its power proves nothing, also to another process.
+func TestConsumerOfABareMetalHost(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, node(), remediation(), bmcFor("bmc-a", "node-a", "", throughMetal3("host-a")), consumedBy("claim-1", metal3Host("host-a", "host-uid", true)))
+	r := w.looks(t)
+	wantSays(t, r, fencing.PoweringOff, "PowerNotOff: ")
+	const recorded = "HostClaim.metal3.io fleet/claim-1"
+	if r.Status.BMC.HostConsumer != recorded {
+		t.Errorf("the recorded consumer is %q, want %q", r.Status.BMC.HostConsumer, recorded)
+	}
+	w.reports(t, "host-a", false)
+	w.forward(3 * time.Second)
+	wantSays(t, w.looks(t), fencing.PoweringOff, "PowerOffOnce: ")
+	if err := w.api.Update(t.Context(), consumedBy("claim-2", w.bareMetalHost(t, "host-a"))); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		w.forward(6 * time.Second)
+		wantSays(t, w.looks(t), fencing.PoweringOff, "PowerNotRead: ", `its spec.consumerRef is "HostClaim.metal3.io fleet/claim-2", and was "`+recorded+`"`)
+		if w.holds(t, "host-a") {
+			t.Error("the host of another consumer is kept off")
+		}
+		w.hosts, w.sessions = newHosts(w.now), newSessions(fencednode.NewClaims()) // another process goes on
+		w.hosts.metal = w.bareMetalHostOf
+	}
+	w.reports(t, "host-a", true)
+	w.forward(6 * time.Second)
+	wantSays(t, w.looks(t), fencing.PoweringOff, "PowerNotRead: ")
+	if w.holds(t, "host-a") {
+		t.Error("the host of another consumer is powered off")
+	}
+	if err := w.api.Update(t.Context(), consumedBy("claim-1", w.bareMetalHost(t, "host-a"))); err != nil {
+		t.Fatal(err)
+	}
+	w.forward(6 * time.Second)
+	wantSays(t, w.looks(t), fencing.PoweringOff, "PowerNotOff: ")
+	if !w.holds(t, "host-a") {
+		t.Error("the host that is back is not powered off")
 	}
 }

@@ -19,7 +19,8 @@ import (
 
 const (
 	// maxOperations is how many BMCs are spoken to at the same time. A slow BMC counts for slowAfter only, so that it delays
-	// no other.
+	// no other. An operation through a BareMetalHost does not count: it reads or patches one object at the API server, which limits
+	// its requests itself. The operator of Metal3 speaks to the BMC later, at its own pace.
 	maxOperations = 32
 	slowAfter     = time.Second
 	// credentialsAge is how long credentials are used before the Secret is read again.

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
+	"github.com/fettle-io/fettle/internal/baremetalhost"
 	"github.com/fettle-io/fettle/internal/fencing"
 	"github.com/fettle-io/fettle/internal/remediator/contract"
 	"github.com/fettle-io/fettle/internal/remediator/fencednode"
@@ -41,11 +42,11 @@ type look struct {
 	bmc     *v1alpha1.BMC // nil if there is none to use, and then bmcProblem says why
 	// bmcProblem is why no BMC can be used.
 	bmcProblem problem
-	// hostUID is the UID of the BareMetalHost that the BMC names, or empty.
-	hostUID string
-	config  fencing.Config
-	record  fencing.Record
-	facts   fencing.Facts
+	// metal is the BareMetalHost that the BMC names, or zero.
+	metal  baremetalhost.Identity
+	config fencing.Config
+	record fencing.Record
+	facts  fencing.Facts
 	// unread is why the node or its workload could not be read last.
 	unread error
 	// raw is the node as facts.Node has it, or nil, and wakes how often it had changed before that.
@@ -173,6 +174,9 @@ func (c *Client) refresh(l *look) {
 	recorded := l.r.Status.BMC
 	l.facts.HostChanged = l.bmc != nil && recorded != nil && *recorded != current
 	l.facts.Power = l.s.power
+	if recorded == nil || recorded.HostUID == "" {
+		l.facts.Power.Left = true // nothing but an annotation of a BareMetalHost keeps a host off
+	}
 	if !l.powersOn() || l.facts.Now.Before(l.s.power.RetryAt) {
 		c.turns.drop(l.key)
 	}
@@ -186,9 +190,10 @@ func (l *look) powersOn() bool {
 }
 
 // isElsewhere reports whether a step asks a BMC or a workload cluster. Neither may answer for long, so that such a step keeps no lane.
+// The same is true of a BareMetalHost, since a webhook of Metal3 may be asked first.
 func (l *look) isElsewhere(kind fencing.StepKind) bool {
 	switch kind {
-	case fencing.ReadPower, fencing.CommandOff, fencing.CommandOn:
+	case fencing.ReadPower, fencing.CommandOff, fencing.CommandOn, fencing.LeaveHost:
 		return true
 	case fencing.ReadNode, fencing.CountWorkload, fencing.TaintNode, fencing.SetOutOfService, fencing.RemoveNode,
 		fencing.RemoveOutOfService, fencing.RestoreNode, fencing.UntaintNode:
@@ -219,7 +224,7 @@ func (c *Client) take(ctx context.Context, l *look, step fencing.Step) (bool, er
 		c.countWorkload(ctx, l)
 	case fencing.ReadMachine:
 		l.facts.Machine = c.readMachine(ctx, l)
-	case fencing.ReadPower, fencing.CommandOff, fencing.CommandOn:
+	case fencing.ReadPower, fencing.CommandOff, fencing.CommandOn, fencing.LeaveHost:
 		c.operateHost(ctx, l, step.Kind)
 	case fencing.TaintNode, fencing.SetOutOfService, fencing.RemoveNode, fencing.RemoveOutOfService, fencing.RestoreNode,
 		fencing.UntaintNode, fencing.RemoveMachine:
