@@ -2,9 +2,11 @@ package powercycle
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -104,6 +106,83 @@ func TestOthersLeaveLanesFree(t *testing.T) {
 	if !second.enter(over, false) || !second.enter(over, true) || l.free != 1 {
 		t.Error("a look with a lane waits for another")
 	}
+}
+
+// TestOthersWaitForUrgentLooks, though a lane is free, and for maxWait at most.
+func TestOthersWaitForUrgentLooks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLanes(3, 1)
+		urgent, first, second := lane{of: l}, lane{of: l}, lane{of: l}
+		urgent.enter(t.Context(), true)
+		var mu sync.Mutex
+		var got []string
+		count := func() int {
+			synctest.Wait()
+			mu.Lock()
+			defer mu.Unlock()
+			return len(got)
+		}
+		begun := time.Now()
+		wait := func(name string, own *lane) {
+			go func() {
+				own.enter(t.Context(), false)
+				mu.Lock()
+				defer mu.Unlock()
+				got = append(got, fmt.Sprint(name, " after ", time.Since(begun)))
+			}()
+			synctest.Wait()
+		}
+		wait("the first", &first)
+		time.Sleep(maxWait - 1) //nolint:forbidigo // time in a bubble passes at once
+		if n := count(); n > 0 {
+			t.Fatalf("%d have lanes while a look is urgent", n)
+		}
+		time.Sleep(1) //nolint:forbidigo // time in a bubble passes at once
+		wait("the second", &second)
+		first.leave()
+		if n := count(); n != 1 {
+			t.Errorf("%d have got lanes: the wait of one ends that of another", n)
+		}
+		time.Sleep(1) //nolint:forbidigo // time in a bubble passes at once
+		urgent.leave()
+		count()
+		if diff := cmp.Diff([]string{"the first after 3s", "the second after 3.000000001s"}, got); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+		second.leave()
+		if l.free != 3 || l.freeOthers != 1 || l.busy != 0 {
+			t.Errorf("%d lanes are free, %d for others, and %d are urgent at the end", l.free, l.freeOthers, l.busy)
+		}
+	})
+}
+
+// TestEventsWaitForUrgentLooks: the events of a look come before it ends, and after the urgent looks.
+func TestEventsWaitForUrgentLooks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLanes(2, 1)
+		emitted := 0
+		noted := func() *look { return &look{lane: lane{of: l}, notes: []func(){func() { emitted++ }}} }
+		urgent, over := lane{of: l}, noted()
+		urgent.enter(t.Context(), true)
+		over.lane.enter(t.Context(), true)
+		go over.end(t.Context())
+		if synctest.Wait(); emitted != 0 || l.busy != 1 {
+			t.Errorf("%d events came first, and %d looks are urgent", emitted, l.busy)
+		}
+		(&look{lane: lane{of: l}}).end(t.Context()) // there is nothing to wait for
+		urgent.leave()
+		if synctest.Wait(); emitted != 1 || l.free != 2 {
+			t.Errorf("%d events came, and %d lanes are free", emitted, l.free)
+		}
+		urgent.enter(t.Context(), true)
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		noted().end(ended)
+		if emitted != 2 || l.free != 1 {
+			t.Errorf("%d events came though the look had to end, and %d lanes are free", emitted, l.free)
+		}
+		urgent.leave()
+	})
 }
 
 func TestWhatIsUrgent(t *testing.T) {
