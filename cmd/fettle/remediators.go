@@ -9,11 +9,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
 	"github.com/fettle-io/fettle/api/openshift/v1beta1"
 	"github.com/fettle-io/fettle/internal/clusterapi"
@@ -81,6 +83,18 @@ func powerRemediator(manager ctrl.Manager, o controllerOptions, wake func(), log
 		Workload: func(cluster types.NamespacedName) fencednode.API { return direct.Client(cluster) }, HandBack: owners.HandBack,
 		Namespace: o.bmcNamespace, Metrics: metrics,
 	}), powercycle.NewAccess(core, o.bmcNamespace, wake, log.WithName("power-rights")), err
+}
+
+// finalizersOf returns a function that returns the finalizers with which requests are created. A PowerRemediation has one while the
+// remediator runs that removes it.
+func finalizersOf(powerRuns func() bool) func(schema.GroupKind) []string {
+	power := v1alpha1.GroupVersion.WithKind("PowerRemediation").GroupKind()
+	return func(kind schema.GroupKind) []string {
+		if kind != power || !powerRuns() {
+			return nil
+		}
+		return []string{annotation.PowerFinalizer}
+	}
 }
 
 // powerPart returns the part that starts the remediator once the cluster serves its kinds.

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
 	"github.com/fettle-io/fettle/internal/fencing"
 )
@@ -236,15 +237,33 @@ func TestUrgencyOfARemediation(t *testing.T) {
 }
 
 // TestRequestsBeforeTheCommand: until the power-off is commanded, the node and the remediation are read once each, and what is
-// written is the finalizer, the record of the boot ID, the taint, and the record that the host is powered off. Events follow.
+// written is the finalizer, the record of the boot ID, the taint, and the record that the host is powered off. Fettle's own
+// requests have the finalizer already. Events follow.
 func TestRequestsBeforeTheCommand(t *testing.T) {
-	w := newWorld(t, node(), remediation(), bmcFor("a", "node-a", "redfish://10.0.0.1"))
+	finalized := func(r *v1alpha1.PowerRemediation) { r.Finalizers = []string{annotation.PowerFinalizer} }
+	after := []string{"patch status remediation", "patch node", "patch status remediation", "command"}
+	for name, tc := range map[string]struct {
+		remediation *v1alpha1.PowerRemediation
+		want        []string
+	}{
+		"by another health checker": {remediation(), append([]string{"get remediation", "get node", "patch remediation"}, after...)},
+		"by Fettle":                 {remediation(finalized), append([]string{"get remediation", "get node"}, after...)},
+	} {
+		requestsBeforeTheCommand(t, name, tc.remediation, tc.want)
+	}
+}
+
+func requestsBeforeTheCommand(t *testing.T, name string, r *v1alpha1.PowerRemediation, want []string) {
+	t.Helper()
+	w := newWorld(t, node(), r, bmcFor("a", "node-a", "redfish://10.0.0.1"))
 	var requests []string
 	announced := -1
 	w.refuses(func(verb string, o runtime.Object) error {
 		switch o.(type) {
 		case *corev1.Secret: // the command begins with the credentials, of which there are none
-			announced = len(w.events.Events)
+			if announced < 0 {
+				announced = len(w.events.Events)
+			}
 			requests = append(requests, "command")
 		case *corev1.Node:
 			requests = append(requests, verb+" node")
@@ -256,20 +275,17 @@ func TestRequestsBeforeTheCommand(t *testing.T) {
 	if err := w.look(t.Context(), keyA); err != nil {
 		t.Fatal(err)
 	}
-	want := []string{
-		"get remediation", "get node", "patch remediation", "patch status remediation", "patch node", "patch status remediation", "command",
-	}
 	if diff := cmp.Diff(want, requests[:min(len(requests), len(want))]); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+		t.Errorf("%s (-want +got):\n%s", name, diff)
 	}
 	if announced != 0 || len(w.events.Events) != 2 {
-		t.Errorf("%d events were emitted before the command, and %d in all", announced, len(w.events.Events))
+		t.Errorf("%s: %d events were emitted before the command, and %d in all", name, announced, len(w.events.Events))
 	}
-	n, r := w.node(t), w.remediation(t, keyA)
-	if r.Status.Node.BootID != "boot-1" || !slices.Contains(n.Spec.Taints, ownTaint) || r.Status.Phase != string(fencing.PoweringOff) {
-		t.Errorf("the boot ID is not recorded, or the node is not tainted: %+v, %v", r.Status, n.Spec.Taints)
+	n, got := w.node(t), w.remediation(t, keyA)
+	if got.Status.Node.BootID != "boot-1" || !slices.Contains(n.Spec.Taints, ownTaint) || got.Status.Phase != string(fencing.PoweringOff) {
+		t.Errorf("%s: the boot ID is not recorded, or the node is not tainted: %+v, %v", name, got.Status, n.Spec.Taints)
 	}
 	if w.lanes.free != maxLanes {
-		t.Errorf("%d lanes are free after the look", w.lanes.free)
+		t.Errorf("%s: %d lanes are free after the look", name, w.lanes.free)
 	}
 }

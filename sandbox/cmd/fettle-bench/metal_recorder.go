@@ -94,9 +94,10 @@ func recordsOf(node string, repair *unstructured.Unstructured) ([]call, error) {
 		{"create", pathOfLeases, map[string]any{
 			"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": named(name), "spec": map[string]any{"holderIdentity": "bench", "leaseDurationSeconds": 600},
 		}},
-		{"create", pathOfRemediations, map[string]any{"apiVersion": remediation, "kind": "PowerRemediation", "metadata": named(name), "spec": map[string]any{"strategy": "Reboot"}}},
+		{"create", pathOfRemediations, map[string]any{
+			"apiVersion": remediation, "kind": "PowerRemediation", "metadata": map[string]any{"name": name, "finalizers": []string{"fettle.io/power-remediation"}}, "spec": map[string]any{"strategy": "Reboot"},
+		}},
 		{"get", pathOfNodes + "/" + node, nil},
-		{"patch", pathOfRemediations + "/" + name, map[string]any{"metadata": map[string]any{"finalizers": []string{"fettle.io/power-remediation"}}}},
 		{"patch", pathOfRemediations + "/" + name + "/status", status("Preparing")},
 		{"patch", pathOfNodes + "/" + node, map[string]any{
 			"metadata": map[string]any{"annotations": map[string]any{"cluster-autoscaler.kubernetes.io/scale-down-disabled": "true"}},
