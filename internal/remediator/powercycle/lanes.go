@@ -136,12 +136,12 @@ func (l *lanes) admit() {
 // released and the node may have to serve again at once, or its host is to be powered on.
 func isUrgent(s *v1alpha1.PowerRemediationStatus, known *session) bool {
 	switch fencing.Phase(s.Phase) {
-	case fencing.PoweringOff:
+	case fencing.Preparing, fencing.PoweringOff:
 		p := known.power
 		return s.WorkloadReleased || p.FirstOff.State == fencing.IsOff || p.Off.IsZero() && known.failures == 0
 	case fencing.Booting, fencing.Restoring, fencing.DeletingMachine, fencing.Succeeded, fencing.Failed, fencing.Aborted:
 		return false
-	case fencing.Preparing, fencing.Releasing, fencing.PoweringOn, fencing.Aborting:
+	case fencing.Releasing, fencing.PoweringOn, fencing.Aborting:
 	}
 	return true
 }

@@ -198,6 +198,8 @@ func TestWhatIsUrgent(t *testing.T) {
 	}{
 		{"", false, &session{}, true},
 		{fencing.Preparing, false, &session{}, true},
+		{fencing.Preparing, false, commanded, false},
+		{fencing.Preparing, false, failed, false},
 		{fencing.PoweringOff, false, &session{}, true},
 		{fencing.PoweringOff, false, commanded, false},
 		{fencing.PoweringOff, false, failed, false},
@@ -237,11 +239,11 @@ func TestUrgencyOfARemediation(t *testing.T) {
 }
 
 // TestRequestsBeforeTheCommand: until the power-off is commanded, the node and the remediation are read once each, and what is
-// written is the finalizer, the record of the boot ID, the taint, and the record that the host is powered off. Fettle's own
-// requests have the finalizer already. Events follow.
+// written is the finalizer, the record of the boot ID, and the taint. Fettle's own requests have the finalizer already. The next phase
+// and the events follow.
 func TestRequestsBeforeTheCommand(t *testing.T) {
 	finalized := func(r *v1alpha1.PowerRemediation) { r.Finalizers = []string{annotation.PowerFinalizer} }
-	after := []string{"patch status remediation", "patch node", "patch status remediation", "command"}
+	after := []string{"patch status remediation", "patch node", "command", "patch status remediation"}
 	for name, tc := range map[string]struct {
 		remediation *v1alpha1.PowerRemediation
 		want        []string
