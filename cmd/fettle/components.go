@@ -165,7 +165,7 @@ func (r *components) addRemedies(o controllerOptions) error {
 	}
 	r.templates = template.NewClient(template.Config{
 		Informers: r.manager.GetCache(), API: api, Served: r.waker.Served, Changed: r.waker.Changed,
-		Log: r.log.WithName("template"), BuiltIn: r.builtInTemplates(o),
+		Log: r.log.WithName("template"), BuiltIn: r.builtInTemplates(o), Finalizers: finalizersOf(r.power.HasSynced),
 	})
 	return nil
 }

@@ -10,11 +10,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
 	"github.com/fettle-io/fettle/api/openshift/v1beta1"
 	"github.com/fettle-io/fettle/internal/clusterapi"
@@ -125,6 +127,18 @@ func selfFencePart(c *selffencing.Client) servedapi.Part {
 	return servedapi.Part{
 		Name: "SelfFenceRemediation", Kinds: selffencing.Kinds, Watch: c.Watch, HasSynced: c.HasSynced, Grants: ownRights, Optional: true,
 		Reads: append(servedapi.ReadsOf(v1alpha1.GroupVersion, "SelfFenceRemediation"), readsNodes), Without: "no SelfFenceRemediation is carried out",
+	}
+}
+
+// finalizersOf returns a function that returns the finalizers with which requests are created. A PowerRemediation has one while the
+// remediator runs that removes it.
+func finalizersOf(powerRuns func() bool) func(schema.GroupKind) []string {
+	power := v1alpha1.GroupVersion.WithKind("PowerRemediation").GroupKind()
+	return func(kind schema.GroupKind) []string {
+		if kind != power || !powerRuns() {
+			return nil
+		}
+		return []string{annotation.PowerFinalizer}
 	}
 }
 

@@ -3,7 +3,9 @@ package main
 import (
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fettle-io/fettle/internal/dialect/openshift"
@@ -29,6 +31,25 @@ func TestReadMachine(t *testing.T) {
 	} {
 		if got := readMachine(tc.object); got != tc.want {
 			t.Errorf("%s: %+v, want %+v", sentence, got, tc.want)
+		}
+	}
+}
+
+// TestFinalizersOfRequests: only a remediator that runs removes a finalizer.
+func TestFinalizersOfRequests(t *testing.T) {
+	runs := false
+	of := finalizersOf(func() bool { return runs })
+	power := schema.GroupKind{Group: "fettle.io", Kind: "PowerRemediation"}
+	if got := of(power); len(got) > 0 {
+		t.Errorf("without a remediator: %v", got)
+	}
+	runs = true
+	if diff := cmp.Diff([]string{"fettle.io/power-remediation"}, of(power)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	for _, other := range []schema.GroupKind{{Group: "fettle.io", Kind: "MachineDeletionRemediation"}, {Group: "x.example", Kind: "PowerRemediation"}} {
+		if got := of(other); len(got) > 0 {
+			t.Errorf("%s: %v", other, got)
 		}
 	}
 }

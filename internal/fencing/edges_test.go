@@ -286,7 +286,8 @@ func TestRetry(t *testing.T) {
 		"the node was replaced before the first command": {limits, recorded(fencing.Preparing), known(down(recreated), none), writes(since(recorded(fencing.Preparing), fencing.Failed, now, because(fencing.NodeReplaced)))},
 		"it has registered again":                        {limits, second, known(down(recreated), none), writes(anew)},
 		"it has not":                                     {limits, second, known(down(untainted), none), does(fencing.TaintNode)},
-		"it is gone":                                     {limits, second, known(down(gone), none), writes(since(second, fencing.PoweringOff, now, commandedNow, func(r *fencing.Record) { r.PoweredOff = true }))},
+		"it is gone":                                     {limits, second, known(down(gone), none), does(fencing.CommandOff)},
+		"a boot does not keep a host off":                {with(off), recorded(fencing.Preparing), known(down(rebooted), none), does(fencing.CommandOff)},
 		"there is no node to fence again":                {retries, failed, known(down(gone), none, late), writes(again)},
 		"a host that is to stay off needs no new boot":   {with(off), recorded(fencing.PoweringOff), known(down(rebooted), commandedOff(9)), does(fencing.ReadPower)},
 	})

@@ -34,7 +34,7 @@ func Next(c Config, r Record, f Facts) Step {
 func inPhase(c Config, r Record, f Facts) Step {
 	switch r.Phase {
 	case "":
-		return begin(f)
+		return begin(c, f)
 	case Preparing:
 		return prepare(c, r, f)
 	case PoweringOff:
@@ -74,9 +74,10 @@ func (r Record) holdsOutOfService(n *Node) bool {
 	return n.OutOfService && r.Released && !r.ForeignOutOfService && r.sameNode(n)
 }
 
-// begin records the node as it is before anything is done.
-func begin(f Facts) Step {
-	return write(Record{Attempt: 1}.of(f.Node).in(Preparing, f.Now, ""))
+// begin records the node as it is before anything is done. The same record allows the command to power off, so that nothing has to be
+// written between the taint and the command.
+func begin(c Config, f Facts) Step {
+	return write(Record{Attempt: 1, PoweredOff: !c.ByPromise}.of(f.Node).in(Preparing, f.Now, ""))
 }
 
 // of returns the record of an attempt that fences a node as it is now. The out-of-service taint that it has is not Fettle's.
@@ -88,29 +89,40 @@ func (r Record) of(n *Node) Record {
 	return r
 }
 
-// prepare taints the node. A node that returns early then doesn't start the pods again that are about to move.
+// prepare taints the node, and then begins to stop it. A node that returns early then doesn't start the pods again that are about to move.
 func prepare(c Config, r Record, f Facts) Step {
 	n := f.Node
-	switch {
-	case n.Exists && !r.sameNode(n) && r.Attempt > 1:
+	switch replaced := n.Exists && !r.sameNode(n); {
+	case replaced && r.Attempt > 1:
 		return write(r.of(n).in(Preparing, r.Since, r.Reason)) // it has registered again
-	case n.Exists && !r.sameNode(n):
+	case replaced && f.Power.Off.IsZero():
 		return write(r.in(Failed, f.Now, NodeReplaced))
-	case n.Exists && !n.Tainted:
+	case n.Exists && !replaced && !n.Tainted:
 		return do(TaintNode)
+	case c.ByPromise:
+		r.Revoked, r.CommandedAt = true, f.Now
+		return write(r.in(Condemning, f.Now, r.Reason))
 	}
-	return write(r.stopping(c, f.Now, r.Reason))
+	return firstOff(c, r, f)
 }
 
-// stopping returns the record of the phase that stops the node and waits for a proof.
-func (r Record) stopping(c Config, now time.Time, why Reason) Record {
-	r.CommandedAt = now
-	if c.ByPromise {
-		r.Revoked = true
-		return r.in(Condemning, now, why)
+// firstOff commands the power off for the first time in an attempt. An earlier process may have sent that command already: a node that has
+// booted since needs no other.
+func firstOff(c Config, r Record, f Facts) Step {
+	p := f.Power
+	_, rebooted := newBoot(r, f.Node)
+	switch {
+	case !r.PoweredOff:
+		r.PoweredOff = true
+		return write(r)
+	case p.Off.IsZero() && !f.Now.Before(p.RetryAt) && (c.Off || !rebooted):
+		return do(CommandOff)
 	}
-	r.PoweredOff = true
-	return r.in(PoweringOff, now, why)
+	r.CommandedAt = f.Now
+	if p.Off.After(r.Since) {
+		r.CommandedAt = p.Off
+	}
+	return write(r.in(PoweringOff, f.Now, r.Reason))
 }
 
 // powerOff waits for a proof.

@@ -28,7 +28,7 @@ func gone(n *fencing.Node)         { *n = fencing.Node{ReadAt: n.ReadAt} }
 
 // recorded is a fencing in a phase that began a minute before the facts of seen().
 func recorded(p fencing.Phase, change ...func(*fencing.Record)) fencing.Record {
-	r := fencing.Record{Phase: p, Since: start, Attempt: 1, NodeUID: "uid", BootID: "boot", PoweredOff: p != fencing.Preparing}
+	r := fencing.Record{Phase: p, Since: start, Attempt: 1, NodeUID: "uid", BootID: "boot", PoweredOff: true}
 	if p == fencing.Releasing || p == fencing.PoweringOn || p == fencing.Booting {
 		r.Proof = fencing.Proof{Kind: fencing.PowerOff, At: start}
 	}
@@ -42,8 +42,11 @@ func released(r *fencing.Record) { r.Released = true }
 
 // commandedNow, releasedNow and backNow are noted in a look at the time of seen().
 func commandedNow(r *fencing.Record) { r.CommandedAt = in(0) }
-func releasedNow(r *fencing.Record)  { r.ReleasedAt = in(0) }
-func backNow(r *fencing.Record)      { r.BackAt, r.BackBootID = in(0), "boot 2" }
+func commandedAt(ago int) func(*fencing.Record) {
+	return func(r *fencing.Record) { r.CommandedAt = in(-ago) }
+}
+func releasedNow(r *fencing.Record) { r.ReleasedAt = in(0) }
+func backNow(r *fencing.Record)     { r.BackAt, r.BackBootID = in(0), "boot 2" }
 func provenByBoot(r *fencing.Record) {
 	r.Proof = fencing.Proof{Kind: fencing.NewBoot, BootID: "boot 2"}
 }
@@ -166,9 +169,16 @@ func TestNext(t *testing.T) {
 		"a taint of others":                                   {fencing.Record{}, seen(down(outOfService), fencing.Power{}), writes(fencing.Preparing, "", foreign)},
 		"there is no node":                                    {fencing.Record{}, seen(down(gone), fencing.Power{}), writes(fencing.Preparing, "", func(r *fencing.Record) { r.NodeUID, r.BootID = "", "" })},
 		"the node is tainted":                                 {recorded(fencing.Preparing), seen(down(untainted), fencing.Power{}), does(fencing.TaintNode)},
-		"another node has its name":                           {recorded(fencing.Preparing), seen(down(recreated), fencing.Power{}), writes(fencing.Failed, fencing.NodeReplaced, on)},
-		"the power-off is recorded":                           {recorded(fencing.Preparing), seen(down(), fencing.Power{}), writes(fencing.PoweringOff, "", commandedNow)},
-		"the node is gone":                                    {recorded(fencing.Preparing), seen(down(gone), fencing.Power{}), writes(fencing.PoweringOff, "", commandedNow)},
+		"another node has its name":                           {recorded(fencing.Preparing), seen(down(recreated), fencing.Power{}), writes(fencing.Failed, fencing.NodeReplaced)},
+		"the power-off is recorded":                           {recorded(fencing.Preparing, on), seen(down(), fencing.Power{}), fencing.Step{Kind: fencing.Write, Record: recorded(fencing.Preparing)}},
+		"the first command":                                   {recorded(fencing.Preparing), seen(down(), fencing.Power{}), does(fencing.CommandOff)},
+		"the first command again":                             {recorded(fencing.Preparing), seen(down(), fencing.Power{RetryAt: in(0)}), does(fencing.CommandOff)},
+		"the first command without a node":                    {recorded(fencing.Preparing), seen(down(gone), fencing.Power{}), does(fencing.CommandOff)},
+		"the first command has failed":                        {recorded(fencing.Preparing), seen(down(), fencing.Power{RetryAt: in(1)}), writes(fencing.PoweringOff, "", commandedNow)},
+		"the first command is acknowledged":                   {recorded(fencing.Preparing), seen(down(), commandedOff(9)), writes(fencing.PoweringOff, "", commandedAt(9))},
+		"it was acknowledged in the attempt before":           {recorded(fencing.Preparing, secondAttempt), seen(down(), commandedOff(60)), writes(fencing.PoweringOff, "", commandedNow, secondAttempt)},
+		"and the node was replaced since":                     {recorded(fencing.Preparing), seen(down(recreated, untainted), commandedOff(9)), writes(fencing.PoweringOff, "", commandedAt(9))},
+		"an earlier process has sent it":                      {recorded(fencing.Preparing), seen(down(rebooted), fencing.Power{}), writes(fencing.PoweringOff, "", commandedNow)},
 		"the power is commanded off":                          {recorded(fencing.PoweringOff), seen(down(), fencing.Power{}), does(fencing.CommandOff)},
 		"a reading before the command":                        {recorded(fencing.PoweringOff), seen(down(), fencing.Power{}.Observe(read(fencing.IsOff, 20)).Observe(read(fencing.IsOff, 0))), does(fencing.CommandOff)},
 		"the power is read":                                   {recorded(fencing.PoweringOff), seen(down(), commandedOff(1)), does(fencing.ReadPower)},

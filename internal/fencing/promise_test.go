@@ -68,6 +68,7 @@ func TestCondemn(t *testing.T) {
 	revoked := func(r *fencing.Record) { r.Revoked = true }
 	voided := condemned(fencing.Condemning, because(fencing.ProofVoid), voids(3))
 	check(t, map[string]edge{
+		"no power-off is allowed":     {self(), fencing.Record{}, promised(down(untainted), fencing.Promise{}), writes(since(preparing, fencing.Preparing, known(nil, fencing.Power{})))},
 		"the phase is recorded first": {self(), preparing, promised(down(), fencing.Promise{}), writes(since(preparing, fencing.Condemning, known(nil, fencing.Power{}), revoked, commandedNow))},
 		"the promise is read":         {self(), condemning, promised(down(), fencing.Promise{}), does(fencing.ReadPromise)},
 		"it stands":                   {self(), condemning, promised(down(), promise(fencing.Promised, 0)), does(fencing.RevokePromise)},

@@ -740,6 +740,16 @@ func TestPlantedFaults(t *testing.T) {
 			}
 			return s
 		}, config(), budget{}, "the end of a release"},
+		"the power-off is not recorded": {func(c fencing.Config, r fencing.Record, f fencing.Facts) fencing.Step {
+			if r.Phase == fencing.Preparing && !f.Deleting {
+				r.PoweredOff = true
+			}
+			s := fencing.Next(c, r, f)
+			if s.Kind == fencing.Write && s.Record.Phase == fencing.Preparing {
+				s.Record.PoweredOff = false
+			}
+			return s
+		}, config(), budget{crashes: 1, deletions: 1}, "the fencing has ended, and its host is off"},
 		"the node is not changed back": {seeing(func(_ fencing.Config, _ fencing.Record, f *fencing.Facts) {
 			if f.Node != nil {
 				f.Node.Changed = false

@@ -96,7 +96,7 @@ const ClaimedMachine = "fettle.io/claimed-machine"
 const MachineDeletionFinalizer = "fettle.io/machine-deletion-remediation"
 
 // PowerFinalizer is on a PowerRemediation before its first effect, and until what it has changed is
-// taken back.
+// taken back. Fettle's own requests have it from their creation.
 const PowerFinalizer = "fettle.io/power-remediation"
 
 // SelfFenceFinalizer is on a SelfFenceRemediation before its first effect, and until what it has

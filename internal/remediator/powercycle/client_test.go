@@ -3,6 +3,7 @@ package powercycle
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -96,6 +97,29 @@ func TestWhatALookKnowsAfterARecord(t *testing.T) {
 		}
 		if kept := l.facts.Node != nil && l.raw != nil; kept != want || l.facts.Begun.IsZero() {
 			t.Errorf("after phase %q the node is known: %t, want %t", before, kept, want)
+		}
+	}
+}
+
+// TestPausesOfAPhase: the first command may fail before the phase that waits for its effect. Its pause goes on then. No other phase is
+// delayed by a failure of the one before.
+func TestPausesOfAPhase(t *testing.T) {
+	for _, tc := range []struct {
+		before, after fencing.Phase
+		kept          bool
+	}{
+		{fencing.Preparing, fencing.PoweringOff, true}, {fencing.Preparing, fencing.Failed, false},
+		{fencing.Releasing, fencing.PoweringOff, false}, {fencing.PoweringOff, fencing.Preparing, false},
+	} {
+		w := newWorld(t, node(), remediation())
+		l := begun(t, w, tc.before)
+		retry := noon.Add(time.Hour)
+		l.s.power.RetryAt, l.s.failures, l.s.turn = retry, 2, noon
+		if err := w.write(t.Context(), l, fencing.Record{Phase: tc.after, Since: noon, Attempt: 1}); err != nil {
+			t.Fatal(err)
+		}
+		if kept := l.s.power.RetryAt.Equal(retry) && l.s.failures == 2; kept != tc.kept || !tc.kept && (l.s.failures != 0 || !l.s.power.RetryAt.IsZero()) || !l.s.turn.IsZero() {
+			t.Errorf("from %s to %s: %+v", tc.before, tc.after, l.s)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -17,16 +18,27 @@ const (
 	maxLanes = 32
 	// maxOthers is how many of them may be such as can wait.
 	maxOthers = 8
+	// maxWait is how long urgent looks may delay a look that can wait. Then it gets the next lane of those for others.
+	maxWait = 3 * time.Second
 )
 
 // lanes limits how many looks ask the API server at the same time. When many nodes fail at once, the looks that can't wait come
-// first: a power-off must not be delayed by the many requests that follow the power-offs of other hosts.
+// first: a power-off must not be delayed by the many requests that follow the power-offs of other hosts. Those take processor time of
+// the API server, so a free lane alone is no reason to make them.
 type lanes struct {
 	mu sync.Mutex
 	// free counts the lanes, and freeOthers those of them that a look may have which can wait.
 	free, freeOthers int
+	// busy counts the lanes of urgent looks.
+	busy int
 	// urgent and others wait, in the order in which they came.
-	urgent, others []chan struct{}
+	urgent, others []*turn
+}
+
+// turn is closed once a look has its lane. It is overdue once the look has waited for maxWait.
+type turn struct {
+	given   chan struct{}
+	overdue bool
 }
 
 func newLanes(all, others int) *lanes { return &lanes{free: all, freeOthers: others} }
@@ -58,23 +70,24 @@ func (l *lane) leave() {
 }
 
 func (l *lanes) enter(ctx context.Context, urgent bool) bool {
-	turn := make(chan struct{})
+	own := &turn{given: make(chan struct{})}
 	queue := &l.others
 	if urgent {
 		queue = &l.urgent
 	}
 	l.mu.Lock()
-	*queue = append(*queue, turn)
+	*queue = append(*queue, own)
 	l.admit()
 	l.mu.Unlock()
+	defer time.AfterFunc(maxWait, func() { l.expire(own) }).Stop()
 	select {
-	case <-turn:
+	case <-own.given:
 		return true
 	case <-ctx.Done():
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	at := slices.Index(*queue, turn)
+	at := slices.Index(*queue, own)
 	if at < 0 {
 		return true // the turn came at the same time
 	}
@@ -82,26 +95,37 @@ func (l *lanes) enter(ctx context.Context, urgent bool) bool {
 	return false
 }
 
+// expire has a look no longer wait for urgent ones.
+func (l *lanes) expire(t *turn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	t.overdue = true
+	l.admit()
+}
+
 // leave frees a lane.
 func (l *lanes) leave(urgent bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.free++
-	if !urgent {
+	if urgent {
+		l.busy--
+	} else {
 		l.freeOthers++
 	}
 	l.admit()
 }
 
-// admit assigns free lanes to the looks that wait.
+// admit assigns free lanes to the looks that wait. What can wait does so until no look is urgent, or until it is overdue.
 func (l *lanes) admit() {
 	for l.free > 0 && len(l.urgent) > 0 {
-		close(l.urgent[0])
+		close(l.urgent[0].given)
 		l.urgent = l.urgent[1:]
 		l.free--
+		l.busy++
 	}
-	for l.free > 0 && l.freeOthers > 0 && len(l.others) > 0 {
-		close(l.others[0])
+	for l.free > 0 && l.freeOthers > 0 && len(l.others) > 0 && (l.busy == 0 || l.others[0].overdue) {
+		close(l.others[0].given)
 		l.others = l.others[1:]
 		l.free--
 		l.freeOthers--
@@ -112,12 +136,12 @@ func (l *lanes) admit() {
 // released and the node may have to serve again at once, or its host is to be powered on.
 func isUrgent(s *v1alpha1.PowerRemediationStatus, known *session) bool {
 	switch fencing.Phase(s.Phase) {
-	case fencing.PoweringOff:
+	case fencing.Preparing, fencing.PoweringOff:
 		p := known.power
 		return s.WorkloadReleased || p.FirstOff.State == fencing.IsOff || p.Off.IsZero() && known.failures == 0
 	case fencing.Booting, fencing.Restoring, fencing.DeletingMachine, fencing.Succeeded, fencing.Failed, fencing.Aborted:
 		return false
-	case fencing.Preparing, fencing.Releasing, fencing.PoweringOn, fencing.Aborting:
+	case fencing.Releasing, fencing.PoweringOn, fencing.Aborting:
 	}
 	return true
 }

@@ -2,15 +2,18 @@ package powercycle
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
 	"github.com/fettle-io/fettle/internal/fencing"
 	"github.com/fettle-io/fettle/internal/remediator/fencednode"
@@ -107,6 +110,83 @@ func TestOthersLeaveLanesFree(t *testing.T) {
 	}
 }
 
+// TestOthersWaitForUrgentLooks, though a lane is free, and for maxWait at most.
+func TestOthersWaitForUrgentLooks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLanes(3, 1)
+		urgent, first, second := lane{of: l}, lane{of: l}, lane{of: l}
+		urgent.enter(t.Context(), true)
+		var mu sync.Mutex
+		var got []string
+		count := func() int {
+			synctest.Wait()
+			mu.Lock()
+			defer mu.Unlock()
+			return len(got)
+		}
+		begun := time.Now()
+		wait := func(name string, own *lane) {
+			go func() {
+				own.enter(t.Context(), false)
+				mu.Lock()
+				defer mu.Unlock()
+				got = append(got, fmt.Sprint(name, " after ", time.Since(begun)))
+			}()
+			synctest.Wait()
+		}
+		wait("the first", &first)
+		time.Sleep(maxWait - 1) //nolint:forbidigo // time in a bubble passes at once
+		if n := count(); n > 0 {
+			t.Fatalf("%d have lanes while a look is urgent", n)
+		}
+		time.Sleep(1) //nolint:forbidigo // time in a bubble passes at once
+		wait("the second", &second)
+		first.leave()
+		if n := count(); n != 1 {
+			t.Errorf("%d have got lanes: the wait of one ends that of another", n)
+		}
+		time.Sleep(1) //nolint:forbidigo // time in a bubble passes at once
+		urgent.leave()
+		count()
+		if diff := cmp.Diff([]string{"the first after 3s", "the second after 3.000000001s"}, got); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+		second.leave()
+		if l.free != 3 || l.freeOthers != 1 || l.busy != 0 {
+			t.Errorf("%d lanes are free, %d for others, and %d are urgent at the end", l.free, l.freeOthers, l.busy)
+		}
+	})
+}
+
+// TestEventsWaitForUrgentLooks: the events of a look come before it ends, and after the urgent looks.
+func TestEventsWaitForUrgentLooks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLanes(2, 1)
+		emitted := 0
+		noted := func() *look { return &look{lane: lane{of: l}, notes: []func(){func() { emitted++ }}} }
+		urgent, over := lane{of: l}, noted()
+		urgent.enter(t.Context(), true)
+		over.lane.enter(t.Context(), true)
+		go over.end(t.Context())
+		if synctest.Wait(); emitted != 0 || l.busy != 1 {
+			t.Errorf("%d events came first, and %d looks are urgent", emitted, l.busy)
+		}
+		(&look{lane: lane{of: l}}).end(t.Context()) // there is nothing to wait for
+		urgent.leave()
+		if synctest.Wait(); emitted != 1 || l.free != 2 {
+			t.Errorf("%d events came, and %d lanes are free", emitted, l.free)
+		}
+		urgent.enter(t.Context(), true)
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		noted().end(ended)
+		if emitted != 2 || l.free != 1 {
+			t.Errorf("%d events came though the look had to end, and %d lanes are free", emitted, l.free)
+		}
+		urgent.leave()
+	})
+}
+
 func TestWhatIsUrgent(t *testing.T) {
 	commanded := &session{power: fencing.Power{}.CommandedOff(noon)}
 	seenOff := &session{power: commanded.power.Observe(fencing.Reading{Begun: noon.Add(time.Second), State: fencing.IsOff})}
@@ -119,6 +199,8 @@ func TestWhatIsUrgent(t *testing.T) {
 	}{
 		{"", false, &session{}, true},
 		{fencing.Preparing, false, &session{}, true},
+		{fencing.Preparing, false, commanded, false},
+		{fencing.Preparing, false, failed, false},
 		{fencing.PoweringOff, false, &session{}, true},
 		{fencing.PoweringOff, false, commanded, false},
 		{fencing.PoweringOff, false, failed, false},
@@ -158,15 +240,33 @@ func TestUrgencyOfARemediation(t *testing.T) {
 }
 
 // TestRequestsBeforeTheCommand: until the power-off is commanded, the node and the remediation are read once each, and what is
-// written is the finalizer, the record of the boot ID, the taint, and the record that the host is powered off. Events follow.
+// written is the finalizer, the record of the boot ID, and the taint. Fettle's own requests have the finalizer already. The next phase
+// and the events follow.
 func TestRequestsBeforeTheCommand(t *testing.T) {
-	w := newWorld(t, node(), remediation(), bmcFor("a", "node-a", "redfish://10.0.0.1"))
+	finalized := func(r *v1alpha1.PowerRemediation) { r.Finalizers = []string{annotation.PowerFinalizer} }
+	after := []string{"patch status remediation", "patch node", "command", "patch status remediation"}
+	for name, tc := range map[string]struct {
+		remediation *v1alpha1.PowerRemediation
+		want        []string
+	}{
+		"by another health checker": {remediation(), append([]string{"get remediation", "get node", "patch remediation"}, after...)},
+		"by Fettle":                 {remediation(finalized), append([]string{"get remediation", "get node"}, after...)},
+	} {
+		requestsBeforeTheCommand(t, name, tc.remediation, tc.want)
+	}
+}
+
+func requestsBeforeTheCommand(t *testing.T, name string, r *v1alpha1.PowerRemediation, want []string) {
+	t.Helper()
+	w := newWorld(t, node(), r, bmcFor("a", "node-a", "redfish://10.0.0.1"))
 	var requests []string
 	announced := -1
 	w.refuses(func(verb string, o runtime.Object) error {
 		switch o.(type) {
 		case *corev1.Secret: // the command begins with the credentials, of which there are none
-			announced = len(w.events.Events)
+			if announced < 0 {
+				announced = len(w.events.Events)
+			}
 			requests = append(requests, "command")
 		case *corev1.Node:
 			requests = append(requests, verb+" node")
@@ -178,20 +278,17 @@ func TestRequestsBeforeTheCommand(t *testing.T) {
 	if err := w.look(t.Context(), keyA); err != nil {
 		t.Fatal(err)
 	}
-	want := []string{
-		"get remediation", "get node", "patch remediation", "patch status remediation", "patch node", "patch status remediation", "command",
-	}
 	if diff := cmp.Diff(want, requests[:min(len(requests), len(want))]); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+		t.Errorf("%s (-want +got):\n%s", name, diff)
 	}
 	if announced != 0 || len(w.events.Events) != 2 {
-		t.Errorf("%d events were emitted before the command, and %d in all", announced, len(w.events.Events))
+		t.Errorf("%s: %d events were emitted before the command, and %d in all", name, announced, len(w.events.Events))
 	}
-	n, r := w.node(t), w.remediation(t, keyA)
-	if r.Status.Node.BootID != "boot-1" || !slices.Contains(n.Spec.Taints, ownTaint) || r.Status.Phase != string(fencing.PoweringOff) {
-		t.Errorf("the boot ID is not recorded, or the node is not tainted: %+v, %v", r.Status, n.Spec.Taints)
+	n, got := w.node(t), w.remediation(t, keyA)
+	if got.Status.Node.BootID != "boot-1" || !slices.Contains(n.Spec.Taints, ownTaint) || got.Status.Phase != string(fencing.PoweringOff) {
+		t.Errorf("%s: the boot ID is not recorded, or the node is not tainted: %+v, %v", name, got.Status, n.Spec.Taints)
 	}
 	if w.lanes.free != maxLanes {
-		t.Errorf("%d lanes are free after the look", w.lanes.free)
+		t.Errorf("%s: %d lanes are free after the look", name, w.lanes.free)
 	}
 }

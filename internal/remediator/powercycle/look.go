@@ -61,9 +61,13 @@ type look struct {
 	notes []func()
 }
 
-// end frees the lane of a look, and emits its events.
-func (l *look) end() {
-	l.lane.leave()
+// end emits the events of a look, which can wait, and frees its lane.
+func (l *look) end(ctx context.Context) {
+	defer l.lane.leave()
+	if len(l.notes) == 0 {
+		return
+	}
+	l.lane.enter(ctx, false) // where the context ends, they are emitted at once
 	for _, note := range l.notes {
 		note()
 	}
@@ -72,7 +76,7 @@ func (l *look) end() {
 // look takes all steps of a remediation that can be taken now.
 func (c *Client) look(ctx context.Context, key types.NamespacedName) error {
 	begun := &look{key: key, lane: lane{of: c.lanes}}
-	defer begun.end()
+	defer begun.end(ctx)
 	if !begun.lane.enter(ctx, c.sessions.isUrgent(key)) {
 		return fmt.Errorf("waiting for other remediations: %w", ctx.Err())
 	}

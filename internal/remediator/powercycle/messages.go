@@ -70,7 +70,7 @@ func phaseMessage(s *v1alpha1.PowerRemediationStatus) string {
 	node, why := s.Node.Name, reasonMessage(fencing.Reason(s.Reason))
 	switch fencing.Phase(s.Phase) {
 	case fencing.Preparing:
-		return "the boot ID of node " + node + " is recorded, and the node gets the taint that keeps its pods from starting again"
+		return "the boot ID of node " + node + " is recorded, the node gets the taint that keeps its pods from starting again, and then its host is commanded off"
 	case fencing.PoweringOff:
 		return fmt.Sprintf("the host of node %s is powered off (attempt %d)%s", node, s.Attempt, why)
 	case fencing.Releasing:

@@ -64,7 +64,10 @@ func (c *Client) write(ctx context.Context, l *look, record fencing.Record) erro
 	before := l.record.Phase
 	l.record = recordOf(&l.r.Status)
 	if begins {
-		l.s.power.RetryAt, l.s.failures, l.s.turn = time.Time{}, 0, time.Time{} // a phase must not end by a failure of an earlier one
+		l.s.turn = time.Time{}
+		if before != fencing.Preparing || l.record.Phase != fencing.PoweringOff { // both command the same
+			l.s.power.RetryAt, l.s.failures = time.Time{}, 0 // a phase must not end by a failure of an earlier one
+		}
 		c.announce(l, status)
 	}
 	node, raw := l.facts.Node, l.raw

@@ -24,7 +24,7 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// Config is what a Client needs. Every field is required but BuiltIn.
+// Config is what a Client needs. Every field is required but BuiltIn and Finalizers.
 type Config struct {
 	// Informers watch unstructured objects. The client removes the informer of a kind that is not served any more, so
 	// other users of the same informers lose it.
@@ -37,6 +37,9 @@ type Config struct {
 	Changed func() <-chan struct{}
 	Log     logr.Logger
 	BuiltIn BuiltIn
+	// Finalizers returns the finalizers that requests of a kind are created with. A remediator of this process would set the
+	// same before its first effect, and removes them.
+	Finalizers func(schema.GroupKind) []string
 }
 
 // Client is the remedy's access to the API server, for all forms and all clusters. It is safe for concurrent use.
@@ -126,6 +129,9 @@ func (d *ClusterClient) Begin(ctx context.Context, o core.RemedyCall) (core.Reme
 		return 0, err
 	case !same:
 		return core.Stale, nil
+	}
+	if c.Finalizers != nil {
+		request.SetFinalizers(c.Finalizers(request.GroupVersionKind().GroupKind()))
 	}
 	err = c.API.Create(ctx, request)
 	switch {

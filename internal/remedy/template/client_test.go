@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -30,10 +31,13 @@ type answers struct {
 	create, get, write error
 	// stored is the object that a read returns, in the place of that of the name.
 	stored *unstructured.Unstructured
-	calls  []string
+	// created is the object that was created last.
+	created client.Object
+	calls   []string
 }
 
 func (a *answers) Create(_ context.Context, o client.Object, _ ...client.CreateOption) error {
+	a.created = o
 	a.calls = append(a.calls, "create "+o.GetNamespace()+"/"+o.GetName())
 	return a.create
 }
@@ -269,5 +273,23 @@ func TestRequestsThatNeedNoCall(t *testing.T) {
 func TestReplicasThatDoNotLeadWatch(t *testing.T) {
 	if NewClient(Config{}).NeedLeaderElection() {
 		t.Error("watching waits for the lead")
+	}
+}
+
+// TestFinalizersOfRequests are those of their kind, if there are any.
+func TestFinalizersOfRequests(t *testing.T) {
+	for want, of := range map[string]func(schema.GroupKind) []string{
+		"[]":    nil,
+		"[X/f]": func(kind schema.GroupKind) []string { return []string{kind.Kind + "/f"} },
+	} {
+		api := &answers{}
+		d := knows(t, namespaced(synced), namespaced(synced), plainTemplate)
+		d.API, d.Finalizers = api, of
+		if result, err := d.Begin(t.Context(), nodeCall()); result != core.Accepted || err != nil {
+			t.Fatalf("the result is %s, %v", result, err)
+		}
+		if got := fmt.Sprint(api.created.GetFinalizers()); got != want {
+			t.Errorf("the request has the finalizers %s, want %s", got, want)
+		}
 	}
 }

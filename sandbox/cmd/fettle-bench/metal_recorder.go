@@ -79,11 +79,9 @@ func recordsOf(node string, repair *unstructured.Unstructured) ([]call, error) {
 	const remediation = "fettle.io/v1alpha1"
 	named := func(name string) map[string]any { return map[string]any{"name": name} }
 	since := time.Now().UTC().Format("2006-01-02T15:04:05.000000Z07:00")
-	status := func(phase string) map[string]any {
-		return map[string]any{"status": map[string]any{
-			"phase": phase, "phaseSince": since, "attempt": 1, "poweredOff": phase != "Preparing", "node": map[string]any{"name": node, "uid": digest("%s", node)[:36], "bootID": digest("%s", node)[:36]},
-		}}
-	}
+	status := map[string]any{"status": map[string]any{
+		"phase": "Preparing", "phaseSince": since, "attempt": 1, "poweredOff": true, "node": map[string]any{"name": node, "uid": digest("%s", node)[:36], "bootID": digest("%s", node)[:36]},
+	}}
 	name := "again-" + node
 	fields := []struct {
 		verb, path string
@@ -94,15 +92,15 @@ func recordsOf(node string, repair *unstructured.Unstructured) ([]call, error) {
 		{"create", pathOfLeases, map[string]any{
 			"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": named(name), "spec": map[string]any{"holderIdentity": "bench", "leaseDurationSeconds": 600},
 		}},
-		{"create", pathOfRemediations, map[string]any{"apiVersion": remediation, "kind": "PowerRemediation", "metadata": named(name), "spec": map[string]any{"strategy": "Reboot"}}},
+		{"create", pathOfRemediations, map[string]any{
+			"apiVersion": remediation, "kind": "PowerRemediation", "metadata": map[string]any{"name": name, "finalizers": []string{"fettle.io/power-remediation"}}, "spec": map[string]any{"strategy": "Reboot"},
+		}},
 		{"get", pathOfNodes + "/" + node, nil},
-		{"patch", pathOfRemediations + "/" + name, map[string]any{"metadata": map[string]any{"finalizers": []string{"fettle.io/power-remediation"}}}},
-		{"patch", pathOfRemediations + "/" + name + "/status", status("Preparing")},
+		{"patch", pathOfRemediations + "/" + name + "/status", status},
 		{"patch", pathOfNodes + "/" + node, map[string]any{
 			"metadata": map[string]any{"annotations": map[string]any{"cluster-autoscaler.kubernetes.io/scale-down-disabled": "true"}},
 			"spec":     map[string]any{"taints": []map[string]any{{"key": "fettle.io/fencing", "effect": "NoExecute"}}},
 		}},
-		{"patch", pathOfRemediations + "/" + name + "/status", status("PoweringOff")},
 	}
 	calls := make([]call, len(fields))
 	for i, f := range fields {

@@ -194,14 +194,19 @@ func TestRecordsPrecedeTheCommand(t *testing.T) {
 	}
 	want := []string{
 		"POST " + pathOfRepairs, "GET /api/v1/nodes/a", "POST " + pathOfLeases, "POST " + pathOfRemediations, "GET /api/v1/nodes/a",
-		"PATCH " + pathOfRemediations + "/again-a", "PATCH " + pathOfRemediations + "/again-a/status", "PATCH /api/v1/nodes/a",
-		"PATCH " + pathOfRemediations + "/again-a/status",
+		"PATCH " + pathOfRemediations + "/again-a/status", "PATCH /api/v1/nodes/a",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if body := string(calls[0].body); !strings.Contains(body, `"kept":"yes"`) || !strings.Contains(body, `"again-a"`) {
 		t.Errorf("the repair is %s", body)
+	}
+	if body := string(calls[3].body); !strings.Contains(body, `"finalizers":["fettle.io/power-remediation"]`) {
+		t.Errorf("the remediation is %s", body)
+	}
+	if body := string(calls[5].body); !strings.Contains(body, `"bootID":`) || !strings.Contains(body, `"poweredOff":true`) {
+		t.Errorf("the record is %s", body)
 	}
 	if calls[1].body != nil || calls[5].contentType != "application/merge-patch+json" || calls[0].contentType != "application/json" {
 		t.Errorf("the calls are %+v", calls)

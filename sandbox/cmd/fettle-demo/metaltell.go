@@ -62,7 +62,7 @@ func short(id string) string { return id[:min(len(id), 8)] }
 // phases says what Fettle does in each phase of a fencing.
 func phases(phase string) string {
 	return map[string]string{
-		"Preparing":       "it records the boot ID of the node, and taints the node",
+		"Preparing":       "it records the boot ID of the node, taints the node, and commands the power off",
 		"PoweringOff":     "it commands the power off, and reads it until the host is proven to be off",
 		"Releasing":       "it releases the workload, which may start elsewhere",
 		"PoweringOn":      "it commands the power on",
