@@ -450,7 +450,7 @@ func TestExternalBaremetalChanges(t *testing.T) {
 	marked.ranAlone()
 
 	// The repair began with a PowerRemediation, and goes on so, also without its record.
-	last := replica("Mark")
+	replica("Mark")
 	next.Kill(t)
 	other := s.newPool(t, "changes-c")
 	other.machine(nil)
@@ -475,5 +475,4 @@ func TestExternalBaremetalChanges(t *testing.T) {
 	powered.isUnclaimed()
 	powered.isRestored(powered.first())
 	powered.ranTimes(2)
-	last.Stop(t)
 }

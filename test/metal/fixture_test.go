@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -34,6 +36,10 @@ type site struct {
 	*cluster.Cluster
 
 	log string
+	// token is that of a service account that may read metrics, and pages is how many pages of them were read.
+	scrapers sync.Once
+	token    string
+	pages    atomic.Int32
 }
 
 // newSite starts a cluster on bare metal with these flags of the sandbox, and with Fettle's definitions and rights. Fettle itself does not run yet.
@@ -51,7 +57,9 @@ func startSite(t *testing.T, flags ...string) *site {
 	t.Helper()
 	log := filepath.Join(t.TempDir(), "pods.log")
 	c := cluster.Start(t, cluster.Options{Args: append([]string{"--kubelets", "--metal", "--metal-log", log, "--node-monitor-grace-period=4s", "--node-monitor-period=1s"}, flags...)})
-	return &site{Cluster: c, log: log}
+	s := &site{Cluster: c, log: log}
+	s.leaksNothing(t)
+	return s
 }
 
 // schedules binds pods to nodes, as a scheduler does: to the first node of the pod's pool that is Ready and has no taint against it.
