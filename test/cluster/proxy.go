@@ -22,6 +22,7 @@ type Proxy struct {
 	requests []*http.Request
 	faults   []*Injected
 	open     map[net.Conn]bool
+	judge    *Judge
 }
 
 // StartProxy starts a proxy, which ends with the test.
@@ -52,7 +53,10 @@ func (c *Cluster) StartProxy(t testing.TB) (*Proxy, string) {
 	}
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p.note(r)
-		if !p.meet(w, r) {
+		if p.meet(w, r) {
+			return
+		}
+		if j := p.judgeNow(); j == nil || !j.serve(w, r, forward) {
 			forward.ServeHTTP(w, r)
 		}
 	}))
@@ -69,6 +73,12 @@ func (p *Proxy) note(r *http.Request) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.requests = append(p.requests, r.Clone(r.Context()))
+}
+
+func (p *Proxy) judgeNow() *Judge {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.judge
 }
 
 func (p *Proxy) noteState(c net.Conn, state http.ConnState) {

@@ -431,12 +431,15 @@ func seconds(n int) *metav1.Duration {
 }
 
 // healthCheck creates a NodeHealthCheck of the pool, which has a node fenced once it is not Ready for a second.
-func (p *pool) healthCheck() {
+func (p *pool) healthCheck() { p.nodesCheckedBy("") }
+
+// nodesCheckedBy is healthCheck with the fields of a PowerRemediation, in YAML without braces.
+func (p *pool) nodesCheckedBy(fields string) {
 	p.Helper()
 	p.Apply(p.T, fmt.Sprintf(`apiVersion: fettle.io/v1alpha1
 kind: PowerRemediationTemplate
 metadata: {name: %[1]s, namespace: fettle-system}
-spec: {template: {spec: {}}}
+spec: {template: {spec: {%[2]s}}}
 ---
 apiVersion: remediation.medik8s.io/v1alpha1
 kind: NodeHealthCheck
@@ -446,5 +449,5 @@ spec:
   minHealthy: 1
   unhealthyConditions: [{type: Ready, status: Unknown, duration: 1s}]
   remediationTemplate: {apiVersion: fettle.io/v1alpha1, kind: PowerRemediationTemplate, name: %[1]s, namespace: fettle-system}
-`, p.name))
+`, p.name, fields))
 }
