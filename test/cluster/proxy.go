@@ -23,6 +23,7 @@ type Proxy struct {
 	faults   []*Injected
 	open     map[net.Conn]bool
 	judge    *Judge
+	listener *listener
 }
 
 // StartProxy starts a proxy, which ends with the test.
@@ -37,7 +38,7 @@ func (c *Cluster) StartProxy(t testing.TB) (*Proxy, string) {
 	if err != nil {
 		t.Fatalf("reading the API server's address: %v", err)
 	}
-	p := &Proxy{open: map[net.Conn]bool{}}
+	p := &Proxy{open: map[net.Conn]bool{}, listener: newListener(t)}
 	forward := &httputil.ReverseProxy{
 		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
 		Transport:     transport,
@@ -60,6 +61,8 @@ func (c *Cluster) StartProxy(t testing.TB) (*Proxy, string) {
 			forward.ServeHTTP(w, r)
 		}
 	}))
+	_ = server.Listener.Close()
+	server.Listener = p.listener
 	server.EnableHTTP2 = true
 	server.Config.ErrorLog = forward.ErrorLog
 	server.Config.ConnState = p.noteState

@@ -121,6 +121,8 @@ type pool struct {
 	*site
 
 	name string
+	// key is that of the remediation of the first node, if it isn't called as the node is.
+	key client.ObjectKey
 }
 
 // newPool creates two hosts with their BMCs, and a StatefulSet of one pod on the first.
@@ -297,8 +299,16 @@ func (p *pool) isOld(node string) {
 
 func (p *pool) remediation(ctx context.Context, node string) (*v1alpha1.PowerRemediation, error) {
 	var r v1alpha1.PowerRemediation
-	err := p.Get(ctx, client.ObjectKey{Namespace: namespace, Name: node}, &r)
+	err := p.Get(ctx, client.ObjectKeyFromObject(p.of(node)), &r)
 	return &r, err
+}
+
+// of returns the remediation of a node with nothing but its name.
+func (p *pool) of(node string) *v1alpha1.PowerRemediation {
+	if node == p.first() && p.key.Name != "" {
+		return &v1alpha1.PowerRemediation{ObjectMeta: metav1.ObjectMeta{Namespace: p.key.Namespace, Name: p.key.Name}}
+	}
+	return &v1alpha1.PowerRemediation{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: node}}
 }
 
 // inPhase waits until a remediation is in a phase, and returns it.
@@ -345,8 +355,7 @@ func conditionsOf(r *v1alpha1.PowerRemediation) string {
 // ends deletes a remediation, and waits until it is gone.
 func (p *pool) ends(node string) {
 	p.Helper()
-	r := &v1alpha1.PowerRemediation{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: node}}
-	if err := client.IgnoreNotFound(p.Delete(cluster.Context(p.T), r)); err != nil {
+	if err := client.IgnoreNotFound(p.Delete(cluster.Context(p.T), p.of(node))); err != nil {
 		p.Fatalf("deleting a remediation: %v", err)
 	}
 	p.Eventually(p.T, "end of the remediation of "+node, func(ctx context.Context) error {
