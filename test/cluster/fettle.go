@@ -149,6 +149,9 @@ func (f *Fettle) Kill(t testing.TB) {
 	f.wantNoRace(t)
 }
 
+// Ended reports whether the test has ended Fettle, or has seen it end.
+func (f *Fettle) Ended() bool { return f.ended }
+
 // Halt stops Fettle in the middle of its work, until Resume.
 func (f *Fettle) Halt(t testing.TB) {
 	t.Helper()

@@ -22,6 +22,8 @@ type Proxy struct {
 	requests []*http.Request
 	faults   []*Injected
 	open     map[net.Conn]bool
+	judge    *Judge
+	listener *listener
 }
 
 // StartProxy starts a proxy, which ends with the test.
@@ -36,7 +38,7 @@ func (c *Cluster) StartProxy(t testing.TB) (*Proxy, string) {
 	if err != nil {
 		t.Fatalf("reading the API server's address: %v", err)
 	}
-	p := &Proxy{open: map[net.Conn]bool{}}
+	p := &Proxy{open: map[net.Conn]bool{}, listener: newListener(t)}
 	forward := &httputil.ReverseProxy{
 		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
 		Transport:     transport,
@@ -52,10 +54,15 @@ func (c *Cluster) StartProxy(t testing.TB) (*Proxy, string) {
 	}
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p.note(r)
-		if !p.meet(w, r) {
+		if p.meet(w, r) {
+			return
+		}
+		if j := p.judgeNow(); j == nil || !j.serve(w, r, forward) {
 			forward.ServeHTTP(w, r)
 		}
 	}))
+	_ = server.Listener.Close()
+	server.Listener = p.listener
 	server.EnableHTTP2 = true
 	server.Config.ErrorLog = forward.ErrorLog
 	server.Config.ConnState = p.noteState
@@ -69,6 +76,12 @@ func (p *Proxy) note(r *http.Request) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.requests = append(p.requests, r.Clone(r.Context()))
+}
+
+func (p *Proxy) judgeNow() *Judge {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.judge
 }
 
 func (p *Proxy) noteState(c net.Conn, state http.ConnState) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -78,6 +79,18 @@ func (s *site) neverTwo(t *testing.T) {
 // machine creates a machine of the first node, which nothing owns, and a health check with the strategy.
 func (p *pool) machine(annotations map[string]string) {
 	p.Helper()
+	p.ofMachine()
+	p.isOld(p.first())
+	all := map[string]any{v1beta1.RemediationStrategyAnnotation: "external-baremetal"}
+	for key, value := range annotations {
+		all[key] = value
+	}
+	p.machineCheckedBy(all, nil)
+}
+
+// ofMachine creates a machine of the first node, which nothing owns.
+func (p *pool) ofMachine() {
+	p.Helper()
 	ctx := cluster.Context(p.T)
 	m := p.newMachine()
 	m.SetLabels(map[string]string{"pool": p.name})
@@ -92,22 +105,23 @@ func (p *pool) machine(annotations map[string]string) {
 	if err := p.Patch(ctx, p.node(ctx, p.first()), client.RawPatch("application/merge-patch+json", named)); err != nil {
 		p.Fatalf("annotating node %s: %v", p.first(), err)
 	}
-	p.isOld(p.first())
-	all := map[string]any{v1beta1.RemediationStrategyAnnotation: "external-baremetal"}
-	for key, value := range annotations {
-		all[key] = value
+}
+
+// machineCheckedBy creates a health check of the pool's machine, with annotations and more fields of its spec.
+func (p *pool) machineCheckedBy(annotations, more map[string]any) {
+	p.Helper()
+	spec := map[string]any{
+		"selector": map[string]any{"matchLabels": map[string]any{"pool": p.name}},
+		"unhealthyConditions": []any{
+			map[string]any{"type": "Ready", "status": "Unknown", "timeout": "1s"}, map[string]any{"type": "Ready", "status": "False", "timeout": "1s"},
+		},
 	}
+	maps.Copy(spec, more)
 	check := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "machine.openshift.io/v1beta1", "kind": "MachineHealthCheck",
-		"metadata": map[string]any{"namespace": machines, "name": p.name, "annotations": all},
-		"spec": map[string]any{
-			"selector": map[string]any{"matchLabels": map[string]any{"pool": p.name}},
-			"unhealthyConditions": []any{
-				map[string]any{"type": "Ready", "status": "Unknown", "timeout": "1s"}, map[string]any{"type": "Ready", "status": "False", "timeout": "1s"},
-			},
-		},
+		"metadata": map[string]any{"namespace": machines, "name": p.name, "annotations": annotations}, "spec": spec,
 	}}
-	if err := p.Create(ctx, check); err != nil {
+	if err := p.Create(cluster.Context(p.T), check); err != nil {
 		p.Fatalf("creating a health check: %v", err)
 	}
 }
@@ -450,7 +464,7 @@ func TestExternalBaremetalChanges(t *testing.T) {
 	marked.ranAlone()
 
 	// The repair began with a PowerRemediation, and goes on so, also without its record.
-	last := replica("Mark")
+	replica("Mark")
 	next.Kill(t)
 	other := s.newPool(t, "changes-c")
 	other.machine(nil)
@@ -475,5 +489,4 @@ func TestExternalBaremetalChanges(t *testing.T) {
 	powered.isUnclaimed()
 	powered.isRestored(powered.first())
 	powered.ranTimes(2)
-	last.Stop(t)
 }

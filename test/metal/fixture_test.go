@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -34,6 +36,10 @@ type site struct {
 	*cluster.Cluster
 
 	log string
+	// token is that of a service account that may read metrics, and pages is how many pages of them were read.
+	scrapers sync.Once
+	token    string
+	pages    atomic.Int32
 }
 
 // newSite starts a cluster on bare metal with these flags of the sandbox, and with Fettle's definitions and rights. Fettle itself does not run yet.
@@ -51,7 +57,9 @@ func startSite(t *testing.T, flags ...string) *site {
 	t.Helper()
 	log := filepath.Join(t.TempDir(), "pods.log")
 	c := cluster.Start(t, cluster.Options{Args: append([]string{"--kubelets", "--metal", "--metal-log", log, "--node-monitor-grace-period=4s", "--node-monitor-period=1s"}, flags...)})
-	return &site{Cluster: c, log: log}
+	s := &site{Cluster: c, log: log}
+	s.leaksNothing(t)
+	return s
 }
 
 // schedules binds pods to nodes, as a scheduler does: to the first node of the pod's pool that is Ready and has no taint against it.
@@ -113,6 +121,8 @@ type pool struct {
 	*site
 
 	name string
+	// key is that of the remediation of the first node, if it isn't called as the node is.
+	key client.ObjectKey
 }
 
 // newPool creates two hosts with their BMCs, and a StatefulSet of one pod on the first.
@@ -289,8 +299,16 @@ func (p *pool) isOld(node string) {
 
 func (p *pool) remediation(ctx context.Context, node string) (*v1alpha1.PowerRemediation, error) {
 	var r v1alpha1.PowerRemediation
-	err := p.Get(ctx, client.ObjectKey{Namespace: namespace, Name: node}, &r)
+	err := p.Get(ctx, client.ObjectKeyFromObject(p.of(node)), &r)
 	return &r, err
+}
+
+// of returns the remediation of a node with nothing but its name.
+func (p *pool) of(node string) *v1alpha1.PowerRemediation {
+	if node == p.first() && p.key.Name != "" {
+		return &v1alpha1.PowerRemediation{ObjectMeta: metav1.ObjectMeta{Namespace: p.key.Namespace, Name: p.key.Name}}
+	}
+	return &v1alpha1.PowerRemediation{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: node}}
 }
 
 // inPhase waits until a remediation is in a phase, and returns it.
@@ -337,8 +355,7 @@ func conditionsOf(r *v1alpha1.PowerRemediation) string {
 // ends deletes a remediation, and waits until it is gone.
 func (p *pool) ends(node string) {
 	p.Helper()
-	r := &v1alpha1.PowerRemediation{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: node}}
-	if err := client.IgnoreNotFound(p.Delete(cluster.Context(p.T), r)); err != nil {
+	if err := client.IgnoreNotFound(p.Delete(cluster.Context(p.T), p.of(node))); err != nil {
 		p.Fatalf("deleting a remediation: %v", err)
 	}
 	p.Eventually(p.T, "end of the remediation of "+node, func(ctx context.Context) error {
@@ -423,12 +440,15 @@ func seconds(n int) *metav1.Duration {
 }
 
 // healthCheck creates a NodeHealthCheck of the pool, which has a node fenced once it is not Ready for a second.
-func (p *pool) healthCheck() {
+func (p *pool) healthCheck() { p.nodesCheckedBy("") }
+
+// nodesCheckedBy is healthCheck with the fields of a PowerRemediation, in YAML without braces.
+func (p *pool) nodesCheckedBy(fields string) {
 	p.Helper()
 	p.Apply(p.T, fmt.Sprintf(`apiVersion: fettle.io/v1alpha1
 kind: PowerRemediationTemplate
 metadata: {name: %[1]s, namespace: fettle-system}
-spec: {template: {spec: {}}}
+spec: {template: {spec: {%[2]s}}}
 ---
 apiVersion: remediation.medik8s.io/v1alpha1
 kind: NodeHealthCheck
@@ -438,5 +458,5 @@ spec:
   minHealthy: 1
   unhealthyConditions: [{type: Ready, status: Unknown, duration: 1s}]
   remediationTemplate: {apiVersion: fettle.io/v1alpha1, kind: PowerRemediationTemplate, name: %[1]s, namespace: fettle-system}
-`, p.name))
+`, p.name, fields))
 }

@@ -63,6 +63,7 @@ func newFleet(t *testing.T) *fleet {
 		management: &site{Cluster: cluster.Start(t, cluster.Options{Args: append([]string{"--cluster-api", "--cluster-api-kinds-only", "--cluster-api-health-checks"}, quick...)})},
 		workload:   &site{Cluster: cluster.Start(t, cluster.Options{Args: append([]string{"--metal-log", log}, quick...)}), log: log},
 	}
+	f.management.leaksNothing(t)
 	f.workload.schedules(t)
 	f.workload.Apply(t, fencesNodes)
 	f.workload.ServiceAccount(t, "default", "fettle")
