@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -22,41 +23,94 @@ import (
 // patience is how long a machine may take from its boot to its end.
 const patience = 5 * time.Minute
 
-// play boots a machine that plays a scene. It returns what the machine printed and the events of QEMU, once the machine has ended.
-func play(t *testing.T, scene string) (console []string, events []string) {
+// programs are what machines boot with.
+type programs struct {
+	qemu   string
+	kernel guest.Kernel
+	initrd string
+}
+
+// get gets the programs, or skips the test.
+func get(t *testing.T) programs {
 	t.Helper()
-	qemu, kernel := guest.QEMU(t), guest.UnpackKernel(t, "linux-image-amd64")
-	folder := t.TempDir()
+	p := programs{qemu: guest.QEMU(t), kernel: guest.UnpackKernel(t, "linux-image-amd64")}
 	modules := map[string][]byte{}
 	for _, name := range []string{"watchdog", "i6300esb", "softdog"} {
-		modules[name+".ko"] = kernel.Module(t, "drivers/watchdog/"+name)
+		modules[name+".ko"] = p.kernel.Module(t, "drivers/watchdog/"+name)
 	}
-	initrd := guest.Initrd(t, folder, "./testdata/init", modules)
-	// A descriptor and no path, since a path to a socket is short.
+	p.initrd = guest.Initrd(t, t.TempDir(), "./testdata/init", modules)
+	return p
+}
+
+// scene is what happened on a machine until it ended.
+type scene struct {
+	// said are the lines that the machine printed, besides those with times.
+	said []string
+	// times are the times of the machine that it printed, by their names.
+	times map[string][]time.Duration
+	// events are those of QEMU.
+	events []string
+}
+
+// play boots a machine that plays a scene, and returns what happened once the machine has ended.
+func (p programs) play(t *testing.T, name string) scene {
+	t.Helper()
+	console := filepath.Join(t.TempDir(), "console")
 	ours, theirs := sockets(t)
-	// It waits for the first command. Each instruction takes 128 ns of the machine's time, and waiting takes none of this machine's.
-	options := append(guest.Options(filepath.Join(folder, "console")),
-		"-S", "-icount", "shift=7,sleep=off", "-rtc", "clock=vm", "-device", "i6300esb",
+	// The machine waits for a command. Each of its instructions takes eight nanoseconds of its time. While it has none to carry out, its time
+	// goes on at once.
+	options := append(guest.Options(console),
+		"-S", "-icount", "shift=3,sleep=off", "-rtc", "clock=vm", "-device", "i6300esb",
 		"-chardev", "socket,id=qmp,fd=3", "-mon", "chardev=qmp,mode=control",
-		"-kernel", kernel.Image, "-initrd", initrd, "-append", "console=ttyS0 quiet panic=-1 -- "+scene)
-	command := exec.Command(qemu, options...)
+		"-kernel", p.kernel.Image, "-initrd", p.initrd, "-append", "console=ttyS0 quiet loglevel=0 panic=-1 -- "+name)
+	command := exec.Command(p.qemu, options...)
 	command.ExtraFiles = []*os.File{theirs}
 	ended := debian.Start(t, command)
 	theirs.Close()
 
-	events = control(t, ours)
+	s := scene{times: map[string][]time.Duration{}, events: control(t, ours)}
 	<-ended
-	content, err := os.ReadFile(filepath.Join(folder, "console"))
+	content, err := os.ReadFile(console)
 	if err != nil {
 		t.Fatal(err)
 	}
-	console = strings.Split(strings.ReplaceAll(strings.TrimSpace(string(content)), "\r", ""), "\n")
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("the events: %q, the console:\n%s", events, strings.Join(console, "\n"))
+			t.Logf("the events: %q, the console:\n%s", s.events, content)
 		}
 	})
-	return console, events
+	for _, line := range named.FindAllStringSubmatch(strings.ReplaceAll(string(content), "\r", ""), -1) {
+		if at, err := time.ParseDuration(line[2]); err == nil {
+			s.times[line[1]] = append(s.times[line[1]], at)
+		} else {
+			s.said = append(s.said, line[0])
+		}
+	}
+	return s
+}
+
+// named are the lines of the machine's program. Those of its kernel begin with capital letters and brackets.
+var named = regexp.MustCompile(`(?m)^([a-z ]+): (.*)$`)
+
+// want compares what the machine printed, and the events.
+func (s scene) want(t *testing.T, said, events []string) {
+	t.Helper()
+	if !slices.Equal(s.said, said) {
+		t.Errorf("the machine printed %q, want %q", s.said, said)
+	}
+	if !slices.Equal(s.events, events) {
+		t.Errorf("the events are %q, want %q", s.events, events)
+	}
+}
+
+// between returns the time from the last line of a name to the last line of the console that says that the machine runs.
+func (s scene) between(t *testing.T, name string) time.Duration {
+	t.Helper()
+	from, runs := s.times[name], s.times["runs"]
+	if len(from) == 0 || len(runs) == 0 {
+		t.Fatalf("the machine printed %d times of %q, and %d times that it runs", len(from), name, len(runs))
+	}
+	return runs[len(runs)-1] - from[len(from)-1]
 }
 
 // sockets returns two ends of a connection.
@@ -75,7 +129,7 @@ func sockets(t *testing.T) (ours net.Conn, theirs *os.File) {
 	return ours, os.NewFile(uintptr(pair[1]), "theirs")
 }
 
-// control starts the machine, and returns the events of QEMU until the machine has ended.
+// control starts the machine, and returns the events of QEMU until the machine has ended. It leaves out that the machine goes on and stops.
 func control(t *testing.T, qmp net.Conn) []string {
 	t.Helper()
 	if err := qmp.SetDeadline(time.Now().Add(patience)); err != nil {
@@ -98,29 +152,10 @@ func control(t *testing.T, qmp net.Conn) []string {
 		if err != nil || m.Error != nil {
 			t.Fatalf("after the events %q QEMU said %s: %v", events, m.Error, err)
 		}
-		if m.Event != "" && m.Event != "RESUME" && m.Event != "STOP" {
+		switch m.Event {
+		case "", "RESUME", "STOP":
+		default:
 			events = append(events, m.Event+" "+string(m.Data))
 		}
 	}
-}
-
-var named = regexp.MustCompile(`^([a-z ]+): (.*)$`)
-
-// times returns the times that lines of a name have.
-func times(t *testing.T, console []string, name string) []time.Duration {
-	t.Helper()
-	var all []time.Duration
-	for _, line := range console {
-		if parts := named.FindStringSubmatch(line); parts != nil && parts[1] == name {
-			d, err := time.ParseDuration(parts[2])
-			if err != nil {
-				t.Fatal(err)
-			}
-			all = append(all, d)
-		}
-	}
-	if len(all) == 0 {
-		t.Fatalf("no line begins with %q", name)
-	}
-	return all
 }

@@ -46,18 +46,18 @@ func stopped() {
 	say("state", read("/sys/class/watchdog/watchdog0/state"))
 	d := open(hardware)
 	say("identity", d.Identity())
-	say("timeout", d.Timeout().String())
+	say("timeout", fmt.Sprint(d.Timeout().Seconds(), " seconds"))
 	say("software", fmt.Sprint(d.Software()))
 	refused("opening it again", allowed(hardware))
 	refused("opening it by its other name", allowed(legacy))
 	pet(d, 3*timeout)
-	say("petted for", (3 * timeout).String())
+	say("petted for", "3 timeouts")
 	if err := d.Disarm(); err != nil {
 		fail("disarming", err)
 	}
 	say("state", read("/sys/class/watchdog/watchdog0/state"))
 	wait(3 * timeout)
-	say("disarmed for", (3 * timeout).String())
+	say("disarmed for", "3 timeouts")
 	d = open(legacy)
 	pet(d, timeout)
 	fire()
@@ -106,7 +106,7 @@ func commanded() {
 	err := d.Disarm()
 	say("disarming", reason(err))
 	pet(d, 3*timeout)
-	say("petted for", (3 * timeout).String())
+	say("petted for", "3 timeouts")
 
 	if err := watchdog.LockMemory(); err != nil {
 		fail("locking the memory", err)
@@ -123,6 +123,8 @@ func commanded() {
 	if err != nil {
 		fail("opening sysrq", err)
 	}
+	go fire()
+	wait(timeout / 10)
 	say("resetting", now().String())
 	fail("resetting", s.Reset())
 }
