@@ -22,8 +22,8 @@ const (
 type Config struct {
 	// Path is the device, such as /dev/watchdog.
 	Path string
-	// Timeout is the timeout to set, in whole seconds. A part of a second is dropped. A watchdog may set another one instead, or have a fixed
-	// one: Device.Timeout returns the one that counts.
+	// Timeout is the timeout to set. A part of a second is dropped. A watchdog may set another timeout instead, or have a fixed one:
+	// Device.Timeout returns what it has.
 	Timeout time.Duration
 	// AllowSoftware allows a watchdog that the kernel plays, and AllowVirtualMachine a node that may be a virtual machine.
 	AllowSoftware, AllowVirtualMachine bool

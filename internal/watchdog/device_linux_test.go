@@ -45,7 +45,7 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// TestTimeout shows that the timeout which counts is the one that is read back.
+// TestTimeout shows that the timeout which was read back counts.
 func TestTimeout(t *testing.T) {
 	for _, c := range []struct {
 		name   string

@@ -14,7 +14,7 @@ type calls struct {
 	open func(path string) (int, error)
 	// support returns the name and the abilities of a watchdog.
 	support func(fd int) (*unix.WatchdogInfo, error)
-	// number makes a request that returns a number, and set one that takes a number.
+	// number makes a request with a number as the answer. The request of set has a number itself.
 	number func(fd int, request uint) (uint32, error)
 	set    func(fd int, request uint, value int) error
 	// keepAlive pets a watchdog.

@@ -46,8 +46,8 @@ func isUUID(text string) bool {
 	})
 }
 
-// LockMemory keeps the pages that this process has used, and those that it comes to use, in memory. It reads no others in advance: the memory
-// that Go reserves is many times larger than what a small program uses.
+// LockMemory keeps the pages in memory that this process has used, and each further page once it is used. It reads no page in advance: the
+// memory that Go reserves is many times larger than what a small program uses.
 func LockMemory() error {
 	if err := unix.Mlockall(unix.MCL_CURRENT | unix.MCL_FUTURE | unix.MCL_ONFAULT); err != nil {
 		return fmt.Errorf("locking the memory: %w", err)

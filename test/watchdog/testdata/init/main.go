@@ -90,7 +90,7 @@ func killed() {
 func hold() {
 	open(hardware)
 	fmt.Print("o")
-	select {}
+	wait(time.Hour)
 }
 
 // commanded has a watchdog of software that can't be disarmed, and then resets the machine.
