@@ -7,7 +7,8 @@
 //   - Opening a watchdog arms it, or pets it if it is armed already. Setting its timeout pets it as well.
 //   - A process that ends without Disarm leaves the watchdog armed, and the kernel pets it once more then.
 //
-// So a process opens the watchdog only at a time at which it could pet it.
+// So a process opens the watchdog only at a time at which it may pet it.
 //
-// Neither the kernel nor this package can tell whether a driver was configured to do something else than a reset.
+// Some things can't be seen from here, and are for the administrator. Options of a driver may have it do something else than a reset. Most drivers
+// stop the watchdog while the node is suspended, and once it reboots or shuts down.
 package watchdog

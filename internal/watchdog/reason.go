@@ -7,7 +7,7 @@ type Reason string
 const (
 	// NoWatchdog means that the device doesn't exist, or is no watchdog.
 	NoWatchdog Reason = "NoWatchdog"
-	// WatchdogBusy means that another process has the watchdog open. Often that is systemd, or the operating system of Talos.
+	// WatchdogBusy means that another process has the watchdog open. Often that is systemd, or Talos.
 	WatchdogBusy Reason = "WatchdogBusy"
 	// WatchdogForbidden means that this process may not open the watchdog.
 	WatchdogForbidden Reason = "WatchdogForbidden"
