@@ -1,0 +1,13 @@
+// Package watchdog drives the hardware watchdog of the node that it runs on, and resets the node by itself. It is for Linux, and knows
+// nothing of Kubernetes. All but the reasons is compiled for Linux alone.
+//
+// A watchdog resets the node unless it is petted within each timeout. The kernel pets it at other times too, and the times of a promise
+// have to include these pets:
+//
+//   - Opening a watchdog arms it, or pets it if it is armed already. Setting its timeout pets it as well.
+//   - A process that ends without Disarm leaves the watchdog armed, and the kernel pets it once more then.
+//
+// So a process opens the watchdog only at a time at which it could pet it.
+//
+// Neither the kernel nor this package can tell whether a driver was configured to do something else than a reset.
+package watchdog
