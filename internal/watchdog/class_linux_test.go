@@ -1,6 +1,7 @@
 package watchdog
 
 import (
+	"io/fs"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -73,11 +74,43 @@ func TestReadText(t *testing.T) {
 	}
 }
 
+// closing is a file system of which the files that were not closed are counted.
+type closing struct {
+	fs.FS
+
+	open *int
+}
+
+func (c closing) Open(name string) (fs.File, error) {
+	file, err := c.FS.Open(name)
+	*c.open++
+	return &closingFile{file, c.open}, err
+}
+
+type closingFile struct {
+	fs.File
+
+	open *int
+}
+
+func (f *closingFile) Close() error {
+	*f.open--
+	return f.File.Close()
+}
+
+func TestFilesAreClosed(t *testing.T) {
+	root := closing{hardware(), new(int)}
+	if text, err := readText(root, "proc/cpuinfo"); err != nil || text == "" || *root.open != 0 {
+		t.Errorf("read %q, and %d files are open: %v", text, *root.open, err)
+	}
+}
+
 func TestPrintable(t *testing.T) {
 	for given, want := range map[string]string{
 		"iTCO_wdt":                         "iTCO_wdt",
 		"one\x00two":                       "one",
 		" a\tb\x7f\xff~ ":                  "a?b??~",
+		"a b\x1fc":                         "a b?c",
 		"abcdefghijklmnopqrstuvwxyz012345": "abcdefghijklmnopqrstuvwxyz012345",
 	} {
 		var raw [32]uint8

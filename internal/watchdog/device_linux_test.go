@@ -190,7 +190,7 @@ func TestHalfOpened(t *testing.T) {
 		{"timeout refused", func(f *fake) { f.errs["set timeout 10"] = unix.EINVAL }, WatchdogTimeout, "setting a timeout of 10s"},
 		{"timeout not set", func(f *fake) { f.errs["set timeout 10"] = unix.EIO }, WatchdogFailed, "setting the timeout"},
 		{"timeout unknown", func(f *fake) { f.errs["get timeout"] = unix.EOPNOTSUPP }, WatchdogTimeout, "telling its timeout"},
-		{"timeout of nothing", func(f *fake) { f.rounds, f.options, f.timeout = 0, usual&^unix.WDIOF_SETTIMEOUT, 0 }, WatchdogTimeout, "is 0s"},
+		{"timeout of nothing", func(f *fake) { f.rounds, f.options, f.timeout = 0, usual&^unix.WDIOF_SETTIMEOUT, 0 }, WatchdogTimeout, "is 0s, which is not from 1s to 1h0m0s"},
 		{"timeout too long", func(f *fake) { f.rounds = 3601 }, WatchdogTimeout, "is 1h0m1s"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -274,6 +274,28 @@ func TestDisarm(t *testing.T) {
 	}
 }
 
+// TestOptionOfDriver shows that a driver which stops is not held to what sysfs shows.
+func TestOptionOfDriver(t *testing.T) {
+	f := newFake()
+	d := f.start(t, sysfs(f.identity, "1"))
+	if err := d.Disarm(); err != nil || f.armed {
+		t.Errorf("armed %t: %v", f.armed, err)
+	}
+}
+
+// TestNoMagicClose shows that the byte V is for the drivers alone that offer to know it.
+func TestNoMagicClose(t *testing.T) {
+	f := newFake()
+	f.options &^= unix.WDIOF_MAGICCLOSE
+	_, err := open(config(), f.calls(), hardware())
+	armed := wantFailure(t, err, WatchdogStopsOnClose).Armed
+	f.log = nil
+	if err := armed.Disarm(); err != nil {
+		t.Error(err)
+	}
+	f.wantLog(t, "stop", "close")
+}
+
 // TestNotDisarmed shows that a watchdog which can't be disarmed is still the caller's.
 func TestNotDisarmed(t *testing.T) {
 	for _, c := range []struct {
@@ -334,6 +356,9 @@ func TestKernel(t *testing.T) {
 	flags, err := unix.FcntlInt(uintptr(null.fd), unix.F_GETFD, 0)
 	if err != nil || flags&unix.FD_CLOEXEC == 0 {
 		t.Errorf("the flags of the file are %b: %v", flags, err)
+	}
+	if mode, err := unix.FcntlInt(uintptr(null.fd), unix.F_GETFL, 0); err != nil || mode&unix.O_ACCMODE != unix.O_WRONLY {
+		t.Errorf("the file is open in the mode %b: %v", mode, err)
 	}
 	if err := null.Disarm(); err != nil {
 		t.Errorf("closing: %v", err)

@@ -40,16 +40,21 @@ func bootID(root fs.FS) (string, error) {
 
 // isUUID reports whether a text is a UUID in lower case.
 func isUUID(text string) bool {
-	groups := strings.Split(text, "-")
-	return slices.EqualFunc(groups, []int{8, 4, 4, 4, 12}, func(group string, digits int) bool {
-		return len(group) == digits && strings.Trim(group, "0123456789abcdef") == ""
-	})
+	shape := strings.Map(func(r rune) rune {
+		if strings.ContainsRune("0123456789abcdef", r) {
+			return '0'
+		}
+		return r
+	}, text)
+	return shape == "00000000-0000-0000-0000-000000000000"
 }
 
 // LockMemory keeps the pages in memory that this process has used, and each further page once it is used. It reads no page in advance: the
 // memory that Go reserves is many times larger than what a small program uses.
-func LockMemory() error {
-	if err := unix.Mlockall(unix.MCL_CURRENT | unix.MCL_FUTURE | unix.MCL_ONFAULT); err != nil {
+func LockMemory() error { return lockMemory(unix.MCL_CURRENT | unix.MCL_FUTURE | unix.MCL_ONFAULT) }
+
+func lockMemory(flags int) error {
+	if err := unix.Mlockall(flags); err != nil {
 		return fmt.Errorf("locking the memory: %w", err)
 	}
 	return nil

@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 func TestSysrq(t *testing.T) {
@@ -21,6 +23,9 @@ func TestSysrq(t *testing.T) {
 	s, err := openSysrq(name)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if _, err := s.file.Read(make([]byte, 1)); !errors.Is(err, unix.EBADF) {
+		t.Errorf("reading the file: %v", err)
 	}
 	wantFailure(t, s.Reset(), NoSysrq, "resetting", "the node goes on")
 	if content, err := os.ReadFile(name); err != nil || string(content) != "b" {
