@@ -60,7 +60,7 @@ func readText(root fs.FS, name string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("reading what the kernel shows: %w", err)
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }() // nothing was written
 	content, err := io.ReadAll(io.LimitReader(file, mostText))
 	if err != nil {
 		return "", fmt.Errorf("reading what the kernel shows: %w", err)

@@ -1,6 +1,8 @@
 package watchdog
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"regexp"
 	"strings"
@@ -65,8 +67,8 @@ func TestBootID(t *testing.T) {
 			t.Errorf("the boot ID %q is read as %q, %v", content, got, err)
 		}
 	}
-	if got, err := bootID(fstest.MapFS{}); err == nil || got != "" {
-		t.Errorf("no boot ID is read as %q", got)
+	if got, err := bootID(fstest.MapFS{}); !errors.Is(err, fs.ErrNotExist) || got != "" {
+		t.Errorf("no boot ID is read as %q, %v", got, err)
 	}
 }
 
