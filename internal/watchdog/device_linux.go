@@ -27,6 +27,9 @@ type Config struct {
 	Timeout time.Duration
 	// AllowSoftware allows a watchdog that the kernel plays, and AllowVirtualMachine a node that may be a virtual machine.
 	AllowSoftware, AllowVirtualMachine bool
+	// MayPet is called right before each call that pets the watchdog: to open it, and to set its timeout. Where it returns false, Open makes
+	// no such call. Without it Open makes them.
+	MayPet func() bool
 }
 
 // Device is an open watchdog, which is armed. Its methods may be called concurrently.
@@ -63,6 +66,9 @@ func open(c Config, k calls, root fs.FS) (*Device, error) {
 	d := &Device{path: c.Path, calls: k, class: readClass(root, uint64(stat.Rdev))} //nolint:unconvert // it has 32 bits elsewhere
 	if d.class.identity != "" && software(d.class.identity) && !c.AllowSoftware {
 		return nil, d.isSoftware(d.class.identity)
+	}
+	if c.MayPet != nil && !c.MayPet() {
+		return nil, d.fails(MayNotPet, "opening", errNoPet)
 	}
 	fd, err := k.open(c.Path)
 	if err != nil {
@@ -102,7 +108,7 @@ func (d *Device) prepare(c Config) *Error {
 		if unsupported(err) {
 			reason = NoWatchdog
 		}
-		return d.fails(reason, "telling what it is", err)
+		return d.fails(reason, "identifying", err)
 	}
 	d.options, d.identity = info.Options, printable(info.Identity)
 	switch {
@@ -116,23 +122,35 @@ func (d *Device) prepare(c Config) *Error {
 			text:   fmt.Sprintf("the watchdog %s (%q) stops when its process ends, even by a fault", d.path, d.identity),
 		}
 	}
-	return d.setTimeout(c.Timeout)
-}
-
-// setTimeout sets the timeout and reads back which one the watchdog has.
-func (d *Device) setTimeout(wanted time.Duration) *Error {
 	if d.offers(unix.WDIOF_SETTIMEOUT) {
-		err := d.calls.set(d.fd, unix.WDIOC_SETTIMEOUT, int(wanted/time.Second))
-		if errors.Is(err, unix.EINVAL) {
-			return d.fails(WatchdogTimeout, fmt.Sprintf("setting a timeout of %s", wanted), err)
+		if c.MayPet != nil && !c.MayPet() {
+			return d.fails(MayNotPet, "setting the timeout of", errNoPet)
 		}
-		if err != nil {
-			return d.fails(WatchdogFailed, "setting the timeout", err)
+		if failure := d.setTimeout(c.Timeout); failure != nil {
+			return failure
 		}
 	}
+	return d.readTimeout()
+}
+
+// setTimeout sets the timeout.
+func (d *Device) setTimeout(wanted time.Duration) *Error {
+	err := d.calls.set(d.fd, unix.WDIOC_SETTIMEOUT, int(wanted/time.Second))
+	if err == nil {
+		return nil
+	}
+	reason := WatchdogFailed
+	if errors.Is(err, unix.EINVAL) {
+		reason = WatchdogTimeout
+	}
+	return d.fails(reason, fmt.Sprintf("setting a timeout of %s of", wanted), err)
+}
+
+// readTimeout reads back which timeout the watchdog has.
+func (d *Device) readTimeout() *Error {
 	seconds, err := d.calls.number(d.fd, unix.WDIOC_GETTIMEOUT)
 	if err != nil {
-		return d.fails(WatchdogTimeout, "telling its timeout", err)
+		return d.fails(WatchdogTimeout, "reading the timeout of", err)
 	}
 	timeout := time.Duration(seconds) * time.Second
 	if timeout < MinTimeout || timeout > MaxTimeout {
@@ -154,8 +172,11 @@ func (d *Device) Identity() string { return d.identity }
 // Software reports whether the kernel plays the watchdog.
 func (d *Device) Software() bool { return software(d.identity) }
 
-// errDisarmed is returned where a watchdog was disarmed before.
-var errDisarmed = errors.New("the watchdog is disarmed")
+// errDisarmed is returned where a watchdog was disarmed before, and errNoPet where it may not be petted now.
+var (
+	errDisarmed = errors.New("the watchdog is disarmed")
+	errNoPet    = errors.New("this would pet the watchdog, which is not allowed now")
+)
 
 // Pet begins the timeout anew.
 func (d *Device) Pet() error {
@@ -191,7 +212,7 @@ func (d *Device) Disarm() error {
 	// The byte V tells drivers without an answer to a request to stop that the end of this process is no fault.
 	if d.offers(unix.WDIOF_MAGICCLOSE) {
 		if err := d.calls.writeByte(d.fd, 'V'); err != nil {
-			return d.fails(WatchdogFailed, "announcing its close", err)
+			return d.fails(WatchdogFailed, "announcing the close of", err)
 		}
 	}
 	d.closed = true

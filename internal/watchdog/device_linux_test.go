@@ -185,11 +185,11 @@ func TestHalfOpened(t *testing.T) {
 		{"nameless", func(f *fake) { f.identity = "" }, SoftwareWatchdog, `""`},
 		{"alarm", func(f *fake) { f.options |= unix.WDIOF_ALARMONLY }, AlarmOnly, "alarm"},
 		{"stops on close", func(f *fake) { f.options &^= unix.WDIOF_MAGICCLOSE }, WatchdogStopsOnClose, "stops"},
-		{"no watchdog", func(f *fake) { f.errs["support"] = unix.ENOTTY }, NoWatchdog, "telling what it is"},
-		{"unknown", func(f *fake) { f.errs["support"] = unix.EIO }, WatchdogFailed, "telling what it is"},
-		{"timeout refused", func(f *fake) { f.errs["set timeout 10"] = unix.EINVAL }, WatchdogTimeout, "setting a timeout of 10s"},
-		{"timeout not set", func(f *fake) { f.errs["set timeout 10"] = unix.EIO }, WatchdogFailed, "setting the timeout"},
-		{"timeout unknown", func(f *fake) { f.errs["get timeout"] = unix.EOPNOTSUPP }, WatchdogTimeout, "telling its timeout"},
+		{"no watchdog", func(f *fake) { f.errs["support"] = unix.ENOTTY }, NoWatchdog, "identifying"},
+		{"unknown", func(f *fake) { f.errs["support"] = unix.EIO }, WatchdogFailed, "identifying"},
+		{"timeout refused", func(f *fake) { f.errs["set timeout 10"] = unix.EINVAL }, WatchdogTimeout, "setting a timeout of 10s of the watchdog"},
+		{"timeout not set", func(f *fake) { f.errs["set timeout 10"] = unix.EIO }, WatchdogFailed, "setting a timeout"},
+		{"timeout unknown", func(f *fake) { f.errs["get timeout"] = unix.EOPNOTSUPP }, WatchdogTimeout, "reading the timeout"},
 		{"timeout of nothing", func(f *fake) { f.rounds, f.options, f.timeout = 0, usual&^unix.WDIOF_SETTIMEOUT, 0 }, WatchdogTimeout, "is 0s, which is not from 1s to 1h0m0s"},
 		{"timeout too long", func(f *fake) { f.rounds = 3601 }, WatchdogTimeout, "is 1h0m1s"},
 	} {
@@ -207,6 +207,46 @@ func TestHalfOpened(t *testing.T) {
 			if err := failure.Armed.Disarm(); err != nil || f.armed || f.open {
 				t.Errorf("armed %t, open %t: %v", f.armed, f.open, err)
 			}
+		})
+	}
+}
+
+// TestMayPet shows that no call pets the watchdog at a time at which it may not be petted.
+func TestMayPet(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		may   []bool
+		fixed bool
+		pets  int
+		want  []string
+	}{
+		{"never", []bool{false}, false, 0, []string{"stat"}},
+		{"no longer", []bool{true, false}, false, 1, []string{"stat", "open", "support"}},
+		{"always", []bool{true, true}, false, 2, []string{"stat", "open", "support", "set timeout 10", "get timeout"}},
+		{"with a fixed timeout", []bool{true}, true, 1, []string{"stat", "open", "support", "get timeout"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f, given, may := newFake(), config(), c.may
+			if c.fixed {
+				f.options &^= unix.WDIOF_SETTIMEOUT
+			}
+			given.MayPet = func() bool {
+				allowed := may[0]
+				may = may[1:]
+				return allowed
+			}
+			_, err := open(given, f.calls(), hardware())
+			if c.may[len(c.may)-1] {
+				if err != nil {
+					t.Fatal(err)
+				}
+			} else if failure := wantFailure(t, err, MayNotPet, "is not allowed now", path); (failure.Armed != nil) != f.armed {
+				t.Errorf("the device is %v, armed %t", failure.Armed, f.armed)
+			}
+			if len(may) != 0 || f.pets != c.pets {
+				t.Errorf("%d answers are left, and %d pets", len(may), f.pets)
+			}
+			f.wantLog(t, c.want...)
 		})
 	}
 }
@@ -340,7 +380,7 @@ func TestConcurrently(t *testing.T) {
 // TestKernel makes the calls of the kernel on a device that is no watchdog.
 func TestKernel(t *testing.T) {
 	d, err := Open(Config{Path: "/dev/null", Timeout: time.Second, AllowVirtualMachine: true})
-	failure := wantFailure(t, err, NoWatchdog, "telling what it is", "/dev/null")
+	failure := wantFailure(t, err, NoWatchdog, "identifying", "/dev/null")
 	if d != nil || failure.Armed == nil || !errors.Is(err, unix.ENOTTY) {
 		t.Fatalf("the device is %v and %v", d, failure.Armed)
 	}

@@ -21,6 +21,8 @@ const (
 	WatchdogTimeout Reason = "WatchdogTimeout"
 	// WatchdogFailed means that a call of the watchdog failed in another way.
 	WatchdogFailed Reason = "WatchdogFailed"
+	// MayNotPet means that opening the watchdog or setting its timeout would pet it, and that this is not allowed now.
+	MayNotPet Reason = "MayNotPet"
 	// NoWayOut means that the watchdog can't be disarmed before the next boot.
 	NoWayOut Reason = "NoWayOut"
 	// VirtualMachine means that the node is a virtual machine. Its watchdog stops when it is paused.
