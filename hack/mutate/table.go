@@ -36,6 +36,7 @@ func table() []target {
 		{dir: "internal/slim", tests: []testPackage{{dir: "internal/node"}, {dir: "internal/dialect/nhc"}}},
 		{dir: "internal/sanitize"},
 		{dir: "internal/power"},
+		{dir: "internal/watchdog"},
 		{dir: "internal/baremetalhost"},
 		{dir: "internal/fencing", skip: "^TestSmallWorlds(ByPromise)?$"},
 		{dir: "internal/selffence", skip: "^(TestSmallWorlds|TestFaultsAreFound)$"},

@@ -1,12 +1,15 @@
 package debian
 
 import (
+	"bytes"
 	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -15,7 +18,7 @@ const (
 	// timeout is how long apt-get may take, with waiting for another one.
 	timeout = 5 * time.Minute
 	// maxDownload bounds a package that is downloaded.
-	maxDownload = 64 << 20
+	maxDownload = 128 << 20
 )
 
 // Install installs a package unless a file of it is there already.
@@ -105,4 +108,34 @@ func unavailable(t *testing.T, format string, args ...any) {
 		t.Fatalf(format, args...)
 	}
 	t.Skipf(format, args...)
+}
+
+// Start runs a program until the test ends, and returns a channel that is closed when the program has ended. The program ends with this
+// process at the latest. What it prints is logged where the test fails.
+func Start(t *testing.T, command *exec.Cmd) <-chan struct{} {
+	t.Helper()
+	said, ended, started := &bytes.Buffer{}, make(chan struct{}), make(chan error)
+	command.Stdout, command.Stderr = said, said
+	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	go func() {
+		defer close(ended)
+		runtime.LockOSThread() // Pdeathsig is sent when the thread ends that started the program
+		defer runtime.UnlockOSThread()
+		err := command.Start()
+		started <- err
+		if err == nil {
+			_ = command.Wait() // it is killed
+		}
+	}()
+	if err := <-started; err != nil {
+		t.Fatalf("starting %s: %v", command.Path, err)
+	}
+	t.Cleanup(func() {
+		_ = command.Process.Kill()
+		<-ended
+		if t.Failed() {
+			t.Logf("%s printed: %s", filepath.Base(command.Path), said)
+		}
+	})
+	return ended
 }

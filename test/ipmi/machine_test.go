@@ -1,15 +1,12 @@
 package ipmi
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -18,6 +15,7 @@ import (
 	"github.com/fettle-io/fettle/internal/fencing"
 	"github.com/fettle-io/fettle/internal/power"
 	"github.com/fettle-io/fettle/test/debian"
+	"github.com/fettle-io/fettle/test/guest"
 )
 
 // TestMachine fences a machine that runs Debian's kernel, by the steps of package fencing. Its BMC starts and ends QEMU. The machine
@@ -57,25 +55,19 @@ type machine struct {
 // newMachine starts a machine.
 func newMachine(t *testing.T) *machine {
 	t.Helper()
-	const qemu = "/usr/bin/qemu-system-x86_64"
-	if runtime.GOARCH != "amd64" {
-		t.Skip("Debian's kernel for amd64 is not in the lists of packages of another architecture")
-	}
-	folder := t.TempDir()
 	debian.Install(t, "openipmi", "/usr/bin/ipmi_sim")
-	debian.Install(t, "qemu-system-x86", qemu)
-	kernel := findKernel(t)
-	initialise(t, folder)
+	qemu, kernel := guest.QEMU(t), guest.UnpackKernel(t, "linux-image-cloud-amd64")
+	folder := t.TempDir()
+	initrd := guest.Initrd(t, folder, "./testdata/init", nil)
 	channel := freePort(t, "tcp")
 	in := func(name string) string { return filepath.Join(folder, name) }
-	// QEMU ends with ipmi_sim. KVM isn't used: it may be missing.
-	command := []string{
-		"setpriv --pdeathsig KILL", qemu, "-accel tcg -m 256 -display none -nodefaults -no-user-config -no-reboot",
-		"-pidfile " + in("pid"), fmt.Sprintf("-chardev socket,id=bmc,host=127.0.0.1,port=%d,reconnect=1", channel),
+	// QEMU ends with ipmi_sim.
+	command := append([]string{"setpriv --pdeathsig KILL", qemu}, guest.Options(in("console"))...)
+	command = append(command,
+		"-pidfile "+in("pid"), fmt.Sprintf("-chardev socket,id=bmc,host=127.0.0.1,port=%d,reconnect=1", channel),
 		"-device ipmi-bmc-extern,id=bmc0,chardev=bmc -device isa-ipmi-kcs,bmc=bmc0",
-		"-chardev file,id=console,path=" + in("console") + ",append=on -serial chardev:console",
-		"-kernel", kernel, "-initrd", in("initrd"), "-append 'console=ttyS0 quiet'",
-	}
+		"-kernel", kernel.Image, "-initrd", initrd, "-append 'console=ttyS0 quiet'",
+	)
 	m := &machine{}
 	m.simulator = startSimulator(t, folder, fmt.Sprintf("serial 15 127.0.0.1 %d codec VM", channel),
 		fmt.Sprintf("startcmd %q", strings.Join(command, " ")), "startnow true")
@@ -86,50 +78,6 @@ func newMachine(t *testing.T) *machine {
 		}
 	})
 	return m
-}
-
-// findKernel downloads Debian's kernel for virtual machines and returns its file.
-func findKernel(t *testing.T) string {
-	t.Helper()
-	files := debian.Unpack(t, debian.Dependency(t, "linux-image-cloud-amd64", "linux-image-"))
-	found, err := filepath.Glob(filepath.Join(files, "boot", "vmlinuz-*"))
-	if err != nil || len(found) != 1 {
-		t.Fatalf("the package of the kernel has the kernels %v, %v", found, err)
-	}
-	return found[0]
-}
-
-// initialise writes the file system that the kernel starts with: one program.
-func initialise(t *testing.T, folder string) {
-	t.Helper()
-	program := filepath.Join(folder, "init")
-	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-o", program, "./testdata/init")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH=amd64")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("building the program of the machine: %v\n%s", err, out)
-	}
-	content, err := os.ReadFile(program)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var archive bytes.Buffer
-	pack(&archive, "init", 0o100755, content)
-	pack(&archive, "TRAILER!!!", 0, nil)
-	if err := os.WriteFile(filepath.Join(folder, "initrd"), archive.Bytes(), 0o600); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// pack adds a file to an archive in the format "newc" of cpio: thirteen numbers, the name and the content, each padded to four bytes.
-func pack(archive *bytes.Buffer, name string, mode int, content []byte) {
-	archive.WriteString("070701")
-	for _, number := range [13]int{1: mode, 4: 1, 6: len(content), 11: len(name) + 1} {
-		fmt.Fprintf(archive, "%08x", number)
-	}
-	for _, part := range [][]byte{append([]byte(name), 0), content} {
-		archive.Write(part)
-		archive.Write(make([]byte, -archive.Len()&3))
-	}
 }
 
 var line = regexp.MustCompile(`(?m)^boot ([0-9a-f-]{36})\r?$`)

@@ -1,15 +1,12 @@
 package ipmi
 
 import (
-	"bytes"
 	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -29,8 +26,6 @@ type simulator struct {
 	// port is its port of the loopback, and folder has its files.
 	port   int
 	folder string
-	ended  chan struct{}
-	said   *bytes.Buffer
 }
 
 // startSimulator starts a BMC and waits until it answers. The lines are of its configuration, and say what its host is.
@@ -38,7 +33,7 @@ func startSimulator(t *testing.T, folder string, lines ...string) *simulator {
 	t.Helper()
 	const program = "/usr/bin/ipmi_sim"
 	debian.Install(t, "openipmi", program)
-	s := &simulator{port: freePort(t, "udp"), folder: folder, ended: make(chan struct{}), said: &bytes.Buffer{}}
+	s := &simulator{port: freePort(t, "udp"), folder: folder}
 	config := fmt.Sprintf(`name "fettle"
 set_working_mc 0x20
 startlan 1
@@ -58,8 +53,7 @@ user 2 true %q %q operator 10 md5
 	}
 	// By default ipmi_sim keeps its state in a folder of the system.
 	command := exec.Command(program, "-n", "-c", filepath.Join(folder, "lan.conf"), "-f", filepath.Join(folder, "sim.emu"), "-s", state)
-	command.Stdout, command.Stderr = s.said, s.said
-	s.run(t, command)
+	debian.Start(t, command)
 	h := s.host(t, fmt.Sprintf("127.0.0.1:%d", s.port), operator, password)
 	eventually(t, "ipmi_sim answers", func() error {
 		if _, f := h.Read(t.Context()); f.Failed() {
@@ -68,33 +62,6 @@ user 2 true %q %q operator 10 md5
 		return nil
 	})
 	return s
-}
-
-// run runs ipmi_sim until the test ends. It ends with this process at the latest.
-func (s *simulator) run(t *testing.T, command *exec.Cmd) {
-	t.Helper()
-	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	started := make(chan error)
-	go func() {
-		defer close(s.ended)
-		runtime.LockOSThread() // Pdeathsig is sent when the thread ends that started the program
-		defer runtime.UnlockOSThread()
-		err := command.Start()
-		started <- err
-		if err == nil {
-			_ = command.Wait() // it is killed
-		}
-	}()
-	if err := <-started; err != nil {
-		t.Fatalf("starting ipmi_sim: %v", err)
-	}
-	t.Cleanup(func() {
-		_ = command.Process.Kill()
-		<-s.ended
-		if t.Failed() {
-			t.Logf("ipmi_sim printed: %s", s.said)
-		}
-	})
 }
 
 func (s *simulator) write(t *testing.T, name, content string) {
