@@ -116,7 +116,7 @@ func (n *node) reset() {
 const openAgain = 30 * time.Second
 
 // disarmAgain is how often disarming is tried again that has failed.
-const disarmAgain = time.Second
+const disarmAgain = 5 * time.Second
 
 // disarm disarms the watchdog, and returns how long there is nothing else to do.
 func (n *node) disarm() time.Duration {

@@ -11,7 +11,8 @@ import (
 
 // Hardware is the watchdog of the node, and its switch.
 type Hardware interface {
-	// Open opens and arms the watchdog, which counts as a pet. The error may be an UnavailableError.
+	// Open opens and arms the watchdog, which counts as a pet. The error may be an UnavailableError. A device beside an error is armed all the
+	// same, and is not to be promised.
 	Open(demanded Watchdog) (Device, error)
 	// Reset resets the node at once. It returns only if that fails.
 	Reset() error
@@ -19,11 +20,12 @@ type Hardware interface {
 
 // Device is an open watchdog.
 type Device interface {
-	// State returns the timeout as it was read back from the device, and the device's name for itself.
+	// State returns the timeout as it was read back from the device, and the device's name for itself. The timeout may be zero beside an error of
+	// Open.
 	State() (timeout time.Duration, identity string)
 	// Pet keeps the watchdog from firing for another timeout.
 	Pet() error
-	// Disarm closes the watchdog so that it doesn't fire.
+	// Disarm closes the watchdog so that it doesn't fire. After an error it stays open.
 	Disarm() error
 }
 

@@ -8,6 +8,9 @@ import (
 // petsPerTimeout is how often the watchdog is petted during its timeout.
 const petsPerTimeout = 4
 
+// minTimeout is the shortest timeout of a watchdog.
+const minTimeout = time.Second
+
 // keepPetting pets the watchdog while one is open and the agent may, until the context ends. It waits for nothing but time.
 func (n *node) keepPetting(ctx context.Context) {
 	for {
@@ -41,7 +44,7 @@ func (n *node) pet() time.Duration {
 		n.petsFail = err != nil
 	}
 	timeout, _ := n.device.State()
-	return timeout / petsPerTimeout
+	return max(timeout, minTimeout) / petsPerTimeout
 }
 
 // mayPet reports whether the agent may pet the watchdog now. An agent that doesn't know what an earlier process has promised may not.

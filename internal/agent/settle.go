@@ -17,7 +17,7 @@ func (n *node) settle(stopping bool) {
 		return
 	}
 	a := &n.agent
-	if !a.Bound && n.device == nil && n.found != nil {
+	if !a.Bound && n.found != nil && (n.device == nil || !n.unusable && n.found.Watchdog == n.used.Watchdog) {
 		n.used, a.Stopping = *n.found, false
 		if n.used == (Settings{}) {
 			n.tell(NotSelected, nil)
@@ -45,13 +45,13 @@ func (n *node) open() {
 		return
 	}
 	device, err := n.Hardware.Open(n.used.Watchdog)
-	if err != nil {
-		n.unusable, n.failed, n.agent.Stopping = true, now, true
+	if n.unusable = err != nil; n.unusable {
+		n.failed, n.agent.Stopping = now, true
 		n.tell(reasonOf(err), err)
-		return
 	}
-	n.unusable, n.device = false, device
-	signal(n.opened)
+	if n.device = device; device != nil {
+		signal(n.opened)
+	}
 }
 
 // want has the agent want the promise of its settings. While it is not certain which promise stands, the agent goes on to want the one that it has
