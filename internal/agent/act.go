@@ -53,7 +53,6 @@ func (n *node) step(ctx context.Context) (time.Duration, bool) {
 	if at > now {
 		return at - now, false
 	}
-	n.pace.begins(action, now)
 	switch action {
 	case selffence.Reset:
 		n.reset()
@@ -62,6 +61,7 @@ func (n *node) step(ctx context.Context) (time.Duration, bool) {
 		again := n.disarm()
 		return again, stopping && n.disarmed()
 	case selffence.ReadLease, selffence.WriteLease:
+		n.pace.begins(action, now)
 		n.send(context.WithoutCancel(ctx), action, now)
 	case selffence.AskWitnesses: // nothing answers for them yet
 		n.learn(func(a selffence.Agent) selffence.Agent {

@@ -19,13 +19,13 @@ func TestPromises(t *testing.T) {
 		if w.lease.Promise != promised() || w.device != identity || w.lease.Revision != 1 {
 			t.Errorf("the Lease is %+v with %q", w.lease, w.device)
 		}
-		w.pass(time.Hour)
+		w.pass(10 * time.Minute)
 		w.runs()
-		if want := int(time.Hour / renewal); w.writes < want-1 || w.writes > want+1 || w.requests > want+2 {
-			t.Errorf("the agent has written %d times with %d requests in an hour, want about %d", w.writes, w.requests, want)
+		if want := int(10 * time.Minute / renewal); w.writes < want-1 || w.writes > want+1 || w.requests > want+2 {
+			t.Errorf("the agent has written %d times with %d requests in ten minutes, want about %d", w.writes, w.requests, want)
 		}
-		if want := int(time.Hour / timeout * 4); w.pets < want-1 || w.pets > want+2 {
-			t.Errorf("the agent has petted %d times in an hour, want about %d", w.pets, want)
+		if want := int(10 * time.Minute / timeout * 4); w.pets < want-1 || w.pets > want+2 {
+			t.Errorf("the agent has petted %d times in ten minutes, want about %d", w.pets, want)
 		}
 		if err := w.stop(); err != nil || w.armed {
 			t.Errorf("stopping: %v, armed is %t", err, w.armed)
@@ -42,10 +42,12 @@ func TestCondemned(t *testing.T) {
 		w.start()
 		w.pass(time.Minute)
 		w.condemn()
+		began := w.now()
 		w.pass(renewal + time.Second)
-		if w.reset != "sysrq" {
-			t.Errorf("the node was reset by %q", w.reset)
+		if w.reset != "sysrq" || w.at-began > renewal {
+			t.Errorf("the node was reset by %q after %s", w.reset, w.at-began)
 		}
+		w.told(agent.Condemned)
 	})
 }
 
@@ -96,13 +98,13 @@ func TestHoldsWithoutAPI(t *testing.T) {
 				w.start()
 				w.pass(time.Minute)
 				w.set(func() { w.answer, w.unread = how, errAway })
-				w.pass(time.Hour)
+				w.pass(10 * time.Minute)
 				w.runs()
 				w.told(agent.NoAnswer)
 				w.kill()
 				w.pass(timeout / 2)
 				w.start()
-				w.pass(time.Hour)
+				w.pass(10 * time.Minute)
 				w.runs()
 				w.set(func() { w.answer = well })
 				w.pass(renewal)
@@ -120,9 +122,9 @@ func TestFewRequestsWithoutAPI(t *testing.T) {
 		w.start()
 		w.set(func() { w.answer = fails })
 		before := w.requests
-		w.pass(time.Hour)
-		if most := int(2 * time.Hour / renewal); w.requests-before > most+1 || w.requests-before < most/2 {
-			t.Errorf("the agent has sent %d requests in an hour, want at most %d", w.requests-before, most)
+		w.pass(10 * time.Minute)
+		if most := int(2 * 10 * time.Minute / renewal); w.requests-before > most+1 || w.requests-before < most/2 {
+			t.Errorf("the agent has sent %d requests in ten minutes, want at most %d", w.requests-before, most)
 		}
 	})
 }
