@@ -82,8 +82,8 @@ func TestStopsIdle(t *testing.T) {
 func TestNoWatchdog(t *testing.T) {
 	t.Parallel()
 	for want, err := range map[agent.Reason]error{
-		agent.WatchdogBusy: &agent.UnavailableError{Reason: agent.WatchdogBusy, Err: errAway},
-		agent.NoWatchdog:   errAway,
+		agent.Reason("WatchdogBusy"): &agent.UnavailableError{Reason: "WatchdogBusy", Err: errAway},
+		agent.NoWatchdog:             errAway,
 	} {
 		for _, unfit := range []bool{false, true} {
 			play(t, func(w *world) {

@@ -1,8 +1,12 @@
 package agent
 
-import "errors"
+import (
+	"errors"
 
-// Reason is why a node has no promise, or not the one that its policy demands.
+	"github.com/fettle-io/fettle/internal/watchdog"
+)
+
+// Reason is why a node has no promise, or not the one that its policy demands. Those of package watchdog are reasons too.
 type Reason string
 
 // Reasons.
@@ -10,15 +14,9 @@ const (
 	// NotSelected: no policy selects the node.
 	NotSelected Reason = "NotSelected"
 	// NoWatchdog: there is no such device, or it can't be used.
-	NoWatchdog Reason = "NoWatchdog"
-	// WatchdogBusy: another program has opened the watchdog.
-	WatchdogBusy Reason = "WatchdogBusy"
-	// SoftwareWatchdog: the policy demands hardware, and the watchdog is software.
-	SoftwareWatchdog Reason = "SoftwareWatchdog"
-	// WatchdogTimeout: the timeout that was read back from the device is out of bounds, or is not the one that was promised.
-	WatchdogTimeout Reason = "WatchdogTimeout"
-	// VirtualMachine: the node is a virtual machine, and the policy doesn't allow that.
-	VirtualMachine Reason = "VirtualMachine"
+	NoWatchdog = Reason(watchdog.NoWatchdog)
+	// WatchdogTimeout: the watchdog has another timeout than was promised.
+	WatchdogTimeout = Reason(watchdog.WatchdogTimeout)
 	// NoWitnesses: the policy demands that the node resets when it is cut off, and nothing but the API server grants. The promise is not timed.
 	NoWitnesses Reason = "NoWitnesses"
 	// StateLost: what an earlier process of this boot has stored can't be read.
@@ -29,6 +27,8 @@ const (
 	NoAnswer Reason = "NoAnswer"
 	// NoPolicies: the policies can't be read.
 	NoPolicies Reason = "NoPolicies"
+	// EarlierBoot: the Lease condemns an earlier boot of the node, and its manager has yet to free it.
+	EarlierBoot Reason = "EarlierBoot"
 	// Condemned: the node is condemned, and resets.
 	Condemned Reason = "Condemned"
 	// NotReset: the node could not be reset at once. The watchdog resets it.
@@ -41,9 +41,40 @@ const (
 	Promising Reason = "Promising"
 	// Disarmed: no promise stands any more, and the watchdog is disarmed.
 	Disarmed Reason = "Disarmed"
-	// EarlierBoot: the Lease condemns an earlier boot of the node, and its manager has yet to free it.
-	EarlierBoot Reason = "EarlierBoot"
 )
+
+// text returns what a reason says to people.
+func (r Reason) text() string {
+	switch r {
+	case NotSelected:
+		return "no FencePolicy selects the node, so it has no promise"
+	case NoWitnesses:
+		return "the promise stands, and is not timed: this agent asks no witnesses, so a node that is cut off goes on"
+	case StateLost:
+		return "what an earlier process has stored can't be read, so the watchdog is not petted before the Lease is read"
+	case StateNotStored:
+		return "what must outlive the process can't be stored, so nothing new is promised"
+	case NoAnswer:
+		return "the Lease of the node can't be read or written"
+	case NoPolicies:
+		return "the FencePolicies can't be read, so the agent goes on as before"
+	case EarlierBoot:
+		return "an earlier boot of the node is condemned, so the node has no promise until its remediation is over"
+	case Condemned:
+		return "the node is condemned, and is reset"
+	case NotReset:
+		return "the node could not be reset at once, so the watchdog is to reset it"
+	case NotPetted:
+		return "the watchdog could not be petted"
+	case NotDisarmed:
+		return "the watchdog can't be disarmed, so it resets the node once the agent ends"
+	case Promising:
+		return "the promise of the node stands"
+	case Disarmed:
+		return "the promise of the node is withdrawn, and the watchdog disarmed"
+	}
+	return "the node has no promise without a watchdog that will do"
+}
 
 // UnavailableError says why a watchdog can't be used.
 type UnavailableError struct {
