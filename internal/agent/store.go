@@ -7,17 +7,42 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 )
 
 // Directory stores the state of the agent in a file of a directory. The directory must not outlive the boot for long: it is best on a file
 // system in memory.
 type Directory string
 
-// file is the name of the state's file, and draft that of the next one.
+// file is the name of the state's file, draft that of the next one, and lock that of a file that the running agent has locked.
 const (
 	file  = "state.json"
 	draft = "state.json.new"
+	lock  = "lock"
 )
+
+// ErrLocked is returned while another agent uses the directory.
+var ErrLocked = errors.New("another agent uses the directory of the state")
+
+// Lock makes the directory, and keeps other agents from using it until unlock is called, or this process ends.
+func (d Directory) Lock() (unlock func(), err error) {
+	if err := os.MkdirAll(string(d), 0o700); err != nil {
+		return nil, fmt.Errorf("making the directory of the state: %w", err)
+	}
+	f, err := os.OpenFile(filepath.Join(string(d), lock), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("locking the directory of the state: %w", err)
+	}
+	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if err == nil {
+		return func() { f.Close() }, nil
+	}
+	f.Close()
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return nil, ErrLocked
+	}
+	return nil, fmt.Errorf("locking the directory of the state: %w", err)
+}
 
 // Load returns the stored state. There is none of a first start, or of another boot: the state is then empty but for its boot ID. An error says
 // that there is one that can't be read.

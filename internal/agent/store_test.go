@@ -2,6 +2,7 @@ package agent_test
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -199,5 +200,38 @@ func TestSettings(t *testing.T) {
 		if s.Valid() != c.valid {
 			t.Errorf("%s: valid is %t", name, s.Valid())
 		}
+	}
+}
+
+// TestLock: two agents never use the same directory at a time.
+func TestLock(t *testing.T) {
+	t.Parallel()
+	dir := agent.Directory(filepath.Join(t.TempDir(), "run", "fettle"))
+	unlock, err := dir.Lock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(string(dir)); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("the directory is %v (%v)", info, err)
+	}
+	if _, err := dir.Lock(); !errors.Is(err, agent.ErrLocked) {
+		t.Errorf("locking it again: %v", err)
+	}
+	unlock()
+	if unlock, err = dir.Lock(); err != nil {
+		t.Fatalf("locking it after it was unlocked: %v", err)
+	}
+	unlock()
+	if _, err := agent.Directory(filepath.Join(string(dir), "lock", "of")).Lock(); err == nil || errors.Is(err, agent.ErrLocked) {
+		t.Errorf("a file is locked as a directory: %v", err)
+	}
+	if err := os.Remove(filepath.Join(string(dir), "lock")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(string(dir), "lock"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := dir.Lock(); err == nil || errors.Is(err, agent.ErrLocked) {
+		t.Errorf("a directory is locked as a file: %v", err)
 	}
 }
