@@ -103,9 +103,9 @@ const resetEvery = time.Second
 
 // reset resets the node. The watchdog does it if nothing else can. It comes before what is stored, since storing may hang.
 func (n *node) reset() {
-	n.tell(Condemned, nil)
+	n.note(Condemned, nil)
 	if err := n.Hardware.Reset(); err != nil {
-		n.tell(NotReset, err)
+		n.note(NotReset, err)
 	}
 	s := n.stored
 	s.Condemned = true
@@ -132,12 +132,12 @@ func (n *node) disarm() time.Duration {
 	n.mu.Unlock()
 	switch {
 	case err != nil:
-		n.tell(NotDisarmed, err)
+		n.note(NotDisarmed, err)
 		return disarmAgain
 	case device == nil:
 		return openAgain
 	}
-	n.tell(Disarmed, nil)
+	n.note(Disarmed, nil)
 	return 0
 }
 
@@ -171,7 +171,7 @@ func (n *node) send(ctx context.Context, action selffence.Action, now time.Durat
 		return
 	}
 	if err := n.remember(); err != nil {
-		n.tell(StateNotStored, err)
+		n.note(StateNotStored, err)
 	}
 }
 
@@ -185,7 +185,7 @@ func (n *node) read(ctx context.Context) error {
 	n.agent, n.lost = n.agent.Read(l), false
 	n.mu.Unlock()
 	if l.State == selffence.Condemned && l.Promise.Boot != n.Boot {
-		n.tell(EarlierBoot, nil)
+		n.note(EarlierBoot, nil)
 	}
 	return nil
 }
@@ -204,9 +204,9 @@ func (n *node) write(ctx context.Context, l selffence.Lease) error {
 	switch {
 	case l.State != selffence.Promised:
 	case n.used.Reset:
-		n.tell(NoWitnesses, nil)
+		n.note(NoWitnesses, nil)
 	default:
-		n.tell(Promising, nil)
+		n.note(Promising, nil)
 	}
 	return nil
 }
@@ -232,7 +232,7 @@ func (n *node) requestTime() time.Duration { return min(n.renewal()/2, maxReques
 func (n *node) fail(r Reason, err error) {
 	n.learn(selffence.Agent.Failed)
 	n.pace.fails(n.Boottime())
-	n.tell(r, err)
+	n.note(r, err)
 }
 
 // remember stores what the agent has to remember. A failure counts for nothing if the stored state binds the agent to the same promise: it has an

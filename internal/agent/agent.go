@@ -128,7 +128,7 @@ func newNode(c Config) *node {
 	s, err := c.Store.Load(c.Boot)
 	if err != nil {
 		n.lost = true
-		n.tell(StateLost, err)
+		n.note(StateLost, err)
 		s = State{Boot: c.Boot}
 	}
 	n.stored = s
@@ -156,8 +156,8 @@ func (n *node) renewal() time.Duration {
 	return n.used.Renewal
 }
 
-// tell tells people what has changed.
-func (n *node) tell(r Reason, err error) {
+// note passes a reason on to people, unless it is the last one again.
+func (n *node) note(r Reason, err error) {
 	if n.told != r {
 		n.told = r
 		n.Tell(Note{Reason: r, Err: err})

@@ -3,7 +3,7 @@
 // process.
 //
 // One goroutine pets, and waits for nothing else. Another one stores, sends and settles what is promised. A third one looks up which policy
-// selects the node. The first two share one selffence.Agent under a mutex, which nobody holds during a request or a write to a file.
+// selects the node. The first two share one selffence.Agent under a mutex, which is not held during a request or a write to a file.
 //
 // The API server is the only grantor so far. So no promise is timed: if the whole API were away, all nodes would reset.
 package agent

@@ -158,10 +158,10 @@ func TestStateLost(t *testing.T) {
 		condemned bool
 		want      string
 	}{
-		"the API server is away":     {true, false, "watchdog"},
-		"the API server answers":     {false, false, ""},
-		"the node is condemned":      {false, true, "sysrq"},
-		"it is, and nobody tells it": {true, true, "watchdog"},
+		"the API server is away": {true, false, "watchdog"},
+		"the API server answers": {false, false, ""},
+		"the node is condemned":  {false, true, "sysrq"},
+		"it is, and is not told": {true, true, "watchdog"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -6,7 +6,7 @@ import (
 	"github.com/fettle-io/fettle/internal/watchdog"
 )
 
-// Reason is why a node has no promise, or not the one that its policy demands. Those of package watchdog are reasons too.
+// Reason is why a node has no promise, or another one than its policy demands. The reasons of package watchdog are reasons too.
 type Reason string
 
 // Reasons.

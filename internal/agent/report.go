@@ -41,7 +41,7 @@ func (r *Reporter) Tell(n Note) {
 	}
 }
 
-// Run tells people until the context ends, and then what is left, in the log alone.
+// Run writes notes to the log and creates events until the context ends. What is left then is written to the log alone.
 func (r *Reporter) Run(ctx context.Context) {
 	for {
 		select {

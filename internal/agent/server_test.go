@@ -396,7 +396,7 @@ func TestReporter(t *testing.T) {
 	}
 }
 
-// TestTellWaitsForNothing: notes that nobody takes are dropped.
+// TestTellWaitsForNothing: notes are dropped while none is taken.
 func TestTellWaitsForNothing(t *testing.T) {
 	t.Parallel()
 	r := agent.NewReporter(serve(t).Server, "n", at, funcr.New(func(string, string) {}, funcr.Options{}))

@@ -20,7 +20,7 @@ func (n *node) settle(stopping bool) {
 	if !a.Bound && n.found != nil && (n.device == nil || !n.unusable && n.found.Watchdog == n.used.Watchdog) {
 		n.used, a.Stopping = *n.found, false
 		if n.used == (Settings{}) {
-			n.tell(NotSelected, nil)
+			n.note(NotSelected, nil)
 		}
 	}
 	if n.device == nil && n.used != (Settings{}) && (a.Bound || !stopping) {
@@ -47,22 +47,22 @@ func (n *node) open() {
 	device, err := n.Hardware.Open(n.used.Watchdog)
 	if n.unusable = err != nil; n.unusable {
 		n.failed, n.agent.Stopping = now, true
-		n.tell(reasonOf(err), err)
+		n.note(reasonOf(err), err)
 	}
 	if n.device = device; device != nil {
 		signal(n.opened)
 	}
 }
 
-// want has the agent want the promise of its settings. While it is not certain which promise stands, the agent goes on to want the one that it has
-// sent last. A late request may still state the one before it, and the memory of an agent has room for two.
+// want has the agent want the promise of its settings. While it is not certain which promise stands, the agent goes on to want the promise that
+// it has sent last. A late request may still state an earlier one, and the memory of an agent has room for two.
 func (n *node) want() {
 	a := &n.agent
 	timeout, _ := n.device.State()
 	switch {
 	case a.Bound && a.Memory.Sent.Times.Watchdog != timeout:
 		a.Stopping = true
-		n.tell(WatchdogTimeout, nil)
+		n.note(WatchdogTimeout, nil)
 	case !a.Bound || a.Stated == a.Memory.Sent:
 		a.Wanted = n.used.promise(n.Boot, timeout)
 	}

@@ -15,7 +15,7 @@ type State struct {
 	Boot string `json:"boot"`
 	// Condemned is set once the agent has learnt that this boot is condemned.
 	Condemned bool `json:"condemned"`
-	// Settings are those that were used last. They let an agent go on without the API server.
+	// Settings were used last. They let an agent go on without the API server.
 	Settings Settings `json:"settings"`
 	// Memory is what the protocol has to remember.
 	Memory selffence.Memory `json:"memory"`
@@ -56,7 +56,7 @@ func decodeState(text []byte) (State, error) {
 	return s, nil
 }
 
-// valid reports whether a state is one that an agent stores.
+// valid reports whether an agent stores such a state.
 func (s State) valid() bool {
 	if s.Boot == "" || len(s.Boot) > maxName || s.Settings != (Settings{}) && !s.Settings.Valid() {
 		return false

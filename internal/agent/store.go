@@ -45,7 +45,7 @@ func (d Directory) Lock() (unlock func(), err error) {
 }
 
 // Load returns the stored state. There is none of a first start, or of another boot: the state is then empty but for its boot ID. An error says
-// that there is one that can't be read.
+// that the stored state can't be read.
 func (d Directory) Load(boot string) (State, error) {
 	f, err := os.Open(filepath.Join(string(d), file))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -64,7 +64,7 @@ type world struct {
 	// armed is set while the watchdog runs, and fires is when it resets the node.
 	armed bool
 	fires time.Duration
-	// opens is the error of opening the watchdog, and timeout its timeout if it is not the one that was set.
+	// opens is the error of opening the watchdog, and timeout its timeout if that differs from the settings.
 	opens   error
 	unfit   bool
 	timeout time.Duration
