@@ -11,9 +11,9 @@ import (
 
 // Hardware is the watchdog of the node, and its switch.
 type Hardware interface {
-	// Open opens and arms the watchdog, which counts as a pet. The error may be an UnavailableError. A device beside an error is armed all the
-	// same, and is not to be promised.
-	Open(demanded Watchdog) (Device, error)
+	// Open opens and arms the watchdog, which counts as a pet. It asks mayPet right before that. The error may be an UnavailableError. A device
+	// beside an error is armed all the same, and is not to be promised.
+	Open(demanded Watchdog, mayPet func() bool) (Device, error)
 	// Reset resets the node at once. It returns only if that fails.
 	Reset() error
 }

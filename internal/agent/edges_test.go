@@ -480,3 +480,20 @@ func TestUnavailable(t *testing.T) {
 		t.Errorf("the error says %q", got)
 	}
 }
+
+// TestTooLate: an agent that may not pet any more at the moment it opens the watchdog tries again, and withdraws nothing.
+func TestTooLate(t *testing.T) {
+	t.Parallel()
+	play(t, func(w *world) {
+		w.start()
+		w.kill()
+		w.tooLate = true
+		w.start()
+		w.pass(renewal / 2)
+		w.says(selffence.Promised)
+		w.set(func() { w.tooLate = false })
+		w.pass(time.Minute)
+		w.says(selffence.Promised)
+		w.runs()
+	})
+}

@@ -20,9 +20,9 @@ func NewMachine() *Machine {
 }
 
 // Open implements Hardware.
-func (*Machine) Open(w Watchdog) (Device, error) {
+func (*Machine) Open(w Watchdog, mayPet func() bool) (Device, error) {
 	device, err := watchdog.Open(watchdog.Config{
-		Path: w.Device, Timeout: w.Timeout, AllowSoftware: w.Any, AllowVirtualMachine: w.Virtual,
+		Path: w.Device, Timeout: w.Timeout, AllowSoftware: w.Any, AllowVirtualMachine: w.Virtual, MayPet: mayPet,
 	})
 	if err == nil {
 		return openDevice{device}, nil

@@ -21,7 +21,7 @@ func TestMachine(t *testing.T) {
 		NoWatchdog:      {Device: file, Timeout: time.Minute, Virtual: true},
 		WatchdogTimeout: {Device: file, Timeout: time.Millisecond, Virtual: true},
 	} {
-		device, err := NewMachine().Open(w)
+		device, err := NewMachine().Open(w, func() bool { return true })
 		var u *UnavailableError
 		if device != nil || !errors.As(err, &u) || u.Reason != want || reasonOf(err) != want {
 			t.Errorf("opening %+v: %v, %v", w, device, err)

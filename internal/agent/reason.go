@@ -15,6 +15,8 @@ const (
 	NotSelected Reason = "NotSelected"
 	// NoWatchdog: there is no such device, or it can't be used.
 	NoWatchdog = Reason(watchdog.NoWatchdog)
+	// MayNotPet: the agent may not pet the watchdog, so it doesn't open it.
+	MayNotPet = Reason(watchdog.MayNotPet)
 	// WatchdogTimeout: the watchdog has another timeout than was promised.
 	WatchdogTimeout = Reason(watchdog.WatchdogTimeout)
 	// NoWitnesses: the policy demands that the node resets when it is cut off, and nothing but the API server grants. The promise is not timed.

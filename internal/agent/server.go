@@ -7,23 +7,30 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"path"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/connrotation"
 )
 
 // Server is the API server. A request is sent once, and never again by itself. Answers are bounded.
 type Server struct {
 	client *http.Client
 	base   *url.URL
+	dialer *connrotation.Dialer
 }
 
-// NewServer returns the API server of a configuration. It sends nothing.
+// NewServer returns the API server of a configuration, with connections of its own. It sends nothing.
 func NewServer(config *rest.Config) (*Server, error) {
+	config = rest.CopyConfig(config)
+	dialer := connrotation.NewDialer((&net.Dialer{Timeout: dialTime, KeepAlive: keepAlive}).DialContext)
+	config.Dial = dialer.DialContext
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("making a client of the API server: %w", err)
@@ -33,8 +40,14 @@ func NewServer(config *rest.Config) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the address of the API server: %w", err)
 	}
-	return &Server{client, base}, nil
+	return &Server{client, base, dialer}, nil
 }
+
+// Times of connections.
+const (
+	dialTime  = 5 * time.Second
+	keepAlive = 30 * time.Second
+)
 
 // maxAnswer bounds an answer of the API server. An object has at most 1.5 MiB there, and a list of policies is shorter.
 const maxAnswer = 2 << 20
@@ -56,23 +69,13 @@ func (s *Server) do(ctx context.Context, c call, into any) error {
 	if err != nil {
 		return err
 	}
-	response, err := s.client.Do(request)
+	code, text, err := s.answer(request)
 	if err != nil {
-		// The connection may lead nowhere. The next request makes another one.
-		s.client.CloseIdleConnections()
-		return fmt.Errorf("sending a request to the API server: %w", err)
+		s.dialer.CloseAll() // they may lead nowhere, and the next request would wait for them too
+		return err
 	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
-	if err == nil && len(text) > maxAnswer {
-		err = errTooLong
-	}
-	if err != nil {
-		s.client.CloseIdleConnections()
-		return fmt.Errorf("reading the answer of the API server: %w", err)
-	}
-	if response.StatusCode < 200 || response.StatusCode > 299 {
-		return refusal(response.StatusCode, text)
+	if code < 200 || code > 299 {
+		return refusal(code, text)
 	}
 	if into == nil {
 		return nil
@@ -81,6 +84,23 @@ func (s *Server) do(ctx context.Context, c call, into any) error {
 		return fmt.Errorf("decoding the answer of the API server: %w", err)
 	}
 	return nil
+}
+
+// answer sends a request, and returns the code and the text of its answer.
+func (s *Server) answer(request *http.Request) (int, []byte, error) {
+	response, err := s.client.Do(request)
+	if err != nil {
+		return 0, nil, fmt.Errorf("sending a request to the API server: %w", err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
+	if err == nil && len(text) > maxAnswer {
+		err = errTooLong
+	}
+	if err != nil {
+		return 0, nil, fmt.Errorf("reading the answer of the API server: %w", err)
+	}
+	return response.StatusCode, text, nil
 }
 
 func (s *Server) request(ctx context.Context, c call) (*http.Request, error) {

@@ -44,7 +44,10 @@ func (n *node) open() {
 	if !n.mayPet() {
 		return
 	}
-	device, err := n.Hardware.Open(n.used.Watchdog)
+	device, err := n.Hardware.Open(n.used.Watchdog, n.mayPet)
+	if device == nil && reasonOf(err) == MayNotPet {
+		return
+	}
 	if n.unusable = err != nil; n.unusable {
 		n.failed, n.agent.Stopping = now, true
 		n.note(reasonOf(err), err)

@@ -67,6 +67,7 @@ type world struct {
 	// opens is the error of opening the watchdog, and timeout its timeout if that differs from the settings.
 	opens   error
 	unfit   bool
+	tooLate bool // the agent may not pet any more when it opens the watchdog
 	timeout time.Duration
 	stuck   error // the error of disarming it
 	sysrq   error // the error of a reset at once, nil if that works
@@ -125,7 +126,9 @@ type process struct {
 	dead bool
 	// open is set while it has the watchdog open. Knows is set once it was told that the node is condemned.
 	open, knows bool
-	// read is set once it was told what the Lease says, and began is what was stored when it began.
+	// heard is when it was told that.
+	heard time.Duration
+	// read is set once it was told what the Lease says.
 	read  bool
 	lost  bool
 	end   context.CancelFunc
@@ -279,7 +282,9 @@ func (p *process) Read(ctx context.Context) (selffence.Lease, error) {
 		return selffence.Lease{}, err
 	}
 	p.read = true
-	p.knows = p.knows || p.lease.State == selffence.Condemned && p.lease.Promise.Boot == boot
+	if !p.knows && p.lease.State == selffence.Condemned && p.lease.Promise.Boot == boot {
+		p.knows, p.heard = true, p.now()
+	}
 	return p.lease, nil
 }
 
@@ -364,7 +369,7 @@ func (w *world) condemn() {
 }
 
 // Open implements agent.Hardware.
-func (p *process) Open(demanded agent.Watchdog) (agent.Device, error) {
+func (p *process) Open(demanded agent.Watchdog, mayPet func() bool) (agent.Device, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err := p.begins("before opening the watchdog"); err != nil {
@@ -379,6 +384,9 @@ func (p *process) Open(demanded agent.Watchdog) (agent.Device, error) {
 	if p.opens != nil && !p.unfit {
 		return nil, p.opens
 	}
+	if !mayPet() || p.tooLate {
+		return nil, &agent.UnavailableError{Reason: agent.MayNotPet, Err: errAway}
+	}
 	p.checkPet()
 	p.open, p.armed, p.fires = true, true, p.now()+p.watchdogTimeout()
 	if err := p.begins("after opening the watchdog"); err != nil {
@@ -391,7 +399,7 @@ func (p *process) Open(demanded agent.Watchdog) (agent.Device, error) {
 func (p *process) checkPet() {
 	s := p.remembers()
 	switch {
-	case p.knows || s.Condemned:
+	case p.knows && p.now() > p.heard || s.Condemned:
 		p.t.Errorf("the agent pets although it knows that it is condemned, after a crash at %s", p.crashed)
 	case !selffence.NewAgent(selffence.Promise{Boot: boot}, renewal, s.Memory).MayPet(p.now()):
 		p.t.Errorf("at %s the agent pets by %+v", p.now(), s.Memory)
