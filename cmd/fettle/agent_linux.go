@@ -44,7 +44,7 @@ func agentCommand() *cobra.Command {
 	f.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster of this node (default: $KUBECONFIG, then ~/.kube/config, then the pod's service account)")
 	f.StringVar(&o.node, "node-name", os.Getenv(nodeNameVariable), "name of this node (default: $"+nodeNameVariable+")")
 	f.StringVar(&o.stateDir, "state-dir", "/run/fettle", "directory of what must outlive this process, but not the boot; it must be on a file system in memory")
-	f.DurationVar(&o.stopWithin, "stop-within", 20*time.Second, "how long to try to withdraw the promise after a signal; the watchdog stays armed if that fails")
+	f.DurationVar(&o.stopWithin, "stop-within", 45*time.Second, "how long to try to withdraw the promise after a signal; the watchdog stays armed if that fails")
 	f.StringVar(&o.logLevel, "log-level", "info", "debug, info, warn or error")
 	f.StringVar(&o.logFormat, "log-format", "json", "json, or text for people")
 	return cmd
@@ -56,7 +56,7 @@ func (o agentOptions) validate() error {
 		problems = append(problems, fmt.Errorf("--node-name is %q, which no node can be called", o.node))
 	}
 	if o.stopWithin <= 0 {
-		problems = append(problems, fmt.Errorf("--stop-within is %s; it must be above zero, such as 20s", o.stopWithin))
+		problems = append(problems, fmt.Errorf("--stop-within is %s; it must be above zero, such as 45s", o.stopWithin))
 	}
 	return errors.Join(problems...)
 }
@@ -81,6 +81,10 @@ func runAgent(ctx context.Context, o agentOptions) error {
 	if err != nil {
 		return err
 	}
+	grantor, err := agent.NewServer(config)
+	if err != nil {
+		return err
+	}
 	server, err := agent.NewServer(config)
 	if err != nil {
 		return err
@@ -95,7 +99,7 @@ func runAgent(ctx context.Context, o agentOptions) error {
 	defer report(reporter)()
 	log.Info("starting", "version", version, "node", o.node, "boot", boot)
 	return agent.Run(ctx, agent.Config{
-		Boot: boot, Hardware: machine, Grantor: agent.NewLeases(server, o.node, time.Now), Policies: agent.NewFencePolicies(server, o.node),
+		Boot: boot, Hardware: machine, Grantor: agent.NewLeases(grantor, o.node, time.Now), Policies: agent.NewFencePolicies(server, o.node),
 		Store: dir, Boottime: bootTime, Tell: reporter.Tell, StopWithin: o.stopWithin,
 	})
 }

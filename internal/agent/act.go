@@ -154,6 +154,7 @@ func (n *node) send(ctx context.Context, action selffence.Action, now time.Durat
 		a, request = a.Sends(action, now)
 		return a
 	})
+	n.creates = n.creates || action == selffence.WriteLease && request.Lease.Revision == 0
 	if err := n.remember(); err != nil {
 		n.fail(StateNotStored, err)
 		return
@@ -181,7 +182,12 @@ func (n *node) read(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	n.creates = n.creates && l == (selffence.Lease{}) // a Lease that is there is not created again
 	n.mu.Lock()
+	if l == (selffence.Lease{}) && n.agent.Stopping && !n.creates {
+		// The Lease was deleted, and no request is left that could bring it back. So nothing stands any more.
+		l = selffence.Lease{State: selffence.Withdrawn, Promise: selffence.Promise{Boot: n.Boot}}
+	}
 	n.agent, n.lost = n.agent.Read(l), false
 	n.mu.Unlock()
 	if l.State == selffence.Condemned && l.Promise.Boot != n.Boot {
@@ -192,11 +198,16 @@ func (n *node) read(ctx context.Context) error {
 
 // write writes the Lease.
 func (n *node) write(ctx context.Context, l selffence.Lease) error {
+	again := l.State == selffence.Withdrawn && l.Revision == 0
+	if again {
+		l.State = selffence.Promised // a Lease is created with a promise, and withdrawn then
+	}
 	revision, err := n.Grantor.Write(ctx, l, n.identity())
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case revision == 0:
+	}
+	n.creates = false
+	if revision == 0 || again {
 		n.learn(selffence.Agent.Conflicts)
 		return nil
 	}
@@ -243,9 +254,10 @@ func (n *node) remember() error {
 	n.mu.Unlock()
 	before := n.stored.Memory
 	s := n.stored
-	s.Settings, s.Memory = n.used, memory
+	s.Creates, s.Settings, s.Memory = n.creates, n.used, memory
+	creates := n.stored.Creates
 	err := n.save(s)
-	if before.Bound == memory.Bound && before.Sent == memory.Sent {
+	if before.Bound == memory.Bound && before.Sent == memory.Sent && (creates || !n.creates) {
 		return nil
 	}
 	return err

@@ -112,6 +112,8 @@ type node struct {
 
 	// used are the settings that the promise and the device are of.
 	used Settings
+	// creates is set while a request to create the Lease got no answer.
+	creates bool
 	// stored is what the store has.
 	stored State
 	// unusable is set if the watchdog could not be used, and failed is when. It is left alone for a while then.
@@ -131,7 +133,7 @@ func newNode(c Config) *node {
 		n.note(StateLost, err)
 		s = State{Boot: c.Boot}
 	}
-	n.stored = s
+	n.stored, n.creates = s, s.Creates
 	wanted := selffence.Promise{Boot: c.Boot}
 	if s.Memory.Bound {
 		wanted = s.Memory.Sent

@@ -497,3 +497,56 @@ func TestTooLate(t *testing.T) {
 		w.runs()
 	})
 }
+
+// TestLeaseDeleted: an agent whose Lease was deleted disarms, since nothing can bring its promise back.
+func TestLeaseDeleted(t *testing.T) {
+	t.Parallel()
+	play(t, func(w *world) {
+		w.start()
+		w.set(func() { w.lease = selffence.Lease{} })
+		before := w.writes
+		if err := w.stop(); err != nil || w.armed {
+			t.Errorf("stopping: %v, armed is %t", err, w.armed)
+		}
+		w.says("")
+		if w.writes != before {
+			t.Error("the agent has written")
+		}
+		w.runs()
+	})
+}
+
+// TestLeaseMayBeCreated: an agent whose request to create its Lease may still be carried out creates the Lease, so that it can withdraw.
+func TestLeaseMayBeCreated(t *testing.T) {
+	t.Parallel()
+	for _, restarts := range []bool{false, true} {
+		play(t, func(w *world) {
+			w.start()
+			w.set(func() { w.lease, w.answer = selffence.Lease{}, well })
+			w.pass(renewal - time.Second)
+			w.set(func() { w.answer = well })
+			w.pass(time.Second) // the write conflicts, and the Lease is found to be missing
+			w.set(func() { w.answer, w.lease = requestLate, selffence.Lease{} })
+			w.pass(2 * renewal)
+			w.set(func() { w.answer = requestLost })
+			if restarts {
+				w.kill()
+				w.start()
+			}
+			w.process.end()
+			w.pass(time.Second)
+			if !w.remembers().Creates {
+				t.Error("the agent does not remember that it creates the Lease")
+			}
+			w.set(func() { w.answer = well })
+			if err := w.stop(); err != nil || w.armed {
+				t.Errorf("stopping: %v, armed is %t", err, w.armed)
+			}
+			w.says(selffence.Withdrawn)
+			if w.late == nil || !w.stale() {
+				t.Error("the late request could still be carried out")
+			}
+			w.runs()
+		})
+	}
+}

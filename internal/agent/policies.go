@@ -12,6 +12,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+
+	fettlev1 "github.com/fettle-io/fettle/api/fettle/v1alpha1"
 )
 
 // FencePolicies finds the FencePolicy that selects a node.
@@ -36,7 +38,7 @@ var errPolicy = errors.New("the FencePolicy has settings that this agent doesn't
 func (f *FencePolicies) Find(ctx context.Context) (Settings, bool, error) {
 	// What the API server has in memory is recent enough, and costs it little.
 	recent := url.Values{"resourceVersion": {"0"}}
-	var list fencePolicyList
+	var list fettlev1.FencePolicyList
 	if err := f.server.do(ctx, call{method: http.MethodGet, path: policies, query: recent}, &list); err != nil {
 		return Settings{}, false, fmt.Errorf("listing FencePolicies: %w", err)
 	}
@@ -51,8 +53,8 @@ func (f *FencePolicies) Find(ctx context.Context) (Settings, bool, error) {
 }
 
 // lead returns the settings of the policy that leads for a node with labels: the oldest that selects it, and then the first by name.
-func lead(all []fencePolicy, of map[string]string) (Settings, bool, error) {
-	slices.SortFunc(all, func(a, b fencePolicy) int {
+func lead(all []fettlev1.FencePolicy, of map[string]string) (Settings, bool, error) {
+	slices.SortFunc(all, func(a, b fettlev1.FencePolicy) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 	})
 	for i := range all {
@@ -68,40 +70,18 @@ func lead(all []fencePolicy, of map[string]string) (Settings, bool, error) {
 	return Settings{}, false, nil
 }
 
-// fencePolicy is a FencePolicy of fettle.io/v1alpha1.
-type fencePolicy struct {
-	metav1.ObjectMeta `json:"metadata"`
-
-	Spec fencePolicySpec `json:"spec"`
-}
-
-type fencePolicyList struct {
-	Items []fencePolicy `json:"items"`
-}
-
-type fencePolicySpec struct {
-	NodeSelector metav1.LabelSelector `json:"nodeSelector"`
-	Watchdog     struct {
-		Device              string          `json:"device"`
-		Timeout             metav1.Duration `json:"timeout"`
-		Kind                string          `json:"kind"`
-		AllowVirtualMachine bool            `json:"allowVirtualMachine"`
-	} `json:"watchdog"`
-	Renewal     metav1.Duration `json:"renewal"`
-	Validity    metav1.Duration `json:"validity"`
-	OnIsolation string          `json:"onIsolation"`
-	Witnesses   int             `json:"witnesses"`
-}
-
-// settingsOf returns the settings of a policy. A value that this agent doesn't know is an error: it may be a demand of a later version.
-func settingsOf(p fencePolicySpec) (Settings, error) {
-	s := Settings{
-		Watchdog: Watchdog{
-			Device: p.Watchdog.Device, Timeout: p.Watchdog.Timeout.Duration, Any: p.Watchdog.Kind == "Any", Virtual: p.Watchdog.AllowVirtualMachine,
-		},
-		Renewal: p.Renewal.Duration, Validity: p.Validity.Duration, Reset: p.OnIsolation == "Reset", Witnesses: p.Witnesses,
+// settingsOf returns the settings of a policy. A value that is missing, or that this agent doesn't know, is an error: a later version may demand
+// something else.
+func settingsOf(p fettlev1.FencePolicySpec) (Settings, error) {
+	w := p.Watchdog
+	if w.Timeout == nil || p.Renewal == nil || p.Validity == nil || p.Witnesses == nil {
+		return Settings{}, errPolicy
 	}
-	known := (s.Watchdog.Any || p.Watchdog.Kind == "Hardware") && (s.Reset || p.OnIsolation == "Hold")
+	s := Settings{
+		Watchdog: Watchdog{Device: w.Device, Timeout: w.Timeout.Duration, Any: w.Kind == fettlev1.AnyWatchdog, Virtual: w.AllowVirtualMachines},
+		Renewal:  p.Renewal.Duration, Validity: p.Validity.Duration, Reset: p.OnIsolation == fettlev1.ResetOnIsolation, Witnesses: int(*p.Witnesses),
+	}
+	known := (s.Watchdog.Any || w.Kind == fettlev1.HardwareWatchdog) && (s.Reset || p.OnIsolation == fettlev1.HoldOnIsolation)
 	if !known || !s.Valid() {
 		return Settings{}, errPolicy
 	}

@@ -294,7 +294,7 @@ func TestServerConfig(t *testing.T) {
 // fencePolicy returns a policy as the API server does.
 func fencePolicy(name, created, selector string, change ...string) string {
 	text := fmt.Sprintf(`{"metadata":{"name":%q,"creationTimestamp":%q},"spec":{"nodeSelector":%s,"renewal":"5s","validity":"20s","onIsolation":"Hold",`+
-		`"witnesses":0,"watchdog":{"device":"/dev/watchdog","timeout":"10s","kind":"Hardware","allowVirtualMachine":false}}}`, name, created, selector)
+		`"witnesses":0,"watchdog":{"device":"/dev/watchdog","timeout":"10s","kind":"Hardware","allowVirtualMachines":false}}}`, name, created, selector)
 	return strings.NewReplacer(change...).Replace(text)
 }
 
@@ -324,6 +324,10 @@ func TestFencePolicies(t *testing.T) {
 		"unknown kind":            {list(fencePolicy("a", early, all, "Hardware", "Software")), node, agent.Settings{}, true},
 		"unknown on isolation":    {list(fencePolicy("a", early, all, "Hold", "Pray")), node, agent.Settings{}, true},
 		"out of bounds":           {list(fencePolicy("a", early, all, `"5s"`, `"5h"`)), node, agent.Settings{}, true},
+		"no renewal":              {list(fencePolicy("a", early, all, `"renewal"`, `"x"`)), node, agent.Settings{}, true},
+		"no validity":             {list(fencePolicy("a", early, all, `"validity"`, `"x"`)), node, agent.Settings{}, true},
+		"no timeout":              {list(fencePolicy("a", early, all, `"timeout"`, `"x"`)), node, agent.Settings{}, true},
+		"no witnesses":            {list(fencePolicy("a", early, all, `"witnesses"`, `"x"`)), node, agent.Settings{}, true},
 		"policies can't be read":  {status(403, metav1.StatusReasonForbidden), node, agent.Settings{}, true},
 		"the node can't be read":  {list(fencePolicy("a", early, all)), status(404, metav1.StatusReasonNotFound), agent.Settings{}, true},
 		"the API isn't installed": {status(404, metav1.StatusReasonNotFound), node, agent.Settings{}, true},

@@ -15,6 +15,8 @@ type State struct {
 	Boot string `json:"boot"`
 	// Condemned is set once the agent has learnt that this boot is condemned.
 	Condemned bool `json:"condemned"`
+	// Creates is set while a request to create the Lease got no answer. It may still be carried out.
+	Creates bool `json:"creates"`
 	// Settings were used last. They let an agent go on without the API server.
 	Settings Settings `json:"settings"`
 	// Memory is what the protocol has to remember.

@@ -128,6 +128,7 @@ func TestState(t *testing.T) {
 		"as it is":            {func(*agent.State) {}, true},
 		"first start":         {func(s *agent.State) { *s = agent.State{Boot: boot} }, true},
 		"condemned":           {func(s *agent.State) { s.Condemned = true }, true},
+		"creates":             {func(s *agent.State) { s.Creates = true }, true},
 		"nothing stated":      {func(s *agent.State) { s.Memory.Stated = selffence.Promise{} }, true},
 		"timed":               {func(s *agent.State) { s.Memory.Sent.Timed, s.Memory.Sent.Times.Validity = true, settings().Validity }, true},
 		"timed without times": {func(s *agent.State) { s.Memory.Sent.Timed = true }, false},

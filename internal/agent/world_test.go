@@ -333,6 +333,8 @@ func (p *process) checkWrite(l selffence.Lease) {
 	switch {
 	case p.read == false:
 		p.t.Error("the agent writes the Lease before it has read it")
+	case l.Revision == 0 && (l.State == selffence.Withdrawn || !p.remembers().Creates):
+		p.t.Errorf("the agent creates %+v, and remembers %+v", l, p.remembers())
 	case !m.Bound || m.Sent != l.Promise:
 		p.t.Errorf("the agent writes %+v, and remembers %+v", l, m)
 	case l.State == selffence.Promised && !p.open && !p.timed:

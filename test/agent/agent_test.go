@@ -57,7 +57,7 @@ func newNode(t *testing.T, c *cluster.Cluster, name string) *node {
 func (*node) Find(context.Context) (agent.Settings, bool, error) { return settings(), true, nil }
 
 // Open implements agent.Hardware.
-func (n *node) Open(agent.Watchdog) (agent.Device, error) {
+func (n *node) Open(agent.Watchdog, func() bool) (agent.Device, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.refuses != nil {
