@@ -41,6 +41,7 @@ func table() []target {
 		{dir: "internal/fencing", skip: "^TestSmallWorlds(ByPromise)?$"},
 		{dir: "internal/selffence", skip: "^(TestSmallWorlds|TestFaultsAreFound)$"},
 		{dir: "internal/promiselease"},
+		{dir: "internal/agent"},
 		{dir: "internal/contain"},
 		{dir: "internal/lenient"},
 		{dir: "internal/specparse"},

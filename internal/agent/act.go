@@ -1,0 +1,276 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/fettle-io/fettle/internal/selffence"
+)
+
+// act takes one step after the other until the context has ended and the watchdog is disarmed.
+func (n *node) act(ctx context.Context) error {
+	stop := ctx.Done()
+	var deadline time.Duration
+	for {
+		stopping := ctx.Err() != nil
+		if stopping && stop != nil {
+			stop, deadline = nil, n.Boottime()+n.StopWithin
+		}
+		pause, ended := n.step(ctx)
+		if ended {
+			return nil
+		}
+		if stopping {
+			pause = min(pause, deadline-n.Boottime())
+			if n.Boottime() >= deadline {
+				return ErrArmed
+			}
+		}
+		if pause > 0 {
+			n.await(stop, pause)
+		}
+	}
+}
+
+// await waits for a time, or until something else has changed.
+func (n *node) await(stop <-chan struct{}, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-n.woken:
+	case <-stop:
+	}
+}
+
+// step does the next thing. It returns how long to wait before the step after it, and whether the agent has ended.
+func (n *node) step(ctx context.Context) (time.Duration, bool) {
+	stopping := ctx.Err() != nil
+	n.settle(stopping)
+	now := n.Boottime()
+	action, at := n.next(now)
+	if at > now {
+		return at - now, false
+	}
+	switch action {
+	case selffence.Reset:
+		n.reset()
+		return resetEvery, false
+	case selffence.Disarm:
+		again := n.disarm()
+		return again, stopping && n.disarmed()
+	case selffence.ReadLease, selffence.WriteLease:
+		n.pace.begins(action, now)
+		n.send(context.WithoutCancel(ctx), action, now)
+	case selffence.AskWitnesses: // nothing answers for them yet
+		n.learn(func(a selffence.Agent) selffence.Agent {
+			a, _ = a.Sends(action, now)
+			return a
+		})
+	case selffence.Wait:
+	}
+	return 0, false
+}
+
+// next returns what to do next, and when.
+func (n *node) next(now time.Duration) (selffence.Action, time.Duration) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	action := n.agent.Next(now)
+	if n.lost && action != selffence.Reset {
+		action = selffence.ReadLease
+	}
+	switch action {
+	case selffence.ReadLease, selffence.WriteLease:
+		return action, n.pace.due(action, n.renewal())
+	case selffence.Wait:
+		return action, n.agent.Granted + n.renewal()
+	case selffence.AskWitnesses, selffence.Reset, selffence.Disarm:
+	}
+	return action, now
+}
+
+// learn has the agent learn something.
+func (n *node) learn(what func(selffence.Agent) selffence.Agent) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.agent = what(n.agent)
+}
+
+// resetEvery is how often a reset is tried again that has failed.
+const resetEvery = time.Second
+
+// reset resets the node. The watchdog does it if nothing else can. It comes before what is stored, since storing may hang.
+func (n *node) reset() {
+	n.note(Condemned, nil)
+	if err := n.Hardware.Reset(); err != nil {
+		n.note(NotReset, err)
+	}
+	s := n.stored
+	s.Condemned = true
+	_ = n.save(s) // nothing else is left to do
+}
+
+// openAgain is how long a watchdog is left alone that could not be used.
+const openAgain = 30 * time.Second
+
+// disarmAgain is how often disarming is tried again that has failed.
+const disarmAgain = 5 * time.Second
+
+// disarm disarms the watchdog, and returns how long there is nothing else to do.
+func (n *node) disarm() time.Duration {
+	n.mu.Lock()
+	device := n.device
+	var err error
+	if device != nil {
+		err = device.Disarm()
+	}
+	if err == nil {
+		n.device = nil
+	}
+	n.mu.Unlock()
+	switch {
+	case err != nil:
+		n.note(NotDisarmed, err)
+		return disarmAgain
+	case device == nil:
+		return openAgain
+	}
+	n.note(Disarmed, nil)
+	return 0
+}
+
+func (n *node) disarmed() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.device == nil
+}
+
+// send stores what the agent has to remember, sends a request, and has the agent learn from the answer.
+func (n *node) send(ctx context.Context, action selffence.Action, now time.Duration) {
+	var request selffence.Request
+	n.learn(func(a selffence.Agent) selffence.Agent {
+		a, request = a.Sends(action, now)
+		return a
+	})
+	n.creates = n.creates || action == selffence.WriteLease && request.Lease.Revision == 0
+	if err := n.remember(); err != nil {
+		n.fail(StateNotStored, err)
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, n.requestTime())
+	defer cancel()
+	var err error
+	if action == selffence.ReadLease {
+		err = n.read(ctx)
+	} else {
+		err = n.write(ctx, request.Lease)
+	}
+	if err != nil {
+		n.fail(NoAnswer, err)
+		return
+	}
+	if err := n.remember(); err != nil {
+		n.note(StateNotStored, err)
+	}
+}
+
+// read reads the Lease.
+func (n *node) read(ctx context.Context) error {
+	l, err := n.Grantor.Read(ctx)
+	if err != nil {
+		return err
+	}
+	n.creates = n.creates && l == (selffence.Lease{}) // a Lease that is there is not created again
+	n.mu.Lock()
+	if l == (selffence.Lease{}) && n.agent.Stopping && !n.creates {
+		// The Lease was deleted, and no request is left that could bring it back. So nothing stands any more.
+		l = selffence.Lease{State: selffence.Withdrawn, Promise: selffence.Promise{Boot: n.Boot}}
+	}
+	n.agent, n.lost = n.agent.Read(l), false
+	n.mu.Unlock()
+	if l.State == selffence.Condemned && l.Promise.Boot != n.Boot {
+		n.note(EarlierBoot, nil)
+	}
+	return nil
+}
+
+// write writes the Lease.
+func (n *node) write(ctx context.Context, l selffence.Lease) error {
+	again := l.State == selffence.Withdrawn && l.Revision == 0
+	if again {
+		l.State = selffence.Promised // a Lease is created with a promise, and withdrawn then
+	}
+	revision, err := n.Grantor.Write(ctx, l, n.identity())
+	if err != nil {
+		return err
+	}
+	n.creates = false
+	if revision == 0 || again {
+		n.learn(selffence.Agent.Conflicts)
+		return nil
+	}
+	n.learn(func(a selffence.Agent) selffence.Agent { return a.Written(revision) })
+	switch {
+	case l.State != selffence.Promised:
+	case n.used.Reset:
+		n.note(NoWitnesses, nil)
+	default:
+		n.note(Promising, nil)
+	}
+	return nil
+}
+
+// identity returns the name of the open watchdog for itself.
+func (n *node) identity() string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.device == nil {
+		return ""
+	}
+	_, identity := n.device.State()
+	return identity
+}
+
+// maxRequestTime bounds how long a request may take.
+const maxRequestTime = 10 * time.Second
+
+// requestTime is how long a request may take: half of the time between two grants.
+func (n *node) requestTime() time.Duration { return min(n.renewal()/2, maxRequestTime) }
+
+// fail has the agent learn that a request got no answer.
+func (n *node) fail(r Reason, err error) {
+	n.learn(selffence.Agent.Failed)
+	n.pace.fails(n.Boottime())
+	n.note(r, err)
+}
+
+// remember stores what the agent has to remember. A failure counts for nothing if the stored state binds the agent to the same promise: it has an
+// earlier grant, and so allows less.
+func (n *node) remember() error {
+	n.mu.Lock()
+	memory := n.agent.Memory
+	n.mu.Unlock()
+	before := n.stored.Memory
+	s := n.stored
+	s.Creates, s.Settings, s.Memory = n.creates, n.used, memory
+	creates := n.stored.Creates
+	err := n.save(s)
+	if before.Bound == memory.Bound && before.Sent == memory.Sent && (creates || !n.creates) {
+		return nil
+	}
+	return err
+}
+
+// save stores a state.
+func (n *node) save(s State) error {
+	if s == n.stored {
+		return nil
+	}
+	if err := n.Store.Save(s); err != nil {
+		return fmt.Errorf("storing what the agent has to remember: %w", err)
+	}
+	n.stored = s
+	return nil
+}

@@ -1,0 +1,167 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/fettle-io/fettle/internal/selffence"
+)
+
+// Hardware is the watchdog of the node, and its switch.
+type Hardware interface {
+	// Open opens and arms the watchdog, which counts as a pet. It asks mayPet right before that. The error may be an UnavailableError. A device
+	// beside an error is armed all the same, and is not to be promised.
+	Open(demanded Watchdog, mayPet func() bool) (Device, error)
+	// Reset resets the node at once. It returns only if that fails.
+	Reset() error
+}
+
+// Device is an open watchdog.
+type Device interface {
+	// State returns the timeout as it was read back from the device, and the device's name for itself. The timeout may be zero beside an error of
+	// Open.
+	State() (timeout time.Duration, identity string)
+	// Pet keeps the watchdog from firing for another timeout.
+	Pet() error
+	// Disarm closes the watchdog so that it doesn't fire. After an error it stays open.
+	Disarm() error
+}
+
+// Grantor stores the Lease of the node. A write of it that succeeds is a grant. The API server is one.
+type Grantor interface {
+	// Read returns the Lease. It is empty if there is none.
+	Read(ctx context.Context) (selffence.Lease, error)
+	// Write replaces the Lease of the same revision, or creates it at revision zero. It returns zero if the Lease has another revision by
+	// now. After an error the Lease may be written all the same, or still be.
+	Write(ctx context.Context, l selffence.Lease, device string) (revision uint64, err error)
+}
+
+// Policies look up which policy selects the node.
+type Policies interface {
+	// Find returns the settings of the policy, or false if no policy selects the node.
+	Find(context.Context) (Settings, bool, error)
+}
+
+// Store keeps the state of the agent.
+type Store interface {
+	Load(boot string) (State, error)
+	Save(State) error
+}
+
+// Note is something to tell people.
+type Note struct {
+	Reason Reason
+	// Err says more. It may be nil.
+	Err error
+}
+
+// Config has what an agent works with. Every field is required.
+type Config struct {
+	// Boot is the boot ID of the node.
+	Boot     string
+	Hardware Hardware
+	Grantor  Grantor
+	Policies Policies
+	Store    Store
+	// Boottime reads CLOCK_BOOTTIME, which goes on while the node sleeps.
+	Boottime func() time.Duration
+	// Tell tells people something. It must not wait for anything.
+	Tell func(Note)
+	// StopWithin is how long an agent that is to end may try to withdraw its promise.
+	StopWithin time.Duration
+}
+
+// ErrArmed is returned by an agent that has ended without disarming the watchdog, since its promise may stand. The watchdog resets the node,
+// unless another process of the same boot goes on in time.
+var ErrArmed = errors.New("the watchdog is armed, and resets the node unless the agent is started again in time")
+
+// Run runs the agent of a node until the context ends. It then withdraws the promise, and disarms the watchdog once that is confirmed.
+func Run(ctx context.Context, c Config) error {
+	n := newNode(c)
+	others, end := context.WithCancel(context.WithoutCancel(ctx))
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer end()
+	running.Go(func() { n.lookUp(others) })
+	running.Go(func() { n.keepPetting(others) })
+	return n.act(ctx)
+}
+
+// node is the agent of a node, at work.
+type node struct {
+	Config
+
+	// woken has a value if the settings have changed, and opened if a watchdog was opened.
+	woken, opened chan struct{}
+
+	mu sync.Mutex
+	// agent is what the protocol knows.
+	agent selffence.Agent
+	// device is the open watchdog, or nil.
+	device Device
+	// lost is set until the agent has read its Lease, if it does not know what an earlier process has promised.
+	lost bool
+	// found are the settings of the policy that selects the node, or nil while that is unknown.
+	found *Settings
+	// petsFail is set if the last pet has failed.
+	petsFail bool
+
+	// What follows is of the goroutine that acts.
+
+	// used are the settings that the promise and the device are of.
+	used Settings
+	// creates is set while a request to create the Lease got no answer.
+	creates bool
+	// stored is what the store has.
+	stored State
+	// unusable is set if the watchdog could not be used, and failed is when. It is left alone for a while then.
+	unusable bool
+	failed   time.Duration
+	pace     pace
+	// told is what people were told last.
+	told Reason
+}
+
+// newNode returns the agent of a node with what an earlier process of the same boot has stored.
+func newNode(c Config) *node {
+	n := &node{Config: c, woken: make(chan struct{}, 1), opened: make(chan struct{}, 1)}
+	s, err := c.Store.Load(c.Boot)
+	if err != nil {
+		n.lost = true
+		n.note(StateLost, err)
+		s = State{Boot: c.Boot}
+	}
+	n.stored, n.creates = s, s.Creates
+	wanted := selffence.Promise{Boot: c.Boot}
+	if s.Memory.Bound {
+		wanted = s.Memory.Sent
+	}
+	if s.Settings != (Settings{}) {
+		n.used, n.found = s.Settings, &s.Settings
+	}
+	n.agent = selffence.NewAgent(wanted, n.renewal(), s.Memory)
+	if s.Condemned {
+		n.agent = n.agent.Read(selffence.Lease{State: selffence.Condemned, Promise: selffence.Promise{Boot: c.Boot}})
+	}
+	return n
+}
+
+// defaultRenewal is the time between two requests while no policy is known.
+const defaultRenewal = 5 * time.Second
+
+func (n *node) renewal() time.Duration {
+	if n.used == (Settings{}) {
+		return defaultRenewal
+	}
+	return n.used.Renewal
+}
+
+// note passes a reason on to people, unless it is the last one again.
+func (n *node) note(r Reason, err error) {
+	if n.told != r {
+		n.told = r
+		n.Tell(Note{Reason: r, Err: err})
+	}
+}

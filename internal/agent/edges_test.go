@@ -1,0 +1,552 @@
+package agent_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fettle-io/fettle/internal/agent"
+	"github.com/fettle-io/fettle/internal/selffence"
+)
+
+// TestNotSelected: an agent that no policy selects any more withdraws and disarms, and promises again once one does.
+func TestNotSelected(t *testing.T) {
+	t.Parallel()
+	play(t, func(w *world) {
+		w.policy = nil
+		w.start()
+		w.told(agent.NotSelected)
+		w.pass(5 * time.Minute)
+		if w.armed || w.requests > 0 {
+			t.Errorf("armed is %t, with %d requests", w.armed, w.requests)
+		}
+		p := settings()
+		for range 2 {
+			w.set(func() { w.policy = &p })
+			w.pass(time.Minute)
+			w.says(selffence.Promised)
+			w.told(agent.Promising)
+			w.set(func() { w.policy = nil })
+			w.pass(time.Minute + time.Second)
+			w.says(selffence.Withdrawn)
+			w.told(agent.NotSelected)
+			if w.armed {
+				t.Error("the watchdog is armed")
+			}
+		}
+		if err := w.stop(); err != nil {
+			t.Errorf("stopping: %v", err)
+		}
+	})
+}
+
+// TestPoliciesUnread: while the policies can't be read, nothing changes.
+func TestPoliciesUnread(t *testing.T) {
+	t.Parallel()
+	play(t, func(w *world) {
+		w.unread = errAway
+		w.start()
+		w.pass(time.Minute)
+		if w.armed || w.requests > 0 || !slices.Equal(w.notes, []agent.Reason{agent.NoPolicies}) {
+			t.Errorf("armed is %t, with %d requests; told %q", w.armed, w.requests, w.notes)
+		}
+		w.set(func() { w.unread = nil })
+		w.pass(10 * time.Second)
+		w.says(selffence.Promised)
+		w.set(func() { w.unread = errAway })
+		w.pass(10 * time.Minute)
+		w.says(selffence.Promised)
+		w.runs()
+		if w.notes[len(w.notes)-1] != agent.NoPolicies {
+			t.Errorf("people were told %q", w.notes)
+		}
+	})
+}
+
+// TestStopsIdle: an agent that has promised nothing ends at once.
+func TestStopsIdle(t *testing.T) {
+	t.Parallel()
+	play(t, func(w *world) {
+		w.unread = errAway
+		w.start()
+		began := w.now()
+		if err := w.stop(); err != nil || w.now() != began {
+			t.Errorf("stopping: %v after %s", err, w.now()-began)
+		}
+	})
+}
+
+// TestNoWatchdog: without a watchdog that will do there is no promise. It is tried again later.
+func TestNoWatchdog(t *testing.T) {
+	t.Parallel()
+	for want, err := range map[agent.Reason]error{
+		agent.Reason("WatchdogBusy"): &agent.UnavailableError{Reason: "WatchdogBusy", Err: errAway},
+		agent.NoWatchdog:             errAway,
+	} {
+		for _, unfit := range []bool{false, true} {
+			play(t, func(w *world) {
+				w.opens, w.unfit = err, unfit
+				w.start()
+				w.pass(20 * time.Second)
+				w.says("")
+				if armed := w.armed; armed || w.requests > 0 {
+					t.Errorf("armed is %t, with %d requests", armed, w.requests)
+				}
+				if !slices.Contains(w.notes, want) {
+					t.Errorf("people were told %q, and not %s", w.notes, want)
+				}
+				w.set(func() { w.opens = nil })
+				w.pass(5 * time.Second)
+				w.says("")
+				w.pass(10 * time.Second)
+				w.says(selffence.Promised)
+				w.told(agent.Promising)
+			})
+		}
+	}
+}
+
+// TestWatchdogLost: an agent that starts again and can't have its watchdog any more withdraws what it has promised. What it can open it pets until then.
+func TestWatchdogLost(t *testing.T) {
+	t.Parallel()
+	for _, unfit := range []bool{false, true} {
+		play(t, func(w *world) {
+			w.start()
+			w.kill()
+			w.opens, w.unfit, w.answer = errForbidden, unfit, fails
+			w.start()
+			w.pass(timeout - renewal/2 - time.Second)
+			if unfit {
+				w.pass(2 * timeout)
+			}
+			w.runs()
+			w.set(func() { w.answer = well })
+			w.pass(renewal / 2)
+			w.says(selffence.Withdrawn)
+		})
+	}
+}
+
+// TestOtherTimeout: a watchdog that has another timeout than was promised leads to another promise.
+func TestOtherTimeout(t *testing.T) {
+	t.Parallel()
+	play(t, func(w *world) {
+		w.start()
+		w.kill()
+		w.timeout = 2 * timeout
+		w.start()
+		if !slices.Contains(w.notes, agent.WatchdogTimeout) {
+			t.Errorf("people were told %q", w.notes)
+		}
+		w.pass(time.Minute)
+		w.says(selffence.Promised)
+		if got := w.lease.Promise.Times.Watchdog; got != 2*timeout {
+			t.Errorf("the promise is of a watchdog of %s", got)
+		}
+		w.runs()
+	})
+}
+
+// TestStateLost: an agent that can't read what was stored doesn't pet before it has read its Lease.
+func TestStateLost(t *testing.T) {
+	t.Parallel()
+	lost := []byte("{}")
+	for name, c := range map[string]struct {
+		away      bool
+		condemned bool
+		want      string
+	}{
+		"the API server is away": {true, false, "watchdog"},
+		"the API server answers": {false, false, ""},
+		"the node is condemned":  {false, true, "sysrq"},
+		"it is, and is not told": {true, true, "watchdog"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			play(t, func(w *world) {
+				w.start()
+				w.pass(7 * time.Second)
+				w.kill()
+				if c.condemned {
+					w.condemn()
+				}
+				w.stored = lost
+				if c.away {
+					w.answer = fails
+				}
+				w.start()
+				if !slices.Contains(w.notes, agent.StateLost) {
+					t.Errorf("people were told %q", w.notes)
+				}
+				w.pass(time.Minute)
+				if w.reset != c.want {
+					t.Errorf("the node was reset by %q, want %q", w.reset, c.want)
+				}
+				if c.want == "" {
+					w.says(selffence.Promised)
+				}
+			})
+		})
+	}
+}
+
+// TestStopsLost: an agent that doesn't know what it has promised withdraws that when it is to end.
+func TestStopsLost(t *testing.T) {
+	t.Parallel()
+	play(t, func(w *world) {
+		w.start()
+		w.kill()
+		w.stored, w.answer, w.unread = []byte("{}"), fails, errAway
+		w.start()
+		w.process.end()
+		w.pass(time.Second)
+		w.set(func() { w.answer = well })
+		if err := w.stop(); err != nil {
+			t.Errorf("stopping: %v", err)
+		}
+		w.says(selffence.Withdrawn)
+	})
+}
+
+// TestEarlierBoot: what an earlier boot has promised is replaced. If it is condemned, the agent waits until the Lease is free.
+func TestEarlierBoot(t *testing.T) {
+	t.Parallel()
+	earlier := selffence.Promise{Boot: strings.Repeat("0", 8) + boot[8:], Timed: true, Times: selffence.Times{Validity: time.Second, Watchdog: time.Second}}
+	for _, state := range []selffence.State{selffence.Promised, selffence.Withdrawn} {
+		play(t, func(w *world) {
+			w.lease = selffence.Lease{Revision: 7, State: state, Promise: earlier}
+			w.start()
+			w.says(selffence.Promised)
+			if w.lease.Promise != promised() {
+				t.Errorf("the Lease is %+v", w.lease)
+			}
+		})
+	}
+	play(t, func(w *world) {
+		w.lease = selffence.Lease{Revision: 7, State: selffence.Condemned, Promise: earlier, By: "uid"}
+		w.start()
+		w.pass(10 * time.Minute)
+		w.runs()
+		w.says(selffence.Condemned)
+		w.told(agent.EarlierBoot)
+		if most := int(2 * 10 * time.Minute / renewal); w.writes > 0 || w.requests > most+1 {
+			t.Errorf("the agent has written %d times with %d requests, want at most %d", w.writes, w.requests, most)
+		}
+		w.set(func() { w.lease.Revision, w.lease.State, w.lease.By = 8, selffence.Withdrawn, "" })
+		w.pass(renewal)
+		w.says(selffence.Promised)
+		w.told(agent.Promising)
+	})
+}
+
+// TestTimedMemory: a timed promise that an earlier process has made binds the agent until it is replaced. This agent makes none.
+func TestTimedMemory(t *testing.T) {
+	t.Parallel()
+	old := promised()
+	old.Timed, old.Times.Validity = true, 30*time.Second
+	memory := func(s *agent.State) { s.Memory.Stated, s.Memory.Sent = old, old }
+	for name, c := range map[string]struct {
+		away bool
+		age  time.Duration
+		want string
+		at   time.Duration
+	}{
+		"the API server is away":     {true, 0, "watchdog", 30*time.Second + timeout},
+		"the API server answers":     {false, 0, "", 0},
+		"the grant is over":          {false, time.Minute, "", 0},
+		"the grant is over for long": {true, time.Minute, "watchdog", timeout},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			play(t, func(w *world) {
+				w.stored, w.timed = stored(func(s *agent.State) { memory(s); s.Memory.Granted -= c.age }), true
+				w.lease = selffence.Lease{Revision: 7, State: selffence.Promised, Promise: old}
+				w.armed, w.fires = true, w.now()+timeout
+				began := w.now()
+				if c.away {
+					w.answer = fails
+				}
+				w.start()
+				w.pass(time.Minute)
+				if w.reset != c.want {
+					t.Errorf("the node was reset by %q, want %q", w.reset, c.want)
+				}
+				if d := w.at - began; c.want != "" && (d > c.at || d < c.at-timeout/4) {
+					t.Errorf("the node was reset after %s, want %s", d, c.at)
+				}
+				if c.want == "" && w.lease.Promise != promised() {
+					t.Errorf("the Lease is %+v", w.lease)
+				}
+			})
+		})
+	}
+}
+
+// TestWitnessesOfEarlier: an agent that can't ask the witnesses of an earlier process goes on to try the API server.
+func TestWitnessesOfEarlier(t *testing.T) {
+	t.Parallel()
+	old := promised()
+	old.Timed, old.Times.Validity, old.Witnesses = true, 30*time.Second, selffence.Members{"x", "y", "z"}
+	play(t, func(w *world) {
+		w.stored, w.timed = stored(func(s *agent.State) { s.Memory.Stated, s.Memory.Sent = old, old }), true
+		w.lease, w.answer = selffence.Lease{Revision: 7, State: selffence.Promised, Promise: old}, fails
+		w.start()
+		w.pass(20 * time.Second)
+		w.set(func() { w.answer = well })
+		w.pass(renewal)
+		w.runs()
+		if w.lease.Promise != promised() {
+			t.Errorf("the Lease is %+v", w.lease)
+		}
+	})
+}
+
+// TestUncertainPromise: while either of two promises may stand, the agent makes no third one.
+func TestUncertainPromise(t *testing.T) {
+	t.Parallel()
+	one, two := promised(), promised()
+	one.Timed, one.Times.Validity = true, 30*time.Second
+	two.Timed, two.Times.Validity = true, 20*time.Second
+	play(t, func(w *world) {
+		w.stored, w.timed = stored(func(s *agent.State) { s.Memory.Stated, s.Memory.Sent = one, two }), true
+		w.lease, w.answer = selffence.Lease{Revision: 7, State: selffence.Promised, Promise: one}, well
+		w.start()
+		w.pass(renewal)
+		if w.last.Promise != two {
+			t.Errorf("the agent writes %+v first", w.last)
+		}
+		w.pass(renewal)
+		if w.last.Promise != promised() {
+			t.Errorf("the agent writes %+v then", w.last)
+		}
+	})
+}
+
+// TestNotStored: nothing is sent that can't be remembered. A promise that is remembered is renewed.
+func TestNotStored(t *testing.T) {
+	t.Parallel()
+	play(t, func(w *world) {
+		w.broken = errForbidden
+		w.start()
+		w.pass(time.Minute)
+		w.says("")
+		w.told(agent.StateNotStored)
+		w.runs()
+		w.set(func() { w.broken = nil })
+		w.pass(renewal)
+		w.says(selffence.Promised)
+		w.pass(renewal)
+		w.set(func() { w.broken = errForbidden })
+		before := w.writes
+		w.pass(time.Minute)
+		if w.writes < before+10 {
+			t.Errorf("the agent has renewed %d times in a minute", w.writes-before)
+		}
+		if err := w.stop(); err != nil {
+			t.Errorf("stopping: %v", err)
+		}
+		w.says(selffence.Withdrawn)
+	})
+}
+
+// TestSettingsChange: the time between two grants changes at once. A timed promise that is demanded is not made, and people are told.
+func TestSettingsChange(t *testing.T) {
+	t.Parallel()
+	play(t, func(w *world) {
+		w.start()
+		w.set(func() {
+			w.policy.Renewal, w.policy.Reset, w.policy.Witnesses, w.policy.Validity = 2*renewal, true, 3, time.Minute
+		})
+		w.pass(time.Minute)
+		before := w.writes
+		w.pass(time.Minute)
+		if n := w.writes - before; n < 5 || n > 7 {
+			t.Errorf("the agent has renewed %d times in a minute, want 6", n)
+		}
+		w.told(agent.NoWitnesses)
+		if w.lease.Promise != promised() {
+			t.Errorf("the Lease is %+v", w.lease)
+		}
+		w.runs()
+		w.kill()
+		w.set(func() { w.answer, w.unread = fails, errAway })
+		before = w.requests
+		w.start()
+		w.pass(time.Minute)
+		if n := w.requests - before; n < 11 || n > 13 {
+			t.Errorf("the agent has sent %d requests in a minute after a restart, want 12", n)
+		}
+	})
+}
+
+// TestOtherWriters: the agent goes on where the Lease is written, or deleted, by others.
+func TestOtherWriters(t *testing.T) {
+	t.Parallel()
+	play(t, func(w *world) {
+		w.start()
+		w.set(func() { w.lease.Revision += 5 })
+		w.pass(renewal)
+		w.pass(renewal)
+		if w.lease.Revision != 7 {
+			t.Errorf("the Lease has revision %d, want 7", w.lease.Revision)
+		}
+		w.set(func() { w.lease = selffence.Lease{} })
+		w.pass(renewal)
+		w.says(selffence.Promised)
+		w.runs()
+	})
+}
+
+// TestContested: another writer that writes the Lease all the time doesn't make the agent send requests all the time.
+func TestContested(t *testing.T) {
+	t.Parallel()
+	play(t, func(w *world) {
+		w.start()
+		w.contested = true
+		before := w.requests
+		w.pass(time.Minute)
+		if n := w.requests - before; n < 40 || n > 50 {
+			t.Errorf("the agent has sent %d requests in a minute", n)
+		}
+	})
+}
+
+// TestPetsFail: people are told once, and again if it happens again.
+func TestPetsFail(t *testing.T) {
+	t.Parallel()
+	play(t, func(w *world) {
+		w.start()
+		for _, err := range []error{errForbidden, nil, errForbidden, nil} {
+			w.set(func() { w.petsFail = err })
+			w.pass(timeout)
+		}
+		n := 0
+		for _, r := range w.notes {
+			if r == agent.NotPetted {
+				n++
+			}
+		}
+		if n != 2 {
+			t.Errorf("people were told %q", w.notes)
+		}
+	})
+}
+
+// TestNotDisarmed: a watchdog that can't be disarmed is petted on, and promised again when a policy demands it.
+func TestNotDisarmed(t *testing.T) {
+	t.Parallel()
+	play(t, func(w *world) {
+		w.stuck = errForbidden
+		w.start()
+		w.set(func() { w.policy = nil })
+		w.pass(5 * time.Minute)
+		w.says(selffence.Withdrawn)
+		w.told(agent.NotDisarmed)
+		w.runs()
+		p := settings()
+		w.set(func() { w.policy = &p })
+		w.pass(time.Minute)
+		w.says(selffence.Promised)
+		w.runs()
+		if err := w.stop(); !errors.Is(err, agent.ErrArmed) {
+			t.Errorf("the agent ends with %v", err)
+		}
+		w.says(selffence.Withdrawn)
+		w.runs()
+	})
+}
+
+// TestResetsAgain: a reset that fails is tried again every second.
+func TestResetsAgain(t *testing.T) {
+	t.Parallel()
+	play(t, func(w *world) {
+		w.sysrq = errForbidden
+		w.start()
+		w.condemn()
+		w.pass(renewal)
+		w.pass(4 * time.Second)
+		if w.resets != 5 {
+			t.Errorf("the agent has tried %d times in 4 seconds", w.resets)
+		}
+	})
+}
+
+// TestUnavailable: the error of a watchdog says why.
+func TestUnavailable(t *testing.T) {
+	t.Parallel()
+	if got := errForbidden.Error(); got != "NotReset: "+errAway.Error() || !errors.Is(errForbidden, errAway) {
+		t.Errorf("the error says %q", got)
+	}
+}
+
+// TestTooLate: an agent that may not pet any more at the moment it opens the watchdog tries again, and withdraws nothing.
+func TestTooLate(t *testing.T) {
+	t.Parallel()
+	play(t, func(w *world) {
+		w.start()
+		w.kill()
+		w.tooLate = true
+		w.start()
+		w.pass(renewal / 2)
+		w.says(selffence.Promised)
+		w.set(func() { w.tooLate = false })
+		w.pass(time.Minute)
+		w.says(selffence.Promised)
+		w.runs()
+	})
+}
+
+// TestLeaseDeleted: an agent whose Lease was deleted disarms, since nothing can bring its promise back.
+func TestLeaseDeleted(t *testing.T) {
+	t.Parallel()
+	play(t, func(w *world) {
+		w.start()
+		w.set(func() { w.lease = selffence.Lease{} })
+		before := w.writes
+		if err := w.stop(); err != nil || w.armed {
+			t.Errorf("stopping: %v, armed is %t", err, w.armed)
+		}
+		w.says("")
+		if w.writes != before {
+			t.Error("the agent has written")
+		}
+		w.runs()
+	})
+}
+
+// TestLeaseMayBeCreated: an agent whose request to create its Lease may still be carried out creates the Lease, so that it can withdraw.
+func TestLeaseMayBeCreated(t *testing.T) {
+	t.Parallel()
+	for _, restarts := range []bool{false, true} {
+		play(t, func(w *world) {
+			w.start()
+			w.set(func() { w.lease, w.answer = selffence.Lease{}, well })
+			w.pass(renewal - time.Second)
+			w.set(func() { w.answer = well })
+			w.pass(time.Second) // the write conflicts, and the Lease is found to be missing
+			w.set(func() { w.answer, w.lease = requestLate, selffence.Lease{} })
+			w.pass(2 * renewal)
+			w.set(func() { w.answer = requestLost })
+			if restarts {
+				w.kill()
+				w.start()
+			}
+			w.process.end()
+			w.pass(time.Second)
+			if !w.remembers().Creates {
+				t.Error("the agent does not remember that it creates the Lease")
+			}
+			w.set(func() { w.answer = well })
+			if err := w.stop(); err != nil || w.armed {
+				t.Errorf("stopping: %v, armed is %t", err, w.armed)
+			}
+			w.says(selffence.Withdrawn)
+			if w.late == nil || !w.stale() {
+				t.Error("the late request could still be carried out")
+			}
+			w.runs()
+		})
+	}
+}

@@ -1,0 +1,99 @@
+package agent
+
+import (
+	"errors"
+
+	"github.com/fettle-io/fettle/internal/watchdog"
+)
+
+// Reason is why a node has no promise, or another one than its policy demands. The reasons of package watchdog are reasons too.
+type Reason string
+
+// Reasons.
+const (
+	// NotSelected: no policy selects the node.
+	NotSelected Reason = "NotSelected"
+	// NoWatchdog: there is no such device, or it can't be used.
+	NoWatchdog = Reason(watchdog.NoWatchdog)
+	// MayNotPet: the agent may not pet the watchdog, so it doesn't open it.
+	MayNotPet = Reason(watchdog.MayNotPet)
+	// WatchdogTimeout: the watchdog has another timeout than was promised.
+	WatchdogTimeout = Reason(watchdog.WatchdogTimeout)
+	// NoWitnesses: the policy demands that the node resets when it is cut off, and nothing but the API server grants. The promise is not timed.
+	NoWitnesses Reason = "NoWitnesses"
+	// StateLost: what an earlier process of this boot has stored can't be read.
+	StateLost Reason = "StateLost"
+	// StateNotStored: what must outlive the process can't be stored, so that nothing is sent.
+	StateNotStored Reason = "StateNotStored"
+	// NoAnswer: the API server did not answer, refused a request, or answered with a Lease that can't be read.
+	NoAnswer Reason = "NoAnswer"
+	// NoPolicies: the policies can't be read.
+	NoPolicies Reason = "NoPolicies"
+	// EarlierBoot: the Lease condemns an earlier boot of the node, and its manager has yet to free it.
+	EarlierBoot Reason = "EarlierBoot"
+	// Condemned: the node is condemned, and resets.
+	Condemned Reason = "Condemned"
+	// NotReset: the node could not be reset at once. The watchdog resets it.
+	NotReset Reason = "NotReset"
+	// NotPetted: the watchdog could not be petted.
+	NotPetted Reason = "NotPetted"
+	// NotDisarmed: the watchdog could not be disarmed.
+	NotDisarmed Reason = "NotDisarmed"
+	// Promising: the promise stands.
+	Promising Reason = "Promising"
+	// Disarmed: no promise stands any more, and the watchdog is disarmed.
+	Disarmed Reason = "Disarmed"
+)
+
+// text returns what a reason says to people.
+func (r Reason) text() string {
+	switch r {
+	case NotSelected:
+		return "no FencePolicy selects the node, so it has no promise"
+	case NoWitnesses:
+		return "the promise stands, and is not timed: this agent asks no witnesses, so a node that is cut off goes on"
+	case StateLost:
+		return "what an earlier process has stored can't be read, so the watchdog is not petted before the Lease is read"
+	case StateNotStored:
+		return "what must outlive the process can't be stored, so nothing new is promised"
+	case NoAnswer:
+		return "the Lease of the node can't be read or written"
+	case NoPolicies:
+		return "the FencePolicies can't be read, so the agent goes on as before"
+	case EarlierBoot:
+		return "an earlier boot of the node is condemned, so the node has no promise until its remediation is over"
+	case Condemned:
+		return "the node is condemned, and is reset"
+	case NotReset:
+		return "the node could not be reset at once, so the watchdog is to reset it"
+	case NotPetted:
+		return "the watchdog could not be petted"
+	case NotDisarmed:
+		return "the watchdog can't be disarmed, so it resets the node once the agent ends"
+	case Promising:
+		return "the promise of the node stands"
+	case Disarmed:
+		return "the promise of the node is withdrawn, and the watchdog disarmed"
+	}
+	return "the node has no promise without a watchdog that will do"
+}
+
+// UnavailableError says why a watchdog can't be used.
+type UnavailableError struct {
+	Reason Reason
+	Err    error
+}
+
+func (e *UnavailableError) Error() string { return string(e.Reason) + ": " + e.Err.Error() }
+
+// Unwrap returns what went wrong.
+func (e *UnavailableError) Unwrap() error { return e.Err }
+
+// reasonOf returns why a watchdog could not be opened.
+func reasonOf(err error) Reason {
+	var u *UnavailableError
+	if errors.As(err, &u) {
+		return u.Reason
+	}
+	return NoWatchdog
+}

@@ -1,0 +1,78 @@
+package agent
+
+import (
+	"time"
+
+	"github.com/fettle-io/fettle/internal/selffence"
+)
+
+// settle has the agent want what its settings demand, and opens the watchdog for it.
+//
+// An agent that stops wanting a promise withdraws it and disarms the watchdog. Only then can it want another promise, or use another
+// watchdog.
+func (n *node) settle(stopping bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.lost {
+		return
+	}
+	a := &n.agent
+	if !a.Bound && n.found != nil && (n.device == nil || !n.unusable && n.found.Watchdog == n.used.Watchdog) {
+		n.used, a.Stopping = *n.found, false
+		if n.used == (Settings{}) {
+			n.note(NotSelected, nil)
+		}
+	}
+	if n.device == nil && n.used != (Settings{}) && (a.Bound || !stopping) {
+		n.open() // also for a promise that is to be withdrawn: an earlier process has armed the watchdog
+	}
+	a.Stopping = a.Stopping || stopping || n.used == (Settings{}) || n.found.Watchdog != n.used.Watchdog
+	if !a.Stopping && n.device != nil {
+		n.used = *n.found
+		n.want()
+	}
+	a.Renewal = n.renewal()
+}
+
+// open opens the watchdog. That counts as a pet, so the agent does it only where it may pet. Without a watchdog it wants no promise.
+func (n *node) open() {
+	now := n.Boottime()
+	if n.unusable && now < n.failed+openAgain {
+		n.agent.Stopping = true
+		return
+	}
+	if !n.mayPet() {
+		return
+	}
+	device, err := n.Hardware.Open(n.used.Watchdog, n.mayPet)
+	if device == nil && reasonOf(err) == MayNotPet {
+		return
+	}
+	if n.unusable = err != nil; n.unusable {
+		n.failed, n.agent.Stopping = now, true
+		n.note(reasonOf(err), err)
+	}
+	if n.device = device; device != nil {
+		signal(n.opened)
+	}
+}
+
+// want has the agent want the promise of its settings. While it is not certain which promise stands, the agent goes on to want the promise that
+// it has sent last. A late request may still state an earlier one, and the memory of an agent has room for two.
+func (n *node) want() {
+	a := &n.agent
+	timeout, _ := n.device.State()
+	switch {
+	case a.Bound && a.Memory.Sent.Times.Watchdog != timeout:
+		a.Stopping = true
+		n.note(WatchdogTimeout, nil)
+	case !a.Bound || a.Stated == a.Memory.Sent:
+		a.Wanted = n.used.promise(n.Boot, timeout)
+	}
+}
+
+// promise returns the promise to state with a watchdog of a timeout. It is not timed, since nothing but the API server grants: if that were
+// away, all nodes would reset.
+func (s Settings) promise(boot string, timeout time.Duration) selffence.Promise {
+	return selffence.Promise{Boot: boot, Times: selffence.Times{Watchdog: timeout}}
+}
