@@ -134,10 +134,11 @@ func TestValuesTakeEffect(t *testing.T) {
 		"metrics.enabled=false":           {[]string{"Deployment fettle", "Service fettle-metrics"}, "--metrics-bind-address=0"},
 		"networkPolicy.enabled=false":     {[]string{"NetworkPolicy fettle"}, ""},
 		"crds.install=false": {[]string{
-			"CustomResourceDefinition bmcs.fettle.io",
+			"CustomResourceDefinition bmcs.fettle.io", "CustomResourceDefinition fencepolicies.fettle.io",
 			"CustomResourceDefinition machinedeletionremediations.fettle.io", "CustomResourceDefinition machinedeletionremediationtemplates.fettle.io",
 			"CustomResourceDefinition powerremediations.fettle.io", "CustomResourceDefinition powerremediationtemplates.fettle.io",
 			"CustomResourceDefinition repairs.fettle.io",
+			"CustomResourceDefinition selffenceremediations.fettle.io", "CustomResourceDefinition selffenceremediationtemplates.fettle.io",
 		}, ""},
 		"crds.openshift=Never":    {nil, ""},
 		"crds.medik8s=Never":      {nil, ""},

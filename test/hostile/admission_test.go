@@ -90,7 +90,7 @@ const grantsRights = `
 
 // grantedKinds are the kinds that only users with rights in all namespaces may write, in the order of objects.
 func grantedKinds() []string {
-	return []string{"repairs", "machinedeletionremediations", "powerremediations", "bmcs"}
+	return []string{"repairs", "machinedeletionremediations", "powerremediations", "bmcs", "selffenceremediations"}
 }
 
 // allGrants are each verb that a policy checks, and all other verbs, on each resource.
@@ -191,6 +191,10 @@ func (*grantsWorld) objects(name string) []client.Object {
 		&v1alpha1.BMC{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: name},
 			Spec:       v1alpha1.BMCSpec{NodeName: name, Address: "redfish://" + name + ".example.com", CredentialsName: name},
+		},
+		&v1alpha1.SelfFenceRemediation{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: name},
+			Spec:       v1alpha1.SelfFenceRemediationSpec{FenceTimeout: &limit, ReleaseTimeout: &limit, BootTimeout: &limit},
 		},
 	}
 }

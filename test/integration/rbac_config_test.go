@@ -80,13 +80,14 @@ func TestI14ViewersReadNoSecrets(t *testing.T) {
 	}
 }
 
-// TestI14RolesReachNoFurther: other roles aggregate a role by its label. Only these three are meant for that.
+// TestI14RolesReachNoFurther: other roles aggregate a role by its label. Only these four are meant for that.
 func TestI14RolesReachNoFurther(t *testing.T) {
 	t.Parallel()
 	meant := map[string]string{
 		"fettle-repairs-view":                 "rbac.authorization.k8s.io/aggregate-to-view",
 		"fettle-machine-deletion-remediation": "rbac.ext-remediation/aggregate-to-ext-remediation",
 		"fettle-power-remediation":            "rbac.ext-remediation/aggregate-to-ext-remediation",
+		"fettle-self-fence-remediation":       "rbac.ext-remediation/aggregate-to-ext-remediation",
 	}
 	for _, u := range installable(t, "ClusterRole") {
 		for label := range u.GetLabels() {

@@ -23,6 +23,9 @@ func AddToScheme(s *runtime.Scheme) error {
 		&BMC{}, &BMCList{},
 		&PowerRemediation{}, &PowerRemediationList{},
 		&PowerRemediationTemplate{}, &PowerRemediationTemplateList{},
+		&FencePolicy{}, &FencePolicyList{},
+		&SelfFenceRemediation{}, &SelfFenceRemediationList{},
+		&SelfFenceRemediationTemplate{}, &SelfFenceRemediationTemplateList{},
 	)
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil

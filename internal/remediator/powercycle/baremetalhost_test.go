@@ -307,13 +307,13 @@ func TestMessagesAboutMetal3(t *testing.T) {
 	const says = "by removing annotation reboot.metal3.io/fettle from its BareMetalHost"
 	for uid, want := range map[string]bool{"": false, "host-uid": true} {
 		for _, phase := range []fencing.Phase{fencing.Succeeded, fencing.Aborted} {
-			s := &v1alpha1.PowerRemediationStatus{Phase: string(phase), PoweredOff: true, Node: &v1alpha1.FencedNode{Name: "node-a"}, BMC: &v1alpha1.FencingBMC{HostUID: uid}}
+			s := &v1alpha1.PowerRemediationStatus{FencingStatus: v1alpha1.FencingStatus{Phase: string(phase), Node: &v1alpha1.FencedNode{Name: "node-a"}}, PoweredOff: true, BMC: &v1alpha1.FencingBMC{HostUID: uid}}
 			if text := phaseMessage(s); strings.Contains(text, says) != want {
 				t.Errorf("%s with UID %q says %q", phase, uid, text)
 			}
 		}
 	}
-	if text := phaseMessage(&v1alpha1.PowerRemediationStatus{Phase: "Aborted", PoweredOff: true, Node: &v1alpha1.FencedNode{Name: "node-a"}}); strings.Contains(text, says) {
+	if text := phaseMessage(&v1alpha1.PowerRemediationStatus{FencingStatus: v1alpha1.FencingStatus{Phase: "Aborted", Node: &v1alpha1.FencedNode{Name: "node-a"}}, PoweredOff: true}); strings.Contains(text, says) {
 		t.Errorf("without a BMC it says %q", text)
 	}
 }

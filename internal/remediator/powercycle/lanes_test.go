@@ -133,7 +133,7 @@ func TestWhatIsUrgent(t *testing.T) {
 		{fencing.Failed, true, commanded, false},
 		{fencing.Aborted, true, commanded, false},
 	} {
-		s := &v1alpha1.PowerRemediationStatus{Phase: string(tc.phase), WorkloadReleased: tc.released}
+		s := &v1alpha1.PowerRemediationStatus{FencingStatus: v1alpha1.FencingStatus{Phase: string(tc.phase), WorkloadReleased: tc.released}}
 		if got := isUrgent(s, tc.known); got != tc.want {
 			t.Errorf("phase %q, released %t, %+v: urgent %t, want %t", tc.phase, tc.released, tc.known, got, tc.want)
 		}

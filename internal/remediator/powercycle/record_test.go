@@ -95,10 +95,10 @@ func TestRecordStaysInItsBounds(t *testing.T) {
 
 // TestRecordLeavesTheRestAlone: what other functions write into a status stays, and an old proof goes.
 func TestRecordLeavesTheRestAlone(t *testing.T) {
-	before := v1alpha1.PowerRemediationStatus{
-		Node: &v1alpha1.FencedNode{Name: "node-a", Saved: &v1alpha1.SavedNode{UID: "saved"}}, BMC: &v1alpha1.FencingBMC{Name: "bmc-a"},
+	before := v1alpha1.PowerRemediationStatus{BMC: &v1alpha1.FencingBMC{Name: "bmc-a"}, FencingStatus: v1alpha1.FencingStatus{
+		Node:    &v1alpha1.FencedNode{Name: "node-a", Saved: &v1alpha1.SavedNode{UID: "saved"}},
 		Machine: &v1alpha1.ObjectReference{Name: "m"}, Conditions: []metav1.Condition{{Type: "C"}}, Proof: &v1alpha1.FencingProof{Kind: "PowerOff"},
-	}
+	}}
 	after := *before.DeepCopy()
 	writeRecord(&after, "node-a", fencing.Record{Since: noon})
 	since := metav1.NewMicroTime(noon)
