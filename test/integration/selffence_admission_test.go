@@ -6,7 +6,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
@@ -28,6 +31,32 @@ func TestSelfFencingExamplesAreAdmitted(t *testing.T) {
 	}
 	if kinds["FencePolicy"] == 0 || kinds["SelfFenceRemediationTemplate"] == 0 {
 		t.Errorf("the page has examples of %v", kinds)
+	}
+}
+
+// TestAgentsAreAdmitted: the API server accepts the agents of config/selffence, and their pods in their namespace.
+func TestAgentsAreAdmitted(t *testing.T) {
+	t.Parallel()
+	c := cluster.Start(t, cluster.Options{Args: []string{noNodeController}})
+	strict := client.WithFieldValidation(c.Client, metav1.FieldValidationStrict)
+	for _, u := range cluster.Kustomization(t, "config/selffence") {
+		if err := strict.Create(cluster.Context(t), u); err != nil {
+			t.Errorf("creating %s %s: %v", u.GetKind(), u.GetName(), err)
+		}
+		if u.GetKind() != "DaemonSet" {
+			continue
+		}
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: u.GetNamespace(), Name: "agent"}}
+		spec, _, err := unstructured.NestedMap(u.Object, "spec", "template", "spec")
+		if err != nil {
+			t.Fatalf("reading the pod: %v", err)
+		}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(spec, &pod.Spec); err != nil {
+			t.Fatalf("reading the pod: %v", err)
+		}
+		if err := strict.Create(cluster.Context(t), pod, client.DryRunAll); err != nil {
+			t.Errorf("the pod of an agent: %v", err)
+		}
 	}
 }
 
