@@ -72,6 +72,9 @@ func TestChartIsTheKustomization(t *testing.T) {
 			args: []string{"--set", "namespace.create=true", "--set", "power.enabled=true,power.bareMetalHosts=true"},
 			dirs: []string{"config", "config/power", "config/metal3"},
 		},
+		"with nodes that fence themselves": {
+			args: []string{"--set", "namespace.create=true", "--set", "selfFence.enabled=true"}, dirs: []string{"config", "config/selffence"},
+		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			t.Parallel()
@@ -181,7 +184,7 @@ func admission(t *testing.T) []string {
 }
 
 // shared are the namespaces in which Fettle has rights wherever it runs.
-var shared = []string{"kube-system", "medik8s-leases", "openshift-etcd"}
+var shared = []string{"fettle-agents", "kube-system", "medik8s-leases", "openshift-etcd"}
 
 // TestSecretsByNamespace: with a list of namespaces, the chart renders the kustomization in the documentation, and no right to read
 // Secrets elsewhere.
@@ -324,7 +327,7 @@ func TestShortNames(t *testing.T) {
 func TestAnotherNamespace(t *testing.T) {
 	t.Parallel()
 	rendered := mustHelm(t, "template", release, chartDir(), "--namespace", "elsewhere", "--set", imageSet,
-		"--set", "namespace.create=true", "--set", "monitoring.enabled=true", "--set", "openshift=true,power.enabled=true,power.bareMetalHosts=true", "--set", "clusterAPI.enabled=true,clusterAPI.namespaces={kube-system}")
+		"--set", "namespace.create=true", "--set", "monitoring.enabled=true", "--set", "openshift=true,power.enabled=true,power.bareMetalHosts=true,selfFence.enabled=true", "--set", "clusterAPI.enabled=true,clusterAPI.namespaces={kube-system}")
 	if strings.Contains(rendered, "fettle-system") {
 		t.Errorf("something stays behind in fettle-system:\n%s", rendered)
 	}

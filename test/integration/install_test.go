@@ -111,6 +111,7 @@ func TestKustomizationIsComplete(t *testing.T) {
 		"config/cluster_api": {"[^k]*.yaml"},
 		"config/power":       {"[^k]*.yaml"},
 		"config/metal3":      {"[^k]*.yaml"},
+		"config/selffence":   {"[^k]*.yaml"},
 	} {
 		have, _, err := unstructured.NestedStringSlice(cluster.Manifest(t, dir+"/kustomization.yaml")[0].Object, "resources")
 		if err != nil {

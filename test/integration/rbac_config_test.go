@@ -16,7 +16,7 @@ import (
 func installable(t *testing.T, kinds ...string) []*unstructured.Unstructured {
 	t.Helper()
 	var all []*unstructured.Unstructured
-	for _, dir := range []string{"config", "config/monitoring", "config/openshift", "config/cluster_api", "config/power", "config/metal3"} {
+	for _, dir := range []string{"config", "config/monitoring", "config/openshift", "config/cluster_api", "config/power", "config/metal3", "config/selffence"} {
 		for _, u := range cluster.Kustomization(t, dir) {
 			if slices.Contains(kinds, u.GetKind()) {
 				all = append(all, u)
@@ -37,14 +37,18 @@ func convert(t *testing.T, u *unstructured.Unstructured, into any) {
 }
 
 // TestI14RightsAreBoundToFettleAlone: no binding of an installation grants a right to another identity, except for the
-// Prometheus that reads metrics.
+// Prometheus that reads metrics, and the agents.
 func TestI14RightsAreBoundToFettleAlone(t *testing.T) {
 	t.Parallel()
 	fettle := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: "fettle-system", Name: "fettle"}}
 	for _, u := range installable(t, "RoleBinding", "ClusterRoleBinding") {
 		var b rbacv1.RoleBinding // a ClusterRoleBinding has the same fields
 		convert(t, u, &b)
-		if b.RoleRef.Name != "fettle-metrics-reader" && !slices.Equal(b.Subjects, fettle) {
+		want := fettle
+		if b.RoleRef.Name == "fettle-agent" {
+			want = []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: "fettle-agents", Name: "fettle-agent"}}
+		}
+		if b.RoleRef.Name != "fettle-metrics-reader" && !slices.Equal(b.Subjects, want) {
 			t.Errorf("%s %s binds %s to %+v", b.Kind, b.Name, b.RoleRef.Name, b.Subjects)
 		}
 		if b.RoleRef.Name != b.Name {
@@ -80,13 +84,14 @@ func TestI14ViewersReadNoSecrets(t *testing.T) {
 	}
 }
 
-// TestI14RolesReachNoFurther: other roles aggregate a role by its label. Only these three are meant for that.
+// TestI14RolesReachNoFurther: other roles aggregate a role by its label. Only these four are meant for that.
 func TestI14RolesReachNoFurther(t *testing.T) {
 	t.Parallel()
 	meant := map[string]string{
 		"fettle-repairs-view":                 "rbac.authorization.k8s.io/aggregate-to-view",
 		"fettle-machine-deletion-remediation": "rbac.ext-remediation/aggregate-to-ext-remediation",
 		"fettle-power-remediation":            "rbac.ext-remediation/aggregate-to-ext-remediation",
+		"fettle-self-fence-remediation":       "rbac.ext-remediation/aggregate-to-ext-remediation",
 	}
 	for _, u := range installable(t, "ClusterRole") {
 		for label := range u.GetLabels() {

@@ -6,12 +6,59 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
 	"github.com/fettle-io/fettle/test/cluster"
 )
+
+// TestSelfFencingExamplesAreAdmitted: the API server accepts the examples of the page on self-fencing.
+func TestSelfFencingExamplesAreAdmitted(t *testing.T) {
+	t.Parallel()
+	c := cluster.Start(t, cluster.Options{Args: []string{noNodeController}})
+	c.InstallFettle(t)
+	strict := client.WithFieldValidation(c.Client, metav1.FieldValidationStrict)
+	kinds := map[string]int{}
+	for _, u := range examplesOf(t, "docs/remedies/self-fencing.md") {
+		kinds[u.GetKind()]++
+		if err := strict.Create(cluster.Context(t), u, client.DryRunAll); err != nil {
+			t.Errorf("the example of a %s: %v", u.GetKind(), err)
+		}
+	}
+	if kinds["FencePolicy"] == 0 || kinds["SelfFenceRemediationTemplate"] == 0 {
+		t.Errorf("the page has examples of %v", kinds)
+	}
+}
+
+// TestAgentsAreAdmitted: the API server accepts the agents of config/selffence, and their pods in their namespace.
+func TestAgentsAreAdmitted(t *testing.T) {
+	t.Parallel()
+	c := cluster.Start(t, cluster.Options{Args: []string{noNodeController}})
+	strict := client.WithFieldValidation(c.Client, metav1.FieldValidationStrict)
+	for _, u := range cluster.Kustomization(t, "config/selffence") {
+		if err := strict.Create(cluster.Context(t), u); err != nil {
+			t.Errorf("creating %s %s: %v", u.GetKind(), u.GetName(), err)
+		}
+		if u.GetKind() != "DaemonSet" {
+			continue
+		}
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: u.GetNamespace(), Name: "agent"}}
+		spec, _, err := unstructured.NestedMap(u.Object, "spec", "template", "spec")
+		if err != nil {
+			t.Fatalf("reading the pod: %v", err)
+		}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(spec, &pod.Spec); err != nil {
+			t.Fatalf("reading the pod: %v", err)
+		}
+		if err := strict.Create(cluster.Context(t), pod, client.DryRunAll); err != nil {
+			t.Errorf("the pod of an agent: %v", err)
+		}
+	}
+}
 
 // TestSelfFencingObjectsAreChecked: what is wrong with a FencePolicy or a SelfFenceRemediation is refused with a reason, and the limits of
 // a remediation can be changed, also by a typed client.
