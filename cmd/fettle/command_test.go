@@ -51,7 +51,7 @@ func TestHelpTellsEveryFlag(t *testing.T) {
 		"--log-level string", `(default "info")`, "--log-format string", "--metrics-cert-dir string", "over TLS",
 		"--leader-elect-lease-duration duration", "(default 15s)", "--leader-elect-renew-deadline duration", "(default 10s)",
 		"--leader-elect-retry-period duration", "(default 2s)",
-		"--dialects strings", "(default [openshift,cluster-api,nhc])", "--remediators strings", "(default [machine-deletion,power])", "--bmc-namespace string",
+		"--dialects strings", "(default [openshift,cluster-api,nhc])", "--remediators strings", "(default [machine-deletion,power,self-fence])", "--bmc-namespace string",
 	} {
 		if !strings.Contains(out, words) {
 			t.Errorf("the help does not say %q:\n%s", words, out)

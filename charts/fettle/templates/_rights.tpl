@@ -8,6 +8,7 @@ rules and the root; the result is a YAML object with the key rules.
 {{- $nhc := has "nhc" $values.dialects -}}
 {{- $deletion := has "machine-deletion" $values.remediators -}}
 {{- $power := has "power" $values.remediators -}}
+{{- $selfFence := has "self-fence" $values.remediators -}}
 {{- $needed := dict
   "machine.openshift.io/machinehealthchecks" $openshift
   "machine.openshift.io/machinehealthchecks/status" $openshift
@@ -20,6 +21,8 @@ rules and the root; the result is a YAML object with the key rules.
   "fettle.io/bmcs" $power
   "fettle.io/bmcs/status" $power
   "authorization.k8s.io/selfsubjectaccessreviews" $power
+  "fettle.io/selffenceremediations" $selfFence
+  "fettle.io/selffenceremediations/status" $selfFence
   "remediation.medik8s.io/nodehealthchecks" $nhc
   "remediation.medik8s.io/nodehealthchecks/status" $nhc
 -}}
@@ -34,7 +37,7 @@ rules and the root; the result is a YAML object with the key rules.
 {{- end -}}
 {{- end -}}
 {{- $verbs := $rule.verbs -}}
-{{- if or (and (eq $group "") (has "nodes" $resources) (not $nhc) (not $power)) (and (has "machines" $resources) (not $openshift) (not $power)) -}}
+{{- if or (and (eq $group "") (has "nodes" $resources) (not $nhc) (not $power) (not $selfFence)) (and (has "machines" $resources) (not $openshift) (not $power)) -}}
 {{- $verbs = without $verbs "patch" -}}
 {{- end -}}
 {{- if and (has "machines" $resources) (not $openshift) (not $deletion) (not $power) -}}
