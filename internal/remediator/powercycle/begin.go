@@ -125,6 +125,9 @@ func hasWaited(r *v1alpha1.PowerRemediation, reason string) bool {
 
 // fencedBy returns which remediation fences the node: the remediation that has begun and not ended, or the first to claim the node.
 func (c *Client) fencedBy(ctx context.Context, l *look) types.NamespacedName {
+	if holder, held := c.sessions.waitFor(l.claims(), l.key); held {
+		return holder
+	}
 	var all v1alpha1.PowerRemediationList
 	if err := c.Cache.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
 		return types.NamespacedName{}

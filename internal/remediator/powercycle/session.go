@@ -137,6 +137,18 @@ func (s *sessions) claim(node string, key types.NamespacedName) types.Namespaced
 	return holder
 }
 
+// waitFor has a remediation wait if another one has claimed its node, and returns which one.
+func (s *sessions) waitFor(node string, key types.NamespacedName) (types.NamespacedName, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	holder, held := s.claims[node]
+	if !held || holder == key {
+		return types.NamespacedName{}, false
+	}
+	s.setWaits(key, true)
+	return holder, true
+}
+
 // wait has a remediation wait until the node that another one fences is free.
 func (s *sessions) wait(key types.NamespacedName) {
 	s.mu.Lock()
