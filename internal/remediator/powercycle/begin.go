@@ -70,8 +70,8 @@ func (c *Client) start(ctx context.Context, l *look, s subject) (*look, error) {
 	if err != nil {
 		return nil, errors.Join(err, c.publish(ctx, l, notRead, "the machine of this remediation could not be read "+whyFailed(err)))
 	}
-	if why := marked(machine); why != "" {
-		return nil, c.standBy(ctx, l, problem{reason: machineMarked, message: why})
+	if found := c.takenBy(ctx, l.r, machine); found.found() {
+		return nil, c.standBy(ctx, l, found)
 	}
 	if (hasWaited(l.r, anotherRemediation) || hasWaited(l.r, machineMarked)) && s.node != nil && fencednode.IsReady(s.node) {
 		return nil, c.refuse(ctx, l.r, problem{reason: v1alpha1.CannotStartFencedMeanwhileReason, message: "node " + l.node + " has become Ready while this remediation waited for another controller or remediation, so nothing is left to do"})
