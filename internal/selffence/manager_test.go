@@ -17,7 +17,7 @@ func condemnedLease(change func(*selffence.Lease)) selffence.Lease {
 
 func TestExpiry(t *testing.T) {
 	t.Parallel()
-	const wait = 42 * time.Second // of 10s and twice 15s
+	const wait = 57750 * time.Millisecond // of 10s and three times 15s
 	for name, c := range map[string]struct {
 		change       func(*selffence.Lease)
 		acknowledged time.Time

@@ -10,10 +10,10 @@ type Times struct {
 	Watchdog time.Duration
 }
 
-// Longest returns the longest time from when the request for the last grant was sent to the reset of the node. The watchdog counts
-// twice: a pet may stall between its check and its effect, by less than a timeout after the pet before it, and then the timeout begins
-// anew.
-func (t Times) Longest() time.Duration { return t.Validity + 2*t.Watchdog }
+// Longest returns the longest time from when the request for the last grant was sent to the reset of the node. The watchdog counts three
+// times. A pet may stall between its check and its effect, by less than a timeout after the pet before it. If the process of the agent then
+// ends without disarming the watchdog, the kernel pets it once more. The timeout begins anew each time.
+func (t Times) Longest() time.Duration { return t.Validity + 3*t.Watchdog }
 
 // rateFraction is the part of a time by which the rates of two clocks may differ: a twentieth, or five percent.
 const rateFraction = 20

@@ -19,7 +19,7 @@ const (
 	// renewal is the time between two grants, in ticks.
 	renewal = 2
 	// horizon is when a walk ends.
-	horizon = 20
+	horizon = 24
 )
 
 var start = time.Date(2026, time.August, 3, 12, 0, 0, 0, time.UTC)
@@ -181,6 +181,7 @@ var events = []event{
 		ok := w.running && w.budget.agentRestarts > 0
 		w.budget.agentRestarts--
 		w.agent, w.checked = selffence.NewAgent(s.promise(), boottime(renewal), w.stored), false
+		w.fires = w.now + s.timeout // the kernel pets the watchdog when it is closed without being disarmed
 		return drop(w), ok
 	}},
 	{"the agent is to stop", func(_ *setup, w world) (world, bool) {
@@ -381,7 +382,7 @@ func broken(s *setup, before, after world) string {
 	switch {
 	case after.released && !before.released && after.running:
 		return "the workload is released while the node runs"
-	case after.running && !after.disarmed && after.now >= after.granted+s.validity+2*s.timeout:
+	case after.running && !after.disarmed && after.now >= after.granted+s.validity+3*s.timeout:
 		return "the node runs for longer than was promised"
 	case before.lease.State == selffence.Condemned && after.lease.State != selffence.Condemned:
 		return "a condemnation was overwritten"
@@ -462,10 +463,10 @@ func worlds() map[string]setup {
 	return map[string]setup{
 		"the agent renews":        {validity: 4, timeout: 4, condemnedBy: 5},
 		"a request arrives late":  {validity: 4, timeout: 4, condemnedBy: 3, budget: budget{lates: 1}},
-		"the agent restarts":      {validity: 4, timeout: 4, condemnedBy: 3, budget: budget{agentRestarts: 1, lates: 1}},
+		"the agent restarts":      {validity: 3, timeout: 5, condemnedBy: 2, budget: budget{agentRestarts: 1, lates: 1}},
 		"the manager restarts":    {validity: 4, timeout: 4, condemnedBy: 3, budget: budget{managerRestarts: 1}},
 		"the agent stops":         {validity: 4, timeout: 4, condemnedBy: 3, budget: budget{stops: 1, lates: 1}},
-		"the agent promises less": {validity: 7, timeout: 4, condemnedBy: 3, budget: budget{changes: 1, lates: 1}},
+		"the agent promises less": {validity: 7, timeout: 2, condemnedBy: 3, budget: budget{changes: 1, lates: 1}},
 		"witnesses":               {validity: 5, timeout: 2, condemnedBy: 0, witnesses: true, cut: true, budget: budget{asks: 1}},
 		"a witness restarts":      {validity: 5, timeout: 2, condemnedBy: 0, witnesses: true, cut: true, budget: budget{asks: 1, witnessRestarts: 1}},
 	}
@@ -519,11 +520,14 @@ func TestFaultsAreFound(t *testing.T) {
 		"the watchdog counts once": {"the agent renews", func(p *protocol) {
 			p.expiry = after(4+4, 0)
 		}},
+		"the watchdog counts twice": {"the agent restarts", func(p *protocol) {
+			p.expiry = after(3+2*5, 0)
+		}},
 		"a condemned node counts as stopped": {"the agent renews", func(p *protocol) { p.expiry = after(0, 0) }},
-		"the clock of the node is believed": {"the agent renews", func(p *protocol) {
+		"the clock of the node is believed": {"the agent restarts", func(p *protocol) {
 			p.expiry = func(w *world) bool {
-				renewed := at(w.granted - 4) // its clock is four seconds behind
-				return w.sight.Lease.State == selffence.Condemned && !at(w.now).Before(renewed.Add(selffence.Times{Validity: 4 * tick, Watchdog: 4 * tick}.Wait()))
+				renewed := at(w.granted - 6) // its clock is six seconds behind
+				return w.sight.Lease.State == selffence.Condemned && !at(w.now).Before(renewed.Add(selffence.Times{Validity: 3 * tick, Watchdog: 5 * tick}.Wait()))
 			}
 		}},
 		"renewals have no precondition": {"the agent renews", func(p *protocol) {

@@ -43,12 +43,12 @@ func (c *Claims) Holds(node string, by Holder) bool {
 	return c.byNode[node] == by
 }
 
-// HeldByOther reports whether another remediation has claimed a node.
-func (c *Claims) HeldByOther(node string, by Holder) bool {
+// Holder returns which remediation has claimed a node, if one has.
+func (c *Claims) Holder(node string) (Holder, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	holder, held := c.byNode[node]
-	return held && holder != by
+	return holder, held
 }
 
 // Release ends the claims of a remediation.

@@ -17,6 +17,12 @@ func TestClaims(t *testing.T) {
 	if c.Claim("node-b", self) != self || c.Claim("node-c", self) != self || c.Len() != 3 {
 		t.Errorf("%d nodes are claimed", c.Len())
 	}
+	if by, held := c.Holder("node-c"); !held || by != self {
+		t.Errorf("node-c is held by %v (%t)", by, held)
+	}
+	if by, held := c.Holder("node-d"); held {
+		t.Errorf("node-d is held by %v", by)
+	}
 	c.ReleaseOthers(self, "node-b")
 	if !c.Holds("node-b", self) || c.Holds("node-b", power) || c.Holds("node-c", self) || !c.Holds("node-a", power) {
 		t.Error("other claims than those of the other nodes were released")

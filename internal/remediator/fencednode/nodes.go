@@ -2,6 +2,8 @@ package fencednode
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -53,10 +55,23 @@ func Facts(by types.UID, saved *v1alpha1.SavedNode, n *corev1.Node) *fencing.Nod
 		return &fencing.Node{}
 	}
 	return &fencing.Node{
-		Exists: true, UID: string(n.UID), BootID: n.Status.NodeInfo.BootID, Ready: IsReady(n),
+		Exists: true, UID: string(n.UID), BootID: bounded(n.Status.NodeInfo.BootID), Ready: IsReady(n),
 		Tainted: hasTaint(n, isOwn), OutOfService: hasTaint(n, isOutOfService),
 		Changed: n.Annotations[annotation.FencedBy] == string(by) || !restores(saved, n).empty(),
 	}
+}
+
+// mostBootID is above the length of any boot ID that Linux has.
+const mostBootID = 256
+
+// bounded returns a boot ID as it is recorded. A kubelet reports any text. A long one has a digest in its place, so that a node which boots
+// still has another boot ID, and a record of several stays small.
+func bounded(bootID string) string {
+	if len(bootID) <= mostBootID {
+		return bootID
+	}
+	sum := sha256.Sum256([]byte(bootID))
+	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
 // IsReady reports whether a node is Ready. A condition that is missing or unknown is not.

@@ -257,3 +257,23 @@ func TestI11ChangesHoldForTheNodeThatWasRead(t *testing.T) {
 		})
 	}
 }
+
+// TestI15BootIDsAreBounded: a compromised kubelet reports a boot ID of any length, which is recorded several times. Two boot IDs stay two.
+func TestI15BootIDsAreBounded(t *testing.T) {
+	seen := map[string]string{}
+	for sentence, bootID := range map[string]string{
+		"none": "", "usual": "4c4c4544-0042-3510-8051-b7c04f4d3133", "the longest": strings.Repeat("a", 256), "too long": strings.Repeat("a", 257),
+		"huge": strings.Repeat("a", 1<<20), "huge, and another at its end": strings.Repeat("a", 1<<20-1) + "b",
+	} {
+		n := &corev1.Node{}
+		n.Status.NodeInfo.BootID = bootID
+		got := Facts("", nil, n).BootID
+		if len(got) > 256 || len(bootID) <= 256 && got != bootID || got != Facts("", nil, n).BootID {
+			t.Errorf("%s: %d bytes become %q", sentence, len(bootID), got)
+		}
+		if other, has := seen[got]; has {
+			t.Errorf("%s is recorded as %s is", sentence, other)
+		}
+		seen[got] = sentence
+	}
+}

@@ -69,8 +69,8 @@ func (c *Client) start(ctx context.Context, l *look, s subject) (*look, error) {
 	if err != nil {
 		return nil, errors.Join(err, c.publish(ctx, l, notRead, "the machine of this remediation could not be read "+whyFailed(err)))
 	}
-	if why := marked(machine); why != "" {
-		return nil, c.standBy(ctx, l, problem{reason: machineMarked, message: why})
+	if found := c.takenBy(ctx, l.r, machine); found.found() {
+		return nil, c.standBy(ctx, l, found)
 	}
 	if (hasWaited(l.r, anotherRemediation) || hasWaited(l.r, machineMarked)) && s.node != nil && fencednode.IsReady(s.node) {
 		return nil, c.refuse(ctx, l.r, problem{reason: v1alpha1.CannotStartFencedMeanwhileReason, message: "node " + l.node + " has become Ready while this remediation waited for another controller or remediation, so nothing is left to do"})
@@ -124,6 +124,9 @@ func hasWaited(r *v1alpha1.PowerRemediation, reason string) bool {
 
 // fencedBy returns which remediation fences the node: the remediation that has begun and not ended, or the first to claim the node.
 func (c *Client) fencedBy(ctx context.Context, l *look) fencednode.Holder {
+	if holder, held := c.sessions.waitFor(l.claims(), l.key); held {
+		return holder
+	}
 	var all v1alpha1.PowerRemediationList
 	if err := c.Cache.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
 		return fencednode.Holder{}

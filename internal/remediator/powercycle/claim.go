@@ -60,6 +60,30 @@ func marked(m *unstructured.Unstructured) string {
 		"remove it where no other controller acts on it"
 }
 
+// takenBy returns why a remediation has to wait for a machine, which may be nil: it is marked for another controller, or the remediation of
+// another node that names it is under way.
+func (c *Client) takenBy(ctx context.Context, r *v1alpha1.PowerRemediation, m *unstructured.Unstructured) problem {
+	if why := marked(m); why != "" {
+		return problem{reason: machineMarked, message: why}
+	}
+	if m == nil {
+		return problem{}
+	}
+	by := strings.Split(m.GetAnnotations()[annotation.ClaimedBy], "/")
+	if len(by) != 3 || by[2] == string(r.UID) {
+		return problem{}
+	}
+	var holder v1alpha1.PowerRemediation
+	if err := c.Cache.Get(ctx, types.NamespacedName{Namespace: by[0], Name: by[1]}, &holder); err != nil {
+		return problem{} // it is gone
+	}
+	if phase := fencing.Phase(holder.Status.Phase); string(holder.UID) != by[2] || phase == "" || phase.Final() || holder.Status.Node == nil {
+		return problem{}
+	}
+	return problem{reason: anotherRemediation, message: "PowerRemediation " + by[0] + "/" + by[1] + " has claimed machine " + m.GetNamespace() + "/" + m.GetName() +
+		", which node " + holder.Status.Node.Name + " names too, and this one waits until it has ended; correct the annotation " + machineAnnotation + " of one of the nodes"}
+}
+
 // claim claims a machine, which may be nil, as it was read. The remediation names the machine before, so that the claim can be taken back.
 func (c *Client) claim(ctx context.Context, r *v1alpha1.PowerRemediation, m *unstructured.Unstructured) error {
 	by := claimantOf(r)

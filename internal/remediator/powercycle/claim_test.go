@@ -383,3 +383,33 @@ func TestClaimOfAnotherMachineIsTakenBack(t *testing.T) {
 		}
 	}
 }
+
+// TestTheClaimOfAnotherUnderWayStands: two nodes name one machine. The remediation of the second waits, since the end of its own claim would
+// let others power the host while the first works on it.
+func TestTheClaimOfAnotherUnderWayStands(t *testing.T) {
+	const theirs = "checks/another/another-uid"
+	ofNodeB := func(p fencing.Phase) *v1alpha1.PowerRemediation {
+		return remediation(called(keyB), in(p, func(s *v1alpha1.PowerRemediationStatus) { s.Node.Name = "node-b" }))
+	}
+	for sentence, tc := range map[string]struct {
+		other *v1alpha1.PowerRemediation
+		by    string
+		waits bool
+	}{
+		"under way":                  {ofNodeB(fencing.Booting), theirs, true},
+		"it has ended":               {ofNodeB(fencing.Failed), theirs, false},
+		"it has not begun":           {remediation(called(keyB)), theirs, false},
+		"it is gone":                 {ofNodeB(fencing.Booting), "checks/gone/another-uid", false},
+		"one of its name took place": {ofNodeB(fencing.Booting), "checks/another/earlier-uid", false},
+		"no name":                    {ofNodeB(fencing.Booting), "checks/another", false},
+	} {
+		w := newWorld(t, node(annotated(machineAnnotation, "machines/m")), remediation(), tc.other, machine(with(annotation.ClaimedBy, tc.by)), bmcFor("a", "node-a", "telnet://10.0.0.1"))
+		if err := w.look(t.Context(), keyA); err != nil {
+			t.Errorf("%s: %v", sentence, err)
+		}
+		r := w.remediation(t, keyA)
+		if got := w.claimOfM(t); (processing(r) == anotherRemediation) != tc.waits || (got == tc.by) != tc.waits || (r.Status.Phase == "") != tc.waits {
+			t.Errorf("%s: it says %s in phase %q, and the claim is %q", sentence, processing(r), r.Status.Phase, got)
+		}
+	}
+}

@@ -138,6 +138,33 @@ func TestI15RemediationsThatWaitReadNothing(t *testing.T) {
 	})
 }
 
+// TestI15RemediationsOfOneNodeAreListedOnce: the list grows with their number. All but the first to claim the node need none.
+func TestI15RemediationsOfOneNodeAreListedOnce(t *testing.T) {
+	w := newCrowd(t, newWorld(t, node()), newWorld(t))
+	lists := 0
+	w.refuses(func(verb string, o runtime.Object) error {
+		if _, is := o.(*v1alpha1.PowerRemediationList); is && verb == "list" {
+			lists++
+		}
+		return nil
+	})
+	for i := range 4 {
+		if err := w.look(t.Context(), crowdKey(i)); err != nil {
+			t.Fatal(err)
+		}
+		if said := processing(w.remediation(t, crowdKey(i))); (said == anotherRemediation) != (i > 0) {
+			t.Errorf("%d waits for %s", i, said)
+		}
+	}
+	if lists != 1 {
+		t.Errorf("there are %d lists", lists)
+	}
+	w.sessions.end(crowdKey(0))
+	if next := w.sessions.next("fleet/east/node-a"); len(next) != 1 || next[0] != crowdKey(1) {
+		t.Errorf("next is %v", next)
+	}
+}
+
 // TestANodeThatCanNotBeReadStaysClaimed: no other remediation of it could read it, and each would wake the next without a pause.
 func TestANodeThatCanNotBeReadStaysClaimed(t *testing.T) {
 	w := newCrowd(t, silent(t), newWorld(t))

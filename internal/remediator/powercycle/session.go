@@ -126,7 +126,8 @@ func (s *sessions) isBehind(key types.NamespacedName, uid types.UID) bool {
 	if known == nil || known.uid != uid || known.waits == 0 {
 		return false
 	}
-	return s.claims.HeldByOther(known.node, holderOf(key))
+	holder, held := s.claims.Holder(known.node)
+	return held && holder != holderOf(key)
 }
 
 // claim has a remediation fence a node, unless another one does. It returns which one does.
@@ -136,6 +137,18 @@ func (s *sessions) claim(node string, key types.NamespacedName) fencednode.Holde
 	holder := s.claims.Claim(node, holderOf(key))
 	s.setWaits(key, holder != holderOf(key))
 	return holder
+}
+
+// waitFor has a remediation wait if another one has claimed its node, and returns which one.
+func (s *sessions) waitFor(node string, key types.NamespacedName) (fencednode.Holder, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	holder, held := s.claims.Holder(node)
+	if !held || holder == holderOf(key) {
+		return fencednode.Holder{}, false
+	}
+	s.setWaits(key, true)
+	return holder, true
 }
 
 // wait has a remediation wait until the node that another one fences is free.

@@ -42,8 +42,8 @@ const (
 	boot2           = "22222222-2222-2222-2222-222222222222"
 )
 
-// times are of promises. They expire 42 s after the last grant was seen: 1.05 × (20 s + 2 × 10 s).
-var times = selffence.Times{Validity: 20 * time.Second, Watchdog: 10 * time.Second}
+// times are of promises. They expire 42 s after the last grant was seen: 1.05 × (10 s + 3 × 10 s).
+var times = selffence.Times{Validity: 10 * time.Second, Watchdog: 10 * time.Second}
 
 const expiry = 42 * time.Second
 
