@@ -327,7 +327,7 @@ func TestConsumer(t *testing.T) {
 		t.Errorf("long ones are %q and %q", long, longer)
 	}
 	if fits := find(with("name", strings.Repeat("x", 512-len("HostClaim.metal3.io ns/ u")))); !strings.HasPrefix(fits, "HostClaim") || len(fits) != 512 {
-		t.Errorf("one that fits is %q", fits)
+		t.Errorf("the longest name that fits is %q", fits)
 	}
 	for _, none := range []func(map[string]any){unset("spec", "consumerRef"), set("text", "spec", "consumerRef"), set(map[string]any{}, "spec", "consumerRef")} {
 		if got := find(none); got != "" {

@@ -440,7 +440,6 @@ func anotherConsumerTakesIt(p *pool) {
 	p.annotates(p.first(), sandboxes+"lag", "")
 	p.inPhase(p.first(), "Succeeded")
 	p.isAsBefore()
-	p.ranTimes(2)
 }
 
 // metal3WouldRebootIt: a host whose power must not go off is not rebooted again and again.
