@@ -497,7 +497,8 @@ func TestChangedDuringTheCommand(t *testing.T) {
 		a := newAPI()
 		requests := 0
 		a.during = func() {
-			if requests++; requests == 2 {
+			requests++
+			if requests == 2 {
 				consumed("claim-2")(a.object)
 			}
 		}
@@ -512,7 +513,8 @@ func TestChangedDuringTheCommand(t *testing.T) {
 		a := newAPI()
 		requests := 0
 		a.during = func() {
-			if requests++; requests == 2 {
+			requests++
+			if requests == 2 {
 				set(true, "spec", "disablePowerOff")(a.object)
 			}
 		}

@@ -85,6 +85,17 @@ func state(on bool) fencing.PowerState {
 	return fencing.IsOff
 }
 
+// manageableIn returns the status of the condition of a BareMetalHost, or nothing.
+func manageableIn(o map[string]any) any {
+	said, _, _ := unstructured.NestedSlice(o, "status", "conditions")
+	for _, item := range said {
+		if c, is := item.(map[string]any); is {
+			return c["status"]
+		}
+	}
+	return nil
+}
+
 // ends writes what the operator has read, or has Ironic change the power. A write for an older version is refused.
 func (w *world) ends() {
 	if w.seen == nil || !w.measured {
@@ -100,8 +111,7 @@ func (w *world) ends() {
 	if w.found == fencing.PowerUnknown {
 		manageable = "False"
 	}
-	said, _, _ := unstructured.NestedSlice(seen, "status", "conditions")
-	told := len(said) == 1 && said[0].(map[string]any)["status"] == manageable
+	told := manageableIn(seen) == manageable
 	reported, _, _ := unstructured.NestedBool(seen, "status", "poweredOn")
 	online, _, _ := unstructured.NestedBool(seen, "spec", "online")
 	wanted := online

@@ -386,8 +386,7 @@ func TestHostOfADeletedMachine(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := remediation(append(c.changes, in(fencing.DeletingMachine, deletes))...)
-			objects := append(c.objects, r, bmcFor("bmc-a", "node-a", "", throughMetal3("host-a")))
-			w := newWorld(t, objects...)
+			w := newWorld(t, append([]client.Object{r, bmcFor("bmc-a", "node-a", "", throughMetal3("host-a"))}, c.objects...)...)
 			got := w.looks(t)
 			if got.Status.Phase != string(c.phase) || w.holds(t, "host-a") != c.holds || got.Status.PoweredOff && !c.holds {
 				t.Errorf("in phase %s (%s) it keeps the host off: %t, want %s, %t", got.Status.Phase, sayingOf(got), w.holds(t, "host-a"), c.phase, c.holds)

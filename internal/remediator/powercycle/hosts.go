@@ -159,13 +159,6 @@ func (h *host) used() *host {
 	return h.before
 }
 
-func trustOf(bmc *v1alpha1.BMC) (power.Trust, error) {
-	if bmc.Spec.TLS == nil {
-		return power.Trust{}, nil
-	}
-	return power.NewTrust([]byte(bmc.Spec.TLS.CABundle), bmc.Spec.TLS.Fingerprint)
-}
-
 // keep stores a host that was made, ends the session of the one before, and returns the host that is stored: that of another look if that
 // was faster. It returns nil if a later host is stored.
 func (h *hosts) keep(ctx context.Context, key types.NamespacedName, made *host) *host {

@@ -156,6 +156,14 @@ func addressOf(bmc *v1alpha1.BMC) (power.Address, error) {
 	return power.ParseSystem(bmc.Spec.Address, bmc.Spec.System)
 }
 
+// trustOf returns which certificate of a BMC is trusted.
+func trustOf(bmc *v1alpha1.BMC) (power.Trust, error) {
+	if bmc.Spec.TLS == nil {
+		return power.Trust{}, nil
+	}
+	return power.NewTrust([]byte(bmc.Spec.TLS.CABundle), bmc.Spec.TLS.Fingerprint)
+}
+
 // addressKey is the same for two BMCs at the same host, and for two that name the same BareMetalHost. A BMC with an invalid address has one of its own.
 func addressKey(bmc *v1alpha1.BMC) string {
 	if named := bmc.Spec.BareMetalHost; named != nil {
