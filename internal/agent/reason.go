@@ -73,7 +73,10 @@ func (r Reason) text() string {
 	case Promising:
 		return "the promise of the node stands"
 	case Disarmed:
-		return "the promise of the node is withdrawn, and the watchdog disarmed"
+		return "no promise of the node stands, and the watchdog is disarmed"
+	case WatchdogTimeout:
+		return "the timeout of the watchdog will not do, or is not what was promised"
+	case NoWatchdog, MayNotPet:
 	}
 	return "the node has no promise without a watchdog that will do"
 }

@@ -86,6 +86,8 @@ type world struct {
 	notes        []agent.Reason
 }
 
+func clock() time.Time { return time.Now() } //nolint:forbidigo // time in a bubble is injected
+
 // answer is how the API server answers.
 type answer int
 
@@ -107,7 +109,7 @@ func play(t *testing.T, story func(*world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		p := settings()
-		w := &world{t: t, began: time.Now(), policy: &p}
+		w := &world{t: t, began: clock(), policy: &p}
 		story(w)
 		for _, p := range w.all {
 			w.set(p.die)
@@ -117,7 +119,7 @@ func play(t *testing.T, story func(*world)) {
 	})
 }
 
-func (w *world) now() time.Duration { return time.Since(w.began) + time.Minute }
+func (w *world) now() time.Duration { return clock().Sub(w.began) + time.Minute }
 
 // process is one process of the agent.
 type process struct {
@@ -291,7 +293,7 @@ func (p *process) Read(ctx context.Context) (selffence.Lease, error) {
 // send sends a request to the API server as it answers now. The mutex is unlocked while the request waits.
 func (p *process) send(ctx context.Context, do func()) error {
 	p.requests++
-	if d, is := ctx.Deadline(); !is || time.Until(d) > max(p.remembers().Settings.Renewal, renewal)/2 {
+	if d, is := ctx.Deadline(); !is || d.Sub(clock()) > max(p.remembers().Settings.Renewal, renewal)/2 {
 		p.t.Error("a request may take as long as a renewal")
 	}
 	switch p.answer {

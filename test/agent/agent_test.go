@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -12,7 +14,11 @@ import (
 
 	"github.com/go-logr/logr"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fettle-io/fettle/internal/agent"
@@ -187,6 +193,7 @@ func TestAgent(t *testing.T) {
 	c.Namespace(t, promiselease.Namespace)
 	for name, story := range map[string]func(*node){
 		"promises": promises, "is-condemned": isCondemned, "has-no-watchdog": hasNoWatchdog, "loses-its-lease": losesItsLease,
+		"is-selected": isSelected,
 	} {
 		if !t.Run(name, func(t *testing.T) { story(newNode(t, c, name)) }) {
 			return
@@ -302,6 +309,52 @@ func losesItsLease(n *node) {
 	if revision, err := leases.Write(ctx, wanted, "stand-in"); err != nil || revision != 0 {
 		n.t.Errorf("creating the Lease twice: revision %d (%v)", revision, err)
 	}
+}
+
+// isSelected: the agent finds the policy that selects its node, with the defaults of its fields.
+func isSelected(n *node) {
+	crd, err := os.ReadFile(filepath.Join(cluster.Root(), "config", "crd", "fettle.io_fencepolicies.yaml"))
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	server, err := agent.NewServer(n.c.Config)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	policies := agent.NewFencePolicies(server, n.name)
+	if s, is, err := policies.Find(n.t.Context()); err == nil {
+		n.t.Errorf("before the kind is there, the agent finds %+v (%t)", s, is)
+	}
+	n.c.Apply(n.t, string(crd))
+	finds := func(want agent.Settings) {
+		n.t.Helper()
+		n.c.Eventually(n.t, fmt.Sprintf("the agent finds %+v", want), func(ctx context.Context) error {
+			s, is, err := policies.Find(ctx)
+			if err == nil && (s != want || is != (want != agent.Settings{})) {
+				err = fmt.Errorf("it finds %+v (%t)", s, is)
+			}
+			return err
+		})
+	}
+	finds(agent.Settings{})
+	n.c.Eventually(n.t, "a policy is created", func(ctx context.Context) error {
+		p := &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "fettle.io/v1alpha1", "kind": "FencePolicy", "metadata": map[string]any{"name": "all"},
+			"spec": map[string]any{"nodeSelector": map[string]any{"matchLabels": map[string]any{"rack": "7"}}},
+		}}
+		return client.IgnoreAlreadyExists(n.c.Create(ctx, p))
+	})
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.name}}
+	if err := n.c.Create(n.t.Context(), node); err != nil {
+		n.t.Fatal(err)
+	}
+	finds(agent.Settings{})
+	if err := n.c.Patch(n.t.Context(), node, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"rack":"7"}}}`))); err != nil {
+		n.t.Fatal(err)
+	}
+	finds(agent.Settings{
+		Watchdog: agent.Watchdog{Device: "/dev/watchdog", Timeout: 10 * time.Second}, Renewal: 5 * time.Second, Validity: 20 * time.Second,
+	})
 }
 
 // goesOn: an agent that starts again goes on without the API server. It learns of a condemnation later.

@@ -2,6 +2,7 @@ package hostile
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -114,7 +115,7 @@ func (w *leasesWorld) awaitPolicy() {
 		probe := w.lease("probe", selffence.Promised)
 		labels(probe)
 		if err := w.unbound.Create(ctx, probe, client.DryRunAll); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "lease.fettle.io") {
-			return fmt.Errorf("the answer is %v", err) //nolint:errorlint // it may be nil
+			return errors.New("the answer is " + fmt.Sprint(err))
 		}
 		return nil
 	})
