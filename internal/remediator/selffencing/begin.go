@@ -114,7 +114,7 @@ func (c *Client) promiseProblem(ctx context.Context, node string) (problem, erro
 	return problem{}, nil
 }
 
-// fencedBy returns which other remediation fences the node of a look: one that has begun and not ended, or one that has claimed the node first.
+// fencedBy returns which other remediation fences the node of a look. It has begun and not ended, or it has claimed the node first.
 func (c *Client) fencedBy(ctx context.Context, l *look) (fencednode.Holder, bool) {
 	if other, fences := c.Fences(ctx, l.node); fences && other != l.holder() {
 		return other, true

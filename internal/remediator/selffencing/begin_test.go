@@ -281,7 +281,7 @@ func TestSight(t *testing.T) {
 	}
 }
 
-// TestADeletedRemediation: one that has not begun, and one whose status is not Fettle's, are let go.
+// TestADeletedRemediation: a remediation that has not begun, or whose status is not Fettle's, is let go.
 func TestADeletedRemediation(t *testing.T) {
 	deleted := func(r *v1alpha1.SelfFenceRemediation) {
 		r.Finalizers = []string{annotation.SelfFenceFinalizer, "other"}
