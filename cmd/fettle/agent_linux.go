@@ -96,7 +96,8 @@ func runAgent(ctx context.Context, o agentOptions) error {
 	}
 	defer unlock()
 	reporter := agent.NewReporter(server, o.node, time.Now, log)
-	defer report(reporter)()
+	stopReports := report(reporter) //nolint:contextcheck // reports go on until the agent has ended
+	defer stopReports()
 	log.Info("starting", "version", version, "node", o.node, "boot", boot)
 	return agent.Run(ctx, agent.Config{
 		Boot: boot, Hardware: machine, Grantor: agent.NewLeases(grantor, o.node, time.Now), Policies: agent.NewFencePolicies(server, o.node),

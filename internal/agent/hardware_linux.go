@@ -34,7 +34,7 @@ func (*Machine) Open(w Watchdog, mayPet func() bool) (Device, error) {
 func refused(err error) (Device, error) {
 	var e *watchdog.Error
 	if !errors.As(err, &e) {
-		return nil, err //nolint:wrapcheck // it has said what it was doing
+		return nil, err
 	}
 	failure := &UnavailableError{Reason: Reason(e.Reason), Err: err}
 	if e.Armed == nil {
@@ -48,7 +48,7 @@ func (m *Machine) Reset() error {
 	if m.failed != nil {
 		return m.failed
 	}
-	return m.sysrq.Reset() //nolint:wrapcheck // it says what it was doing
+	return m.sysrq.Reset()
 }
 
 // openDevice is an open watchdog of the node.

@@ -54,7 +54,7 @@ var errOther = errors.New("the API server has stored another Lease than it was s
 func (l *Leases) Write(ctx context.Context, wanted selffence.Lease, device string) (uint64, error) {
 	lease, err := promiselease.Encode(l.node, promiselease.Record{Lease: wanted, Device: device}, l.now())
 	if err != nil {
-		return 0, err //nolint:wrapcheck // it says what is wrong
+		return 0, err
 	}
 	c := call{method: http.MethodPost, path: leases, body: lease}
 	if wanted.Revision > 0 {
@@ -87,7 +87,7 @@ func (l *Leases) Write(ctx context.Context, wanted selffence.Lease, device strin
 func (l *Leases) learn(lease *coordinationv1.Lease) (selffence.Lease, error) {
 	r, err := promiselease.Decode(lease)
 	if err != nil {
-		return selffence.Lease{}, err //nolint:wrapcheck // it says what is wrong
+		return selffence.Lease{}, err
 	}
 	if lease.Name != l.node || lease.Namespace != promiselease.Namespace || strconv.FormatUint(r.Revision, 10) != lease.ResourceVersion {
 		return selffence.Lease{}, errOther

@@ -46,6 +46,8 @@ const (
 )
 
 // text returns what a reason says to people.
+//
+//nolint:cyclop // a table
 func (r Reason) text() string {
 	switch r {
 	case NotSelected:
@@ -94,8 +96,7 @@ func (e *UnavailableError) Unwrap() error { return e.Err }
 
 // reasonOf returns why a watchdog could not be opened.
 func reasonOf(err error) Reason {
-	var u *UnavailableError
-	if errors.As(err, &u) {
+	if u, is := errors.AsType[*UnavailableError](err); is {
 		return u.Reason
 	}
 	return NoWatchdog

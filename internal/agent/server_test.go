@@ -78,10 +78,10 @@ func (s *standIn) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	next := s.replies[0]
 	s.replies = s.replies[1:]
 	w.Header().Set("Content-Type", "application/json")
-	switch {
-	case next.code == 0:
+	switch next.code {
+	case 0:
 		panic(http.ErrAbortHandler)
-	case next.code == http.StatusFound:
+	case http.StatusFound:
 		w.Header().Set("Location", "/elsewhere")
 	}
 	w.WriteHeader(next.code)
@@ -89,7 +89,7 @@ func (s *standIn) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, text)
 		return
 	}
-	_ = json.NewEncoder(w).Encode(next.body)
+	_ = json.NewEncoder(w).Encode(next.body) //nolint:errchkjson // the client notices
 }
 
 // lines returns what was asked, a line each.

@@ -17,12 +17,7 @@ func (n *node) settle(stopping bool) {
 		return
 	}
 	a := &n.agent
-	if !a.Bound && n.found != nil && (n.device == nil || !n.unusable && n.found.Watchdog == n.used.Watchdog) {
-		n.used, a.Stopping = *n.found, false
-		if n.used == (Settings{}) {
-			n.note(NotSelected, nil)
-		}
-	}
+	n.adopt()
 	if n.device == nil && n.used != (Settings{}) && (a.Bound || !stopping) {
 		n.open() // also for a promise that is to be withdrawn: an earlier process has armed the watchdog
 	}
@@ -32,6 +27,17 @@ func (n *node) settle(stopping bool) {
 		n.want()
 	}
 	a.Renewal = n.renewal()
+}
+
+// adopt uses the settings that were found last, where no promise binds the agent to others.
+func (n *node) adopt() {
+	if n.agent.Bound || n.found == nil || n.device != nil && (n.unusable || n.found.Watchdog != n.used.Watchdog) {
+		return
+	}
+	n.used, n.agent.Stopping = *n.found, false
+	if n.used == (Settings{}) {
+		n.note(NotSelected, nil)
+	}
 }
 
 // open opens the watchdog. That counts as a pet, so the agent does it only where it may pet. Without a watchdog it wants no promise.

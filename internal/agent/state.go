@@ -36,7 +36,7 @@ func (s State) encode() ([]byte, error) {
 	if !s.valid() {
 		return nil, errState
 	}
-	text, err := json.Marshal(s)
+	text, err := json.Marshal(s) //nolint:musttag // only this program reads it, and of another version it is lost
 	if err != nil {
 		return nil, fmt.Errorf("encoding the state: %w", err)
 	}
@@ -49,7 +49,7 @@ func decodeState(text []byte) (State, error) {
 		return State{}, errState
 	}
 	var s State
-	if err := json.Unmarshal(text, &s); err != nil {
+	if err := json.Unmarshal(text, &s); err != nil { //nolint:musttag // see encode
 		return State{}, fmt.Errorf("decoding the state: %w", err)
 	}
 	if again, err := s.encode(); err != nil || !bytes.Equal(again, text) {

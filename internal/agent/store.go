@@ -35,9 +35,9 @@ func (d Directory) Lock() (unlock func(), err error) {
 	}
 	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if err == nil {
-		return func() { f.Close() }, nil
+		return func() { _ = f.Close() }, nil
 	}
-	f.Close()
+	_ = f.Close()
 	if errors.Is(err, syscall.EWOULDBLOCK) {
 		return nil, ErrLocked
 	}
@@ -54,7 +54,7 @@ func (d Directory) Load(boot string) (State, error) {
 	if err != nil {
 		return State{}, fmt.Errorf("opening the stored state: %w", err)
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	text, err := io.ReadAll(io.LimitReader(f, maxState+1))
 	if err != nil {
 		return State{}, fmt.Errorf("reading the stored state: %w", err)

@@ -195,7 +195,8 @@ func (w *world) watchdogTimeout() time.Duration {
 // begins notes a call of a process, and returns an error if the process is dead, or dies now.
 func (p *process) begins(call string) error {
 	p.tick()
-	if p.calls++; p.calls == p.crash && !p.dead {
+	p.calls++
+	if p.calls == p.crash && !p.dead {
 		p.crashed = fmt.Sprintf("%d, %s", p.calls, call)
 		p.die()
 	}
@@ -333,7 +334,7 @@ func (p *process) Write(ctx context.Context, l selffence.Lease, device string) (
 func (p *process) checkWrite(l selffence.Lease) {
 	m := p.remembers().Memory
 	switch {
-	case p.read == false:
+	case !p.read:
 		p.t.Error("the agent writes the Lease before it has read it")
 	case l.Revision == 0 && (l.State == selffence.Withdrawn || !p.remembers().Creates):
 		p.t.Errorf("the agent creates %+v, and remembers %+v", l, p.remembers())

@@ -19,6 +19,8 @@ const tick = 2500 * time.Millisecond
 var start = time.Date(2026, time.August, 3, 12, 0, 0, 0, time.UTC)
 
 // world is a state of the small world. Copies share nothing.
+//
+//nolint:recvcheck // events return a copy, and what they are made of changes it
 type world struct {
 	now int
 	// clock is how far the clock of the wall is ahead, in ticks. Records have its times. What a process measures has others, which pass

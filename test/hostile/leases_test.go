@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -178,9 +179,7 @@ type leasesRow struct {
 func (w *leasesWorld) rows() map[string]leasesRow {
 	rows := w.agentRows()
 	for _, more := range []map[string]leasesRow{w.fettleRows(), w.otherRows()} {
-		for name, row := range more {
-			rows[name] = row
-		}
+		maps.Copy(rows, more)
 	}
 	return rows
 }

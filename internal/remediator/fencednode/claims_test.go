@@ -11,8 +11,10 @@ func TestClaims(t *testing.T) {
 	key := types.NamespacedName{Namespace: "checks", Name: "node-a"}
 	power, self := Holder{"PowerRemediation", key}, Holder{"SelfFenceRemediation", key}
 	c := NewClaims()
-	if c.Claim("node-a", power) != power || c.Claim("node-a", power) != power || c.Claim("node-a", self) != power {
-		t.Error("the first to claim a node does not hold it")
+	for _, by := range []Holder{power, power, self} {
+		if c.Claim("node-a", by) != power {
+			t.Errorf("the first to claim a node does not hold it against %s", by)
+		}
 	}
 	if c.Claim("node-b", self) != self || c.Claim("node-c", self) != self || c.Len() != 3 {
 		t.Errorf("%d nodes are claimed", c.Len())

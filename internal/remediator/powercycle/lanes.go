@@ -135,7 +135,7 @@ func (l *lanes) admit() {
 // isUrgent reports whether a remediation can't wait: its host has not been commanded off or is about to be proven off, its workload is
 // released and the node may have to serve again at once, or its host is to be powered on.
 func isUrgent(s *v1alpha1.PowerRemediationStatus, known *session) bool {
-	switch fencing.Phase(s.Phase) {
+	switch fencing.Phase(s.Phase) { //nolint:exhaustive // a fencing by power is never Condemning
 	case fencing.Preparing, fencing.PoweringOff:
 		p := known.power
 		return s.WorkloadReleased || p.FirstOff.State == fencing.IsOff || p.Off.IsZero() && known.failures == 0

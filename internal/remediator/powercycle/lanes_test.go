@@ -124,13 +124,13 @@ func TestOthersWaitForUrgentLooks(t *testing.T) {
 			defer mu.Unlock()
 			return len(got)
 		}
-		begun := time.Now()
+		begun := time.Now() //nolint:forbidigo // the time of a bubble
 		wait := func(name string, own *lane) {
 			go func() {
 				own.enter(t.Context(), false)
 				mu.Lock()
 				defer mu.Unlock()
-				got = append(got, fmt.Sprint(name, " after ", time.Since(begun)))
+				got = append(got, fmt.Sprint(name, " after ", time.Since(begun))) //nolint:forbidigo // the time of a bubble
 			}()
 			synctest.Wait()
 		}
@@ -139,13 +139,13 @@ func TestOthersWaitForUrgentLooks(t *testing.T) {
 		if n := count(); n > 0 {
 			t.Fatalf("%d have lanes while a look is urgent", n)
 		}
-		time.Sleep(1) //nolint:forbidigo // time in a bubble passes at once
+		time.Sleep(time.Nanosecond) //nolint:forbidigo // time in a bubble passes at once
 		wait("the second", &second)
 		first.leave()
 		if n := count(); n != 1 {
 			t.Errorf("%d have got lanes: the wait of one ends that of another", n)
 		}
-		time.Sleep(1) //nolint:forbidigo // time in a bubble passes at once
+		time.Sleep(time.Nanosecond) //nolint:forbidigo // time in a bubble passes at once
 		urgent.leave()
 		count()
 		if diff := cmp.Diff([]string{"the first after 3s", "the second after 3.000000001s"}, got); diff != "" {
@@ -168,12 +168,14 @@ func TestEventsWaitForUrgentLooks(t *testing.T) {
 		urgent.enter(t.Context(), true)
 		over.lane.enter(t.Context(), true)
 		go over.end(t.Context())
-		if synctest.Wait(); emitted != 0 || l.busy != 1 {
+		synctest.Wait()
+		if emitted != 0 || l.busy != 1 {
 			t.Errorf("%d events came first, and %d looks are urgent", emitted, l.busy)
 		}
 		(&look{lane: lane{of: l}}).end(t.Context()) // there is nothing to wait for
 		urgent.leave()
-		if synctest.Wait(); emitted != 1 || l.free != 2 {
+		synctest.Wait()
+		if emitted != 1 || l.free != 2 {
 			t.Errorf("%d events came, and %d lanes are free", emitted, l.free)
 		}
 		urgent.enter(t.Context(), true)

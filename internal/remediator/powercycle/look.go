@@ -196,7 +196,7 @@ func (l *look) powersOn() bool {
 // isElsewhere reports whether a step asks a BMC or a workload cluster. Neither may answer for long, so that such a step keeps no lane.
 // The same is true of a BareMetalHost, since a webhook of Metal3 may be asked first.
 func (l *look) isElsewhere(kind fencing.StepKind) bool {
-	switch kind {
+	switch kind { //nolint:exhaustive // the others are steps of a fencing by promise
 	case fencing.ReadPower, fencing.CommandOff, fencing.CommandOn, fencing.LeaveHost:
 		return true
 	case fencing.ReadNode, fencing.CountWorkload, fencing.TaintNode, fencing.SetOutOfService, fencing.RemoveNode,
@@ -215,7 +215,7 @@ func (c *Client) take(ctx context.Context, l *look, step fencing.Step) (bool, er
 	} else if !l.lane.enter(ctx, urgent) {
 		return true, ctx.Err()
 	}
-	switch step.Kind {
+	switch step.Kind { //nolint:exhaustive // the others are steps of a fencing by promise
 	case fencing.Wait:
 		return true, c.wait(ctx, l, step)
 	case fencing.Finish:

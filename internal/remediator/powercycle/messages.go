@@ -68,7 +68,7 @@ func outcome(s *v1alpha1.PowerRemediationStatus) (metav1.ConditionStatus, string
 // phaseMessage says what a phase does, and why it began.
 func phaseMessage(s *v1alpha1.PowerRemediationStatus) string {
 	node, why := s.Node.Name, reasonMessage(fencing.Reason(s.Reason))
-	switch fencing.Phase(s.Phase) {
+	switch fencing.Phase(s.Phase) { //nolint:exhaustive // a fencing by power is never Condemning
 	case fencing.Preparing:
 		return "the boot ID of node " + node + " is recorded, the node gets the taint that keeps its pods from starting again, and then its host is commanded off"
 	case fencing.PoweringOff:
@@ -114,8 +114,10 @@ func successMessage(s *v1alpha1.PowerRemediationStatus) string {
 }
 
 // reasonMessage returns why a phase began, to append to a message.
+//
+//nolint:cyclop // a table
 func reasonMessage(why fencing.Reason) string {
-	switch why {
+	switch why { //nolint:exhaustive // the others are reasons of a fencing by promise
 	case fencing.ProofVoid:
 		return ", since it was not off any more just before the release"
 	case fencing.PoweredOnByOthers:

@@ -129,7 +129,8 @@ func TestTakingTurns(t *testing.T) {
 			t.Errorf("it is %+v", r.Status)
 		}
 		w.Claims.Release(power)
-		if w.looks(t); w.lease(t).State != selffence.Condemned {
+		w.looks(t)
+		if w.lease(t).State != selffence.Condemned {
 			t.Error("it does not go on")
 		}
 	})

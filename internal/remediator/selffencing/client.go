@@ -179,35 +179,44 @@ func (c *Client) Start(ctx context.Context) error {
 	defer stop()
 	var group sync.WaitGroup
 	for range maxLooks {
-		group.Go(func() { process(ctx, c, c.remediations, "remediation", c.look) })
-		group.Go(func() { process(ctx, c, c.silent, "node", c.sight) })
+		group.Go(func() { worker[types.NamespacedName]{c, c.remediations, "remediation", c.look}.run(ctx) })
+		group.Go(func() { worker[string]{c, c.silent, "node", c.sight}.run(ctx) })
 	}
 	group.Wait()
 	return nil
 }
 
-// process takes keys from a queue until it is shut down.
-func process[T comparable](ctx context.Context, c *Client, queue workqueue.TypedRateLimitingInterface[T], noun string, do func(context.Context, T) error) {
+// worker does something with the keys of a queue.
+type worker[T comparable] struct {
+	*Client
+
+	queue workqueue.TypedRateLimitingInterface[T]
+	noun  string
+	do    func(context.Context, T) error
+}
+
+// run takes keys from the queue until it is shut down.
+func (w worker[T]) run(ctx context.Context) {
 	for {
-		key, over := queue.Get()
+		key, over := w.queue.Get()
 		if over {
 			return
 		}
-		processOne(ctx, c, queue, noun, key, do)
+		w.one(ctx, key)
 	}
 }
 
-func processOne[T comparable](ctx context.Context, c *Client, queue workqueue.TypedRateLimitingInterface[T], noun string, key T, do func(context.Context, T) error) {
-	defer queue.Done(key)
+func (w worker[T]) one(ctx context.Context, key T) {
+	defer w.queue.Done(key)
 	limited, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
-	switch err := contain.Run(func() error { return do(limited, key) }); {
+	switch err := contain.Run(func() error { return w.do(limited, key) }); {
 	case err == nil:
-		queue.Forget(key)
+		w.queue.Forget(key)
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
-		queue.AddRateLimited(key) // another writer was faster
+		w.queue.AddRateLimited(key) // another writer was faster
 	case ctx.Err() == nil:
-		c.Log.Error(err, "could not go on; it is tried again after a pause", noun, key)
-		queue.AddRateLimited(key)
+		w.Log.Error(err, "could not go on; it is tried again after a pause", w.noun, key)
+		w.queue.AddRateLimited(key)
 	}
 }

@@ -36,10 +36,11 @@ var (
 	keyB = types.NamespacedName{Namespace: "checks", Name: "another"}
 )
 
+const uidA types.UID = "r-uid"
+
 const (
-	uidA  types.UID = "r-uid"
-	boot1           = "11111111-1111-1111-1111-111111111111"
-	boot2           = "22222222-2222-2222-2222-222222222222"
+	boot1 = "11111111-1111-1111-1111-111111111111"
+	boot2 = "22222222-2222-2222-2222-222222222222"
 )
 
 // times are of promises. They expire 42 s after the last grant was seen: 1.05 × (10 s + 3 × 10 s).
@@ -281,9 +282,8 @@ func leaseOf(t *testing.T, name string, changes ...func(*promiselease.Record)) *
 	return l
 }
 
-func held(r *promiselease.Record)        { r.Promise.Timed = false }
-func withdrawn(r *promiselease.Record)   { r.State = selffence.Withdrawn }
-func ofOtherBoot(r *promiselease.Record) { r.Promise.Boot = boot2 }
+func held(r *promiselease.Record)      { r.Promise.Timed = false }
+func withdrawn(r *promiselease.Record) { r.State = selffence.Withdrawn }
 func condemnedBy(uid types.UID) func(*promiselease.Record) {
 	return func(r *promiselease.Record) { r.State, r.By = selffence.Condemned, string(uid) }
 }
