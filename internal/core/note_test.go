@@ -26,6 +26,7 @@ func TestNotes(t *testing.T) {
 			core.Note{Answer: "wait"}, core.Repair{StepState: core.StepState{Answer: "wait"}, EvidenceUnrecorded: true, Evidence: []core.Evidence{{Method: "NewBoot"}}},
 			core.NotedProof, "the node is proven to have stopped, by NewBoot",
 		},
+		"the same answer":    {core.Note{Answer: "wait"}, core.Repair{StepState: core.StepState{Answer: "wait"}}, core.NotedAnswer, "wait"},
 		"no answer any more": {core.Note{}, core.Repair{StepState: core.StepState{Answer: "wait"}}, core.NotedNoAnswer, "the request has no answer yet"},
 	} {
 		if got := c.note.Reason(&c.before); got != c.want {

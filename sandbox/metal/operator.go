@@ -172,12 +172,20 @@ func roundOf(u *unstructured.Unstructured, on bool) round {
 		return round{removes: rebootAnnotation}
 	}
 	online, _, _ := unstructured.NestedBool(u.Object, "spec", "online")
-	for key, value := range annotations {
-		reboots := key == rebootAnnotation || strings.HasPrefix(key, rebootAnnotation+"/")
-		online = online && !(reboots && (state != available || isForced(value)))
-	}
+	online = online && !keptOff(annotations, state)
 	never, _, _ := unstructured.NestedBool(u.Object, "spec", "disablePowerOff")
 	return round{idle: online == on, turnsOn: online && !on, reboots: never && !online && on}
+}
+
+// keptOff reports whether annotations have a host kept off. In the state available only a forced reboot does.
+func keptOff(annotations map[string]string, state string) bool {
+	for key, value := range annotations {
+		reboots := key == rebootAnnotation || strings.HasPrefix(key, rebootAnnotation+"/")
+		if reboots && (state != available || isForced(value)) {
+			return true
+		}
+	}
+	return false
 }
 
 // stateOf returns the state of the provisioning that annotations order.
