@@ -175,6 +175,8 @@ func trim() toolscache.TransformFunc {
 			lenient.BoundAnnotations(o.Annotations)
 		case *v1alpha1.SelfFenceRemediation:
 			lenient.BoundAnnotations(o.Annotations)
+		case *v1alpha1.FencePolicy:
+			lenient.BoundAnnotations(o.Annotations)
 		case *v1alpha1.BMC:
 			lenient.BoundAnnotations(o.Annotations)
 		case *unstructured.Unstructured:

@@ -126,7 +126,7 @@ func selfFencingRemediator(manager ctrl.Manager, core client.Client, claims *fen
 func selfFencePart(c *selffencing.Client) servedapi.Part {
 	return servedapi.Part{
 		Name: "SelfFenceRemediation", Kinds: selffencing.Kinds, Watch: c.Watch, HasSynced: c.HasSynced, Grants: ownRights, Optional: true,
-		Reads: append(servedapi.ReadsOf(v1alpha1.GroupVersion, "SelfFenceRemediation"), readsNodes), Without: "no SelfFenceRemediation is carried out",
+		Reads: append(servedapi.ReadsOf(v1alpha1.GroupVersion, "SelfFenceRemediation", "FencePolicy"), readsNodes), Without: "no SelfFenceRemediation is carried out",
 	}
 }
 

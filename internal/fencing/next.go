@@ -97,6 +97,8 @@ func prepare(c Config, r Record, f Facts) Step {
 		return write(r.of(n).in(Preparing, r.Since, r.Reason)) // it has registered again
 	case replaced && f.Power.Off.IsZero():
 		return write(r.in(Failed, f.Now, NodeReplaced))
+	case n.Exists && !replaced && !n.Tainted && n.BootID != r.BootID:
+		return write(r.of(n).in(Preparing, r.Since, r.Reason)) // it has booted, and its pods have started without the taint
 	case n.Exists && !replaced && !n.Tainted:
 		return do(TaintNode)
 	case c.ByPromise:

@@ -169,6 +169,8 @@ func TestNext(t *testing.T) {
 		"a taint of others":                                   {fencing.Record{}, seen(down(outOfService), fencing.Power{}), writes(fencing.Preparing, "", foreign)},
 		"there is no node":                                    {fencing.Record{}, seen(down(gone), fencing.Power{}), writes(fencing.Preparing, "", func(r *fencing.Record) { r.NodeUID, r.BootID = "", "" })},
 		"the node is tainted":                                 {recorded(fencing.Preparing), seen(down(untainted), fencing.Power{}), does(fencing.TaintNode)},
+		"it has booted before the taint":                      {recorded(fencing.Preparing), seen(down(untainted, rebooted), fencing.Power{}), fencing.Step{Kind: fencing.Write, Record: recorded(fencing.Preparing, func(r *fencing.Record) { r.BootID = "boot 2" })}},
+		"it has booted since the taint":                       {recorded(fencing.Preparing), seen(down(rebooted), commandedOff(9)), writes(fencing.PoweringOff, "", commandedAt(9))},
 		"another node has its name":                           {recorded(fencing.Preparing), seen(down(recreated), fencing.Power{}), writes(fencing.Failed, fencing.NodeReplaced)},
 		"the power-off is recorded":                           {recorded(fencing.Preparing, on), seen(down(), fencing.Power{}), fencing.Step{Kind: fencing.Write, Record: recorded(fencing.Preparing)}},
 		"the first command":                                   {recorded(fencing.Preparing), seen(down(), fencing.Power{}), does(fencing.CommandOff)},

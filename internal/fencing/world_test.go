@@ -83,7 +83,7 @@ type manager struct {
 }
 
 // budget is what may still happen.
-type budget struct{ flips, crashes, deletions, heals, fails, sick, steps, frees, withdrawals int }
+type budget struct{ flips, crashes, deletions, heals, fails, sick, steps, frees, withdrawals, cuts int }
 
 // setup is a world to walk through.
 type setup struct {
@@ -150,6 +150,12 @@ var events = []event{
 		ok := w.host.cut && w.budget.heals > 0
 		w.host.cut = false
 		w.budget.heals--
+		return w, ok
+	}},
+	{"the network of the node breaks", func(_ *setup, w world) (world, bool) {
+		ok := w.host.on && !w.host.cut && w.budget.cuts > 0
+		w.host.cut = true
+		w.budget.cuts--
 		return w, ok
 	}},
 	{"the node controller finds the node not Ready", func(_ *setup, w world) (world, bool) {
@@ -649,6 +655,7 @@ func TestSmallWorlds(t *testing.T) {
 		"off":                        {config(off), budget{flips: 1, crashes: 1, deletions: 1}, false},
 		"by deletion of the node":    {config(deleteNode), budget{flips: 1, crashes: 1, heals: 1}, false},
 		"by deletion, deleted":       {config(deleteNode), budget{crashes: 1, deletions: 1, heals: 1}, false},
+		"booted before it began":     {config(), budget{flips: 2, cuts: 1}, false},
 		"a second attempt":           {config(retry), budget{flips: 1, heals: 1}, true},
 		"a node that stays sick":     {config(retry), budget{sick: 2}, false},
 		"sick after a crash":         {config(retry), budget{sick: 1, heals: 1, crashes: 1}, true},

@@ -45,7 +45,7 @@ func TestI14RightsAreBoundToFettleAlone(t *testing.T) {
 		var b rbacv1.RoleBinding // a ClusterRoleBinding has the same fields
 		convert(t, u, &b)
 		want := fettle
-		if b.RoleRef.Name == "fettle-agent" {
+		if strings.HasPrefix(b.RoleRef.Name, "fettle-agent") {
 			want = []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: "fettle-agents", Name: "fettle-agent"}}
 		}
 		if b.RoleRef.Name != "fettle-metrics-reader" && !slices.Equal(b.Subjects, want) {

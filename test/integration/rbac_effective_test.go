@@ -31,6 +31,12 @@ var unusedRights = []struct {
 	},
 	{"the same for its template", "fettle.io", []string{"powerremediationtemplates"}, []string{"get", "list", "watch"}},
 	{"test/metal has BMCs and remediations with a status", "fettle.io", []string{"powerremediations/status", "bmcs/status"}, []string{"patch"}},
+	{
+		"the same for the remediator of nodes that fence themselves, which TestSelfFencing has do all that it can", "fettle.io",
+		[]string{"selffenceremediations"}, []string{"get", "list", "watch", "create", "update", "patch", "delete"},
+	},
+	{"the same for its template", "fettle.io", []string{"selffenceremediationtemplates"}, []string{"get", "list", "watch"}},
+	{"TestSelfFencing has remediations with a status", "fettle.io", []string{"selffenceremediations/status"}, []string{"patch"}},
 }
 
 func mayBeUnused(r cluster.Right) bool {

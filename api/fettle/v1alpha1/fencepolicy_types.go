@@ -85,6 +85,8 @@ type FencePolicySpec struct {
 	// witnesses is how many other agents an agent asks that reaches no API server: 3 or 5 with Reset, and
 	// 0 with Hold.
 	// +kubebuilder:validation:Enum=0;3;5
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=5
 	// +kubebuilder:default=0
 	// +optional
 	Witnesses *int32 `json:"witnesses,omitempty"`

@@ -22,6 +22,7 @@ rules and the root; the result is a YAML object with the key rules.
   "fettle.io/bmcs/status" $power
   "authorization.k8s.io/selfsubjectaccessreviews" $power
   "fettle.io/selffenceremediations" $selfFence
+  "fettle.io/fencepolicies" $selfFence
   "fettle.io/selffenceremediations/status" $selfFence
   "remediation.medik8s.io/nodehealthchecks" $nhc
   "remediation.medik8s.io/nodehealthchecks/status" $nhc

@@ -263,10 +263,31 @@ func TestSight(t *testing.T) {
 		t.Errorf("%v, %+v", err, w.sights.byNode)
 	}
 	for want, err := range map[bool]error{false: apierrors.NewForbidden(schema.GroupResource{}, "", nil), true: errors.New("no")} {
-		w.refuses(func(string, runtime.Object) error { return err })
+		w.refuses(func(verb string, _ runtime.Object) error {
+			if verb == "get" {
+				return err
+			}
+			return nil
+		})
 		if got := w.sight(t.Context(), "node-a"); (got != nil) != want {
 			t.Errorf("after %v it fails with %v", err, got)
 		}
+	}
+	if err := w.api.Delete(t.Context(), &v1alpha1.FencePolicy{ObjectMeta: metav1.ObjectMeta{Name: "all"}}); err != nil {
+		t.Fatal(err)
+	}
+	w.refuses(func(verb string, _ runtime.Object) error {
+		if verb == "get" {
+			t.Error("a Lease is read, and there is no policy")
+		}
+		return nil
+	})
+	if err := w.sight(t.Context(), "node-a"); err != nil {
+		t.Error(err)
+	}
+	w.refuses(nil)
+	if err := w.api.Create(t.Context(), &v1alpha1.FencePolicy{ObjectMeta: metav1.ObjectMeta{Name: "all"}}); err != nil {
+		t.Fatal(err)
 	}
 	broken := leaseOf(t, "node-c")
 	delete(broken.Annotations, annotation.PromiseState)

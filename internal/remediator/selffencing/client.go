@@ -22,11 +22,11 @@ import (
 )
 
 // Kinds are the definitions without which this remediator does nothing, by name.
-var Kinds = []string{"selffenceremediations.fettle.io"} //nolint:gochecknoglobals // a constant list
+var Kinds = []string{"selffenceremediations.fettle.io", "fencepolicies.fettle.io"} //nolint:gochecknoglobals // a constant list
 
 // Config is what a Client needs. Every field is required but OtherFences.
 type Config struct {
-	// Informers watch remediations and nodes, and Cache reads them.
+	// Informers watch remediations, policies and nodes, and Cache reads remediations and policies.
 	Informers cache.Informers
 	Cache     client.Reader
 	// Writer writes remediations.
@@ -84,7 +84,7 @@ func newQueue[T comparable]() workqueue.TypedRateLimitingInterface[T] {
 	return workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[T](retryFirst, retryMost))
 }
 
-// +kubebuilder:rbac:groups=fettle.io,resources=selffenceremediations,verbs=list;watch
+// +kubebuilder:rbac:groups=fettle.io,resources=selffenceremediations;fencepolicies,verbs=list;watch
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=list;watch
 
 // Watch begins to watch. It returns a NoMatch error while the kinds are not served, and may be called again. After it
@@ -92,6 +92,7 @@ func newQueue[T comparable]() workqueue.TypedRateLimitingInterface[T] {
 func (c *Client) Watch(ctx context.Context) error {
 	err := c.watched.Watch(ctx, c.Informers,
 		informer.Kind{Plural: "remediations", Object: &v1alpha1.SelfFenceRemediation{}, Handler: c.remediationEvents()},
+		informer.Kind{Plural: "policies", Object: &v1alpha1.FencePolicy{}, Handler: toolscache.ResourceEventHandlerFuncs{}},
 		informer.Kind{Plural: "nodes", Object: &slim.Node{}, Handler: c.nodeEvents()},
 	)
 	if err == nil {

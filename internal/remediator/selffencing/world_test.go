@@ -79,6 +79,9 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 			return nil
 		}).WithInterceptorFuncs(w.intercepted()).Build()
 	w.restart(t)
+	if err := w.api.Create(t.Context(), &v1alpha1.FencePolicy{ObjectMeta: metav1.ObjectMeta{Name: "all"}}); err != nil {
+		t.Fatal(err)
+	}
 	return w
 }
 
