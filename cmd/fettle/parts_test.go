@@ -18,7 +18,8 @@ func TestPartsAskForWhatTheyWatch(t *testing.T) {
 	for _, p := range parts {
 		for _, kind := range p.Kinds {
 			reads := slices.ContainsFunc(p.Reads, func(r servedapi.Read) bool {
-				return strings.ToLower(r.Kind.Kind)+"s."+r.Kind.Group == kind
+				plural := strings.Replace(strings.ToLower(r.Kind.Kind)+"s", "ys", "ies", 1)
+				return plural+"."+r.Kind.Group == kind
 			})
 			if !reads && p.Name != "leases of nodes" {
 				t.Errorf("%s does not ask for %s", p.Name, kind)
@@ -28,7 +29,7 @@ func TestPartsAskForWhatTheyWatch(t *testing.T) {
 			t.Errorf("%s asks for %v, which %q grants", p.Name, p.Reads, p.Grants)
 		}
 	}
-	if len(parts) != 10 {
+	if len(parts) != 11 {
 		t.Errorf("there are %d parts", len(parts))
 	}
 }
@@ -39,7 +40,7 @@ func TestPartsAskForWhatTheyWatch(t *testing.T) {
 func TestPartsOfDialects(t *testing.T) {
 	r := &components{clusters: &workloadClusters{}, machines: &openshift.Client{}, nodes: &nhc.Client{}}
 	of := map[string]string{
-		"MachineDeletionRemediation": machineDeletionRemediator, "PowerRemediation": powerCycleRemediator, "Cluster API MachineHealthCheck": clusterAPIName,
+		"MachineDeletionRemediation": machineDeletionRemediator, "PowerRemediation": powerCycleRemediator, "SelfFenceRemediation": selfFenceRemediator, "Cluster API MachineHealthCheck": clusterAPIName,
 		"OpenShift MachineHealthCheck": openshiftName, "medik8s NodeHealthCheck": nhcName, machinesPart: nhcName, "leases of nodes": nhcName,
 	}
 	for _, o := range []controllerOptions{
