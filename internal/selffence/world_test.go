@@ -462,11 +462,12 @@ func pathTo(seen map[uint64]step, key uint64) string {
 func worlds() map[string]setup {
 	return map[string]setup{
 		"the agent renews":        {validity: 4, timeout: 4, condemnedBy: 5},
+		"the agent renews often":  {validity: 4, timeout: 2, condemnedBy: 7},
 		"a request arrives late":  {validity: 4, timeout: 4, condemnedBy: 3, budget: budget{lates: 1}},
 		"the agent restarts":      {validity: 3, timeout: 5, condemnedBy: 2, budget: budget{agentRestarts: 1, lates: 1}},
 		"the manager restarts":    {validity: 4, timeout: 4, condemnedBy: 3, budget: budget{managerRestarts: 1}},
 		"the agent stops":         {validity: 4, timeout: 4, condemnedBy: 3, budget: budget{stops: 1, lates: 1}},
-		"the agent promises less": {validity: 7, timeout: 2, condemnedBy: 3, budget: budget{changes: 1, lates: 1}},
+		"the agent promises less": {validity: 9, timeout: 2, condemnedBy: 3, budget: budget{changes: 1, lates: 1}},
 		"witnesses":               {validity: 5, timeout: 2, condemnedBy: 0, witnesses: true, cut: true, budget: budget{asks: 1}},
 		"a witness restarts":      {validity: 5, timeout: 2, condemnedBy: 0, witnesses: true, cut: true, budget: budget{asks: 1, witnessRestarts: 1}},
 	}
@@ -533,7 +534,7 @@ func TestFaultsAreFound(t *testing.T) {
 		"renewals have no precondition": {"the agent renews", func(p *protocol) {
 			p.accepts = func(selffence.Lease, selffence.Request) bool { return true }
 		}},
-		"condemning has no precondition": {"the agent renews", func(p *protocol) {
+		"condemning has no precondition": {"the agent renews often", func(p *protocol) {
 			p.condemns = func(selffence.Lease, selffence.Lease) bool { return true }
 		}},
 		"the watchdog is disarmed before the promise is withdrawn": {"the agent stops", func(p *protocol) {
