@@ -221,11 +221,6 @@ func TestPlantedFaultsByPromise(t *testing.T) {
 				f.Promise.State, f.Promise.Boot, f.Promise.Expires = fencing.Revoked, r.BootID, f.Promise.Begun
 			}
 		}, setup{config: config(byPromise), cut: true}},
-		"the promise of another boot is a proof": {func(r fencing.Record, f *fencing.Facts) {
-			if f.Promise.State == fencing.Revoked {
-				f.Promise.Boot = r.BootID
-			}
-		}, setup{config: config(byPromise, retry), budget: budget{sick: 2, flips: 2, heals: 1}}},
 	}
 	for name, f := range faults {
 		t.Run(name, func(t *testing.T) {
