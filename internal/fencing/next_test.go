@@ -180,6 +180,7 @@ func TestNext(t *testing.T) {
 		"the first command is acknowledged":                   {recorded(fencing.Preparing), seen(down(), commandedOff(9)), writes(fencing.PoweringOff, "", commandedAt(9))},
 		"it was acknowledged in the attempt before":           {recorded(fencing.Preparing, secondAttempt), seen(down(), commandedOff(60)), writes(fencing.PoweringOff, "", commandedNow, secondAttempt)},
 		"and the node was replaced since":                     {recorded(fencing.Preparing), seen(down(recreated, untainted), commandedOff(9)), writes(fencing.PoweringOff, "", commandedAt(9))},
+		"and it was replaced by another boot":                 {recorded(fencing.Preparing), seen(down(recreated, untainted, rebooted), commandedOff(9)), writes(fencing.PoweringOff, "", commandedAt(9))},
 		"an earlier process has sent it":                      {recorded(fencing.Preparing), seen(down(rebooted), fencing.Power{}), writes(fencing.PoweringOff, "", commandedNow)},
 		"the power is commanded off":                          {recorded(fencing.PoweringOff), seen(down(), fencing.Power{}), does(fencing.CommandOff)},
 		"a reading before the command":                        {recorded(fencing.PoweringOff), seen(down(), fencing.Power{}.Observe(read(fencing.IsOff, 20)).Observe(read(fencing.IsOff, 0))), does(fencing.CommandOff)},
