@@ -37,7 +37,7 @@ func table() []target {
 		{dir: "internal/sanitize"},
 		{dir: "internal/power"},
 		{dir: "internal/watchdog"},
-		{dir: "internal/baremetalhost"},
+		{dir: "internal/baremetalhost", open: 8},
 		{dir: "internal/fencing", skip: "^TestSmallWorlds(ByPromise)?$"},
 		{dir: "internal/selffence", skip: "^(TestSmallWorlds|TestFaultsAreFound)$"},
 		{dir: "internal/promiselease"},
