@@ -61,7 +61,7 @@ func table() []target {
 		{dir: "internal/remedy/owner"},
 		{dir: "internal/remedy/template"},
 		{dir: "internal/remediator/contract"},
-		{dir: "internal/remediator/fencednode"},
+		{dir: "internal/remediator/fencednode", tests: []testPackage{{dir: "internal/remediator/selffencing"}, {dir: "internal/remediator/powercycle"}}},
 		{dir: "internal/remediator/machinedeletion"},
 		{dir: "internal/remediator/powercycle", open: 359},
 		{dir: "internal/remediator/selffencing", unmeasured: true},

@@ -67,7 +67,7 @@ type Config struct {
 	Store    Store
 	// Boottime reads CLOCK_BOOTTIME, which goes on while the node sleeps.
 	Boottime func() time.Duration
-	// Tell tells people something. It must not wait for anything.
+	// Tell reports something to people. It must not wait for anything.
 	Tell func(Note)
 	// StopWithin is how long an agent that is to end may try to withdraw its promise.
 	StopWithin time.Duration

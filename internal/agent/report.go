@@ -15,7 +15,7 @@ import (
 	"github.com/fettle-io/fettle/internal/sanitize"
 )
 
-// Reporter tells people what an agent has to say: in its log, and by events of its node.
+// Reporter reports the notes of an agent to people: in its log, and by events of its node.
 type Reporter struct {
 	server *Server
 	node   string

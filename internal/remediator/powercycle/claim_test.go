@@ -19,6 +19,7 @@ import (
 	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
 	"github.com/fettle-io/fettle/internal/fencing"
+	"github.com/fettle-io/fettle/internal/remediator/fencednode"
 )
 
 // with sets an annotation of a machine.
@@ -256,7 +257,7 @@ func TestARefusedRemediationGivesItsClaimBack(t *testing.T) {
 	always := func(*v1alpha1.PowerRemediation) {}
 	saying := func(reason string, status metav1.ConditionStatus) func(*v1alpha1.PowerRemediation) {
 		return func(r *v1alpha1.PowerRemediation) {
-			setConditions(&r.Status, noon, condition{v1alpha1.ProcessingCondition, metav1.ConditionTrue, reason, "as it was"}, condition{v1alpha1.SucceededCondition, status, reason, "as it was"})
+			fencednode.SetConditions(&r.Status.FencingStatus, noon, fencednode.NewCondition(v1alpha1.ProcessingCondition, metav1.ConditionTrue, reason, "as it was"), fencednode.NewCondition(v1alpha1.SucceededCondition, status, reason, "as it was"))
 		}
 	}
 	ofMachine := func(kind, name string) func(*v1alpha1.PowerRemediation) {

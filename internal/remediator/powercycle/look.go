@@ -309,7 +309,7 @@ func (c *Client) finish(ctx context.Context, l *look) error {
 			return err
 		}
 	}
-	if !isRestored(l.r.Status.Node.Saved, l.facts.Node) {
+	if !fencednode.IsRestored(l.r.Status.Node.Saved, l.facts.Node) {
 		if l.record.Phase == fencing.Aborted && l.r.Status.Node.Saved != nil && !l.cluster.isHome() {
 			c.remediations.AddAfter(l.key, lookEvery) // no watch shows that the node is back
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
 	"github.com/fettle-io/fettle/internal/fencing"
+	"github.com/fettle-io/fettle/internal/remediator/fencednode"
 )
 
 // anotherRemediation is the reason of a remediation that waits until another has fenced the node.
@@ -31,21 +32,21 @@ const (
 )
 
 // conditionsOf returns the conditions of a phase.
-func conditionsOf(s *v1alpha1.PowerRemediationStatus) []condition {
-	reappears := condition{v1alpha1.PermanentNodeDeletionExpectedCondition, metav1.ConditionFalse, v1alpha1.HostIsReusedReason, "the host comes back as a node of the same name"}
+func conditionsOf(s *v1alpha1.PowerRemediationStatus) []fencednode.Condition {
+	reappears := fencednode.NewCondition(v1alpha1.PermanentNodeDeletionExpectedCondition, metav1.ConditionFalse, v1alpha1.HostIsReusedReason, "the host comes back as a node of the same name")
 	phase := fencing.Phase(s.Phase)
 	if !phase.Final() {
-		return []condition{
-			{v1alpha1.ProcessingCondition, metav1.ConditionTrue, s.Phase, phaseMessage(s)},
-			{v1alpha1.SucceededCondition, metav1.ConditionUnknown, s.Phase, "it is not known yet whether node " + s.Node.Name + " comes back"},
+		return []fencednode.Condition{
+			fencednode.NewCondition(v1alpha1.ProcessingCondition, metav1.ConditionTrue, s.Phase, phaseMessage(s)),
+			fencednode.NewCondition(v1alpha1.SucceededCondition, metav1.ConditionUnknown, s.Phase, "it is not known yet whether node "+s.Node.Name+" comes back"),
 			reappears,
 		}
 	}
 	status, reason := outcome(s)
 	message := phaseMessage(s) + evidence(s)
-	return []condition{
-		{v1alpha1.ProcessingCondition, metav1.ConditionFalse, reason, message},
-		{v1alpha1.SucceededCondition, status, reason, message},
+	return []fencednode.Condition{
+		fencednode.NewCondition(v1alpha1.ProcessingCondition, metav1.ConditionFalse, reason, message),
+		fencednode.NewCondition(v1alpha1.SucceededCondition, status, reason, message),
 		reappears,
 	}
 }

@@ -89,7 +89,7 @@ func TestAKeptMachineHasOneCause(t *testing.T) {
 			said := conditionsOf(&s)[1]
 			for other, parts := range causes {
 				for _, part := range parts {
-					if said.reason != string(why) || strings.Contains(said.message, part) != (other == why) {
+					if said.Reason != string(why) || strings.Contains(said.Message, part) != (other == why) {
 						t.Errorf("%s: it is %+v, with %q", why, said, part)
 					}
 				}
@@ -132,10 +132,10 @@ func TestConditionsAtTheEnd(t *testing.T) {
 		"aborted":         {remediation(in(fencing.Aborted, because(fencing.Stopped))), want{"False", "False", v1alpha1.RemediationStoppedReason}},
 	} {
 		got := conditionsOf(&tc.r.Status)
-		if got[0].status != tc.want.processing || got[1].status != tc.want.succeeded || got[0].reason != tc.want.reason || got[1].reason != tc.want.reason {
+		if got[0].Status != tc.want.processing || got[1].Status != tc.want.succeeded || got[0].Reason != tc.want.reason || got[1].Reason != tc.want.reason {
 			t.Errorf("%s: the conditions are %+v", sentence, got)
 		}
-		if got[2].kind != v1alpha1.PermanentNodeDeletionExpectedCondition || got[2].status != metav1.ConditionFalse {
+		if got[2].Kind != v1alpha1.PermanentNodeDeletionExpectedCondition || got[2].Status != metav1.ConditionFalse {
 			t.Errorf("%s: the node is gone for good: %+v", sentence, got[2])
 		}
 	}

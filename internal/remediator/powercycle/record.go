@@ -4,13 +4,10 @@ import (
 	"slices"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
 	"github.com/fettle-io/fettle/internal/fencing"
 	"github.com/fettle-io/fettle/internal/power"
-	"github.com/fettle-io/fettle/internal/sanitize"
+	"github.com/fettle-io/fettle/internal/remediator/fencednode"
 )
 
 // The limits of a remediation whose spec lacks them. The definition of the kind sets the same defaults.
@@ -28,8 +25,8 @@ func configOf(s *v1alpha1.PowerRemediationSpec) fencing.Config {
 		Off: s.Strategy == v1alpha1.OffStrategy, DeleteNode: s.Release == v1alpha1.DeleteNodeRelease,
 		DeleteMachine: s.OnFailure == v1alpha1.DeleteMachineAction, Retries: defaultRetries,
 		Limits: fencing.Limits{
-			PowerOff: limit(s.PowerOffTimeout, defaultPowerOff), Release: limit(s.ReleaseTimeout, defaultRelease),
-			PowerOn: limit(s.PowerOnTimeout, defaultPowerOn), Boot: limit(s.BootTimeout, defaultBoot),
+			PowerOff: fencednode.Limit(s.PowerOffTimeout, defaultPowerOff), Release: fencednode.Limit(s.ReleaseTimeout, defaultRelease),
+			PowerOn: fencednode.Limit(s.PowerOnTimeout, defaultPowerOn), Boot: fencednode.Limit(s.BootTimeout, defaultBoot),
 		},
 	}
 	if s.Retries != nil {
@@ -38,48 +35,17 @@ func configOf(s *v1alpha1.PowerRemediationSpec) fencing.Config {
 	return c
 }
 
-func limit(given *metav1.Duration, usual time.Duration) time.Duration {
-	if given == nil || given.Duration <= 0 {
-		return usual
-	}
-	return given.Duration
-}
-
 // recordOf returns the record of a status.
 func recordOf(s *v1alpha1.PowerRemediationStatus) fencing.Record {
-	r := fencing.Record{
-		Phase: fencing.Phase(s.Phase), Attempt: int(s.Attempt), Void: int(s.VoidProofs),
-		Released: s.WorkloadReleased, DeletedNode: s.NodeDeletion, MachineDeletion: s.MachineDeletion, PoweredOff: s.PoweredOff, Reason: fencing.Reason(s.Reason),
-	}
-	if s.PhaseSince != nil {
-		r.Since = s.PhaseSince.Time
-	}
-	r.CommandedAt, r.ReleasedAt, r.BackAt = instant(s.CommandedAt), instant(s.ReleasedAt), instant(s.BackAt)
-	if n := s.Node; n != nil {
-		r.NodeUID, r.BootID, r.OffBootID, r.BackBootID, r.ForeignOutOfService = n.UID, n.BootID, n.OffBootID, n.BackBootID, n.OutOfService
-	}
-	if p := s.Proof; p != nil {
-		r.Proof = fencing.Proof{Kind: fencing.ProofKind(p.Kind), At: p.At.Time, BootID: p.BootID}
-	}
+	r := fencednode.RecordOf(&s.FencingStatus)
+	r.MachineDeletion, r.PoweredOff, r.CommandedAt = s.MachineDeletion, s.PoweredOff, fencednode.Instant(s.CommandedAt)
 	return r
 }
 
 // writeRecord writes a record into a status. It leaves the rest of the status alone.
 func writeRecord(s *v1alpha1.PowerRemediationStatus, node string, r fencing.Record) {
-	since := metav1.NewMicroTime(r.Since.UTC().Truncate(time.Microsecond))
-	s.Phase, s.PhaseSince, s.Reason = string(r.Phase), &since, string(r.Reason)
-	s.Attempt, s.VoidProofs = int32(min(r.Attempt, 100)), int32(min(r.Void, 1<<30)) //nolint:gosec // bounded on the same line
-	s.WorkloadReleased, s.NodeDeletion, s.MachineDeletion, s.PoweredOff = r.Released, r.DeletedNode, r.MachineDeletion, r.PoweredOff
-	if s.Node == nil {
-		s.Node = &v1alpha1.FencedNode{}
-	}
-	s.Node.Name, s.Node.UID, s.Node.OutOfService = node, r.NodeUID, r.ForeignOutOfService
-	s.Node.BootID, s.Node.OffBootID, s.Node.BackBootID = r.BootID, r.OffBootID, r.BackBootID
-	s.CommandedAt, s.ReleasedAt, s.BackAt = microTime(r.CommandedAt), microTime(r.ReleasedAt), microTime(r.BackAt)
-	s.Proof = nil
-	if r.Proof.Kind != "" {
-		s.Proof = &v1alpha1.FencingProof{Kind: string(r.Proof.Kind), At: metav1.NewMicroTime(r.Proof.At.UTC()), BootID: r.Proof.BootID}
-	}
+	fencednode.WriteRecord(&s.FencingStatus, node, r)
+	s.MachineDeletion, s.PoweredOff, s.CommandedAt = r.MachineDeletion, r.PoweredOff, fencednode.MicroTime(r.CommandedAt)
 }
 
 // protocolOf returns how Fettle speaks to a BMC, or an empty text if that can't be said.
@@ -94,23 +60,6 @@ func protocolOf(bmc *v1alpha1.BMC) string {
 	return string(address.Protocol)
 }
 
-// microTime returns an instant as a status has it. The zero instant is missing.
-func microTime(at time.Time) *metav1.MicroTime {
-	if at.IsZero() {
-		return nil
-	}
-	written := metav1.NewMicroTime(at.UTC().Truncate(time.Microsecond))
-	return &written
-}
-
-// instant returns the instant of a status, and the zero instant if it is missing.
-func instant(written *metav1.MicroTime) time.Time {
-	if written == nil {
-		return time.Time{}
-	}
-	return written.Time
-}
-
 // known reports whether a phase is one of package fencing.
 func known(p string) bool {
 	phases := []fencing.Phase{
@@ -118,23 +67,4 @@ func known(p string) bool {
 		fencing.Aborting, fencing.DeletingMachine, fencing.Succeeded, fencing.Failed, fencing.Aborted,
 	}
 	return slices.Contains(phases, fencing.Phase(p))
-}
-
-// condition has the fields of one condition.
-type condition struct {
-	kind            string
-	status          metav1.ConditionStatus
-	reason, message string
-}
-
-// setConditions sets conditions of a status, and reports whether one has changed.
-func setConditions(s *v1alpha1.PowerRemediationStatus, now time.Time, conditions ...condition) bool {
-	changed := false
-	for _, c := range conditions {
-		changed = meta.SetStatusCondition(&s.Conditions, metav1.Condition{
-			Type: c.kind, Status: c.status, Reason: c.reason, Message: sanitize.Line(sanitize.MaxMessage, c.message),
-			LastTransitionTime: metav1.NewTime(now.UTC().Truncate(time.Second)),
-		}) || changed
-	}
-	return changed
 }

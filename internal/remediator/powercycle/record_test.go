@@ -12,6 +12,7 @@ import (
 
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
 	"github.com/fettle-io/fettle/internal/fencing"
+	"github.com/fettle-io/fettle/internal/remediator/fencednode"
 )
 
 // fullRecord has a value in every field.
@@ -217,23 +218,23 @@ func TestKnownPhases(t *testing.T) {
 // TestSetConditions: it reports a change, keeps the time of a status that stays, and makes texts safe.
 func TestSetConditions(t *testing.T) {
 	var s v1alpha1.PowerRemediationStatus
-	c := condition{"Kind", metav1.ConditionTrue, "Because", "one\ntwo"}
+	c := fencednode.NewCondition("Kind", metav1.ConditionTrue, "Because", "one\ntwo")
 	at := noon.Add(1500 * time.Millisecond).In(time.FixedZone("", 3600))
-	if !setConditions(&s, at, c) {
+	if !fencednode.SetConditions(&s.FencingStatus, at, c) {
 		t.Error("a new condition is no change")
 	}
 	want := []metav1.Condition{{Type: "Kind", Status: metav1.ConditionTrue, Reason: "Because", Message: "one two", LastTransitionTime: metav1.NewTime(noon.Add(time.Second))}}
 	if diff := cmp.Diff(want, s.Conditions); diff != "" {
 		t.Errorf("conditions (-want +got):\n%s", diff)
 	}
-	if setConditions(&s, noon.Add(time.Hour), c) || !s.Conditions[0].LastTransitionTime.Time.Equal(noon.Add(time.Second)) {
+	if fencednode.SetConditions(&s.FencingStatus, noon.Add(time.Hour), c) || !s.Conditions[0].LastTransitionTime.Time.Equal(noon.Add(time.Second)) {
 		t.Error("the same condition is a change")
 	}
-	second := condition{"Other", metav1.ConditionTrue, "Because", ""}
-	if !setConditions(&s, noon, second, c) || len(s.Conditions) != 2 {
+	second := fencednode.NewCondition("Other", metav1.ConditionTrue, "Because", "")
+	if !fencednode.SetConditions(&s.FencingStatus, noon, second, c) || len(s.Conditions) != 2 {
 		t.Error("a change of the first of two conditions is not reported")
 	}
-	if setConditions(&s, noon) {
+	if fencednode.SetConditions(&s.FencingStatus, noon) {
 		t.Error("no condition is a change")
 	}
 }

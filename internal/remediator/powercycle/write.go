@@ -94,16 +94,11 @@ func (c *Client) statusWith(l *look, record fencing.Record) *v1alpha1.PowerRemed
 	if record.Released && record.DeletedNode && l.raw != nil && status.Node.Saved == nil {
 		status.Node.Saved = fencednode.Saved(l.r.UID, l.raw)
 	}
-	if record.Phase.Final() && isRestored(status.Node.Saved, l.facts.Node) {
+	if record.Phase.Final() && fencednode.IsRestored(status.Node.Saved, l.facts.Node) {
 		status.Node.Saved = nil // what others remove from now on stays removed
 	}
-	setConditions(status, c.Now(), conditionsOf(status)...)
+	fencednode.SetConditions(&status.FencingStatus, c.Now(), conditionsOf(status)...)
 	return status
-}
-
-// isRestored reports whether a node that was deleted has registered again and has all that was saved of it.
-func isRestored(saved *v1alpha1.SavedNode, n *fencing.Node) bool {
-	return saved != nil && n != nil && n.Exists && !n.Changed && saved.UID != n.UID
 }
 
 // announce emits an event about a phase that has begun, once the look is over: its steps come first.
@@ -135,7 +130,7 @@ func (c *Client) publish(ctx context.Context, l *look, reason, message string) e
 	if fencing.Phase(status.Phase).Final() {
 		return nil
 	}
-	if !setConditions(status, c.Now(), condition{v1alpha1.ProcessingCondition, metav1.ConditionTrue, reason, message}) {
+	if !fencednode.SetConditions(&status.FencingStatus, c.Now(), fencednode.NewCondition(v1alpha1.ProcessingCondition, metav1.ConditionTrue, reason, message)) {
 		return nil
 	}
 	return c.replaceStatus(ctx, l, status)
@@ -145,10 +140,10 @@ func (c *Client) publish(ctx context.Context, l *look, reason, message string) e
 func (c *Client) refuse(ctx context.Context, r *v1alpha1.PowerRemediation, why problem) error {
 	status := r.Status.DeepCopy()
 	message := "nothing was done: " + why.message
-	changed := setConditions(status, c.Now(),
-		condition{v1alpha1.ProcessingCondition, metav1.ConditionFalse, why.reason, message},
-		condition{v1alpha1.SucceededCondition, metav1.ConditionFalse, why.reason, message},
-		condition{v1alpha1.PermanentNodeDeletionExpectedCondition, metav1.ConditionFalse, v1alpha1.HostIsReusedReason, message},
+	changed := fencednode.SetConditions(&status.FencingStatus, c.Now(),
+		fencednode.NewCondition(v1alpha1.ProcessingCondition, metav1.ConditionFalse, why.reason, message),
+		fencednode.NewCondition(v1alpha1.SucceededCondition, metav1.ConditionFalse, why.reason, message),
+		fencednode.NewCondition(v1alpha1.PermanentNodeDeletionExpectedCondition, metav1.ConditionFalse, v1alpha1.HostIsReusedReason, message),
 	)
 	if changed {
 		if err := c.patchStatus(ctx, r, status); err != nil {

@@ -230,7 +230,7 @@ func (c *Client) finish(ctx context.Context, l *look) error {
 		return c.dropFinalizer(ctx, l)
 	}
 	c.Claims.Release(l.holder())
-	if !isRestored(l.r.Status.Node.Saved, l.facts.Node) {
+	if !fencednode.IsRestored(l.r.Status.Node.Saved, l.facts.Node) {
 		return nil
 	}
 	status := l.r.Status.DeepCopy()

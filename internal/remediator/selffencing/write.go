@@ -73,16 +73,11 @@ func (c *Client) statusWith(l *look, record fencing.Record) *v1alpha1.SelfFenceR
 	if record.Released && record.DeletedNode && l.raw != nil && status.Node.Saved == nil {
 		status.Node.Saved = fencednode.Saved(l.r.UID, l.raw)
 	}
-	if record.Phase.Final() && isRestored(status.Node.Saved, l.facts.Node) {
+	if record.Phase.Final() && fencednode.IsRestored(status.Node.Saved, l.facts.Node) {
 		status.Node.Saved = nil // what others remove from now on stays removed
 	}
-	setConditions(status, c.Now(), conditionsOf(status)...)
+	fencednode.SetConditions(&status.FencingStatus, c.Now(), conditionsOf(status)...)
 	return status
-}
-
-// isRestored reports whether a node that was deleted has registered again and has all that was saved of it.
-func isRestored(saved *v1alpha1.SavedNode, n *fencing.Node) bool {
-	return saved != nil && n != nil && n.Exists && !n.Changed && saved.UID != n.UID
 }
 
 // announce emits an event about a phase that has begun.
@@ -110,7 +105,7 @@ func (c *Client) publish(ctx context.Context, l *look, reason, message string) e
 	if fencing.Phase(status.Phase).Final() {
 		return nil
 	}
-	if !setConditions(status, c.Now(), condition{v1alpha1.ProcessingCondition, metav1.ConditionTrue, reason, message}) {
+	if !fencednode.SetConditions(&status.FencingStatus, c.Now(), fencednode.NewCondition(v1alpha1.ProcessingCondition, metav1.ConditionTrue, reason, message)) {
 		return nil
 	}
 	return c.patchStatus(ctx, l.r, status)
@@ -125,10 +120,10 @@ func (p problem) found() bool { return p != problem{} }
 func (c *Client) refuse(ctx context.Context, r *v1alpha1.SelfFenceRemediation, why problem) error {
 	status := r.Status.DeepCopy()
 	message := "nothing was done: " + why.message
-	changed := setConditions(status, c.Now(),
-		condition{v1alpha1.ProcessingCondition, metav1.ConditionFalse, why.reason, message},
-		condition{v1alpha1.SucceededCondition, metav1.ConditionFalse, why.reason, message},
-		condition{v1alpha1.PermanentNodeDeletionExpectedCondition, metav1.ConditionFalse, v1alpha1.HostIsReusedReason, message},
+	changed := fencednode.SetConditions(&status.FencingStatus, c.Now(),
+		fencednode.NewCondition(v1alpha1.ProcessingCondition, metav1.ConditionFalse, why.reason, message),
+		fencednode.NewCondition(v1alpha1.SucceededCondition, metav1.ConditionFalse, why.reason, message),
+		fencednode.NewCondition(v1alpha1.PermanentNodeDeletionExpectedCondition, metav1.ConditionFalse, v1alpha1.HostIsReusedReason, message),
 	)
 	if !changed {
 		return nil

@@ -1,0 +1,100 @@
+package fencednode
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
+	"github.com/fettle-io/fettle/internal/fencing"
+	"github.com/fettle-io/fettle/internal/sanitize"
+)
+
+// RecordOf returns the record of a status. The caller adds what only its kind of remediation has.
+func RecordOf(s *v1alpha1.FencingStatus) fencing.Record {
+	r := fencing.Record{
+		Phase: fencing.Phase(s.Phase), Since: Instant(s.PhaseSince), Attempt: int(s.Attempt), Void: int(s.VoidProofs),
+		Released: s.WorkloadReleased, DeletedNode: s.NodeDeletion, Reason: fencing.Reason(s.Reason),
+	}
+	r.ReleasedAt, r.BackAt = Instant(s.ReleasedAt), Instant(s.BackAt)
+	if n := s.Node; n != nil {
+		r.NodeUID, r.BootID, r.OffBootID, r.BackBootID, r.ForeignOutOfService = n.UID, n.BootID, n.OffBootID, n.BackBootID, n.OutOfService
+	}
+	if p := s.Proof; p != nil {
+		r.Proof = fencing.Proof{Kind: fencing.ProofKind(p.Kind), At: p.At.Time, BootID: p.BootID}
+	}
+	return r
+}
+
+// WriteRecord writes a record into a status. It leaves the rest of the status alone.
+func WriteRecord(s *v1alpha1.FencingStatus, node string, r fencing.Record) {
+	since := metav1.NewMicroTime(r.Since.UTC().Truncate(time.Microsecond))
+	s.Phase, s.PhaseSince, s.Reason = string(r.Phase), &since, string(r.Reason)
+	s.Attempt, s.VoidProofs = int32(min(r.Attempt, 100)), int32(min(r.Void, 1<<30)) //nolint:gosec // bounded on the same line
+	s.WorkloadReleased, s.NodeDeletion = r.Released, r.DeletedNode
+	if s.Node == nil {
+		s.Node = &v1alpha1.FencedNode{}
+	}
+	s.Node.Name, s.Node.UID, s.Node.OutOfService = node, r.NodeUID, r.ForeignOutOfService
+	s.Node.BootID, s.Node.OffBootID, s.Node.BackBootID = r.BootID, r.OffBootID, r.BackBootID
+	s.ReleasedAt, s.BackAt = MicroTime(r.ReleasedAt), MicroTime(r.BackAt)
+	s.Proof = nil
+	if r.Proof.Kind != "" {
+		s.Proof = &v1alpha1.FencingProof{Kind: string(r.Proof.Kind), At: metav1.NewMicroTime(r.Proof.At.UTC()), BootID: r.Proof.BootID}
+	}
+}
+
+// IsRestored reports whether a node that was deleted has registered again and has all that was saved of it.
+func IsRestored(saved *v1alpha1.SavedNode, n *fencing.Node) bool {
+	return saved != nil && n != nil && n.Exists && !n.Changed && saved.UID != n.UID
+}
+
+// MicroTime returns an instant as a status has it. The zero instant is missing.
+func MicroTime(at time.Time) *metav1.MicroTime {
+	if at.IsZero() {
+		return nil
+	}
+	written := metav1.NewMicroTime(at.UTC().Truncate(time.Microsecond))
+	return &written
+}
+
+// Instant returns the instant of a status, and the zero instant if it is missing.
+func Instant(written *metav1.MicroTime) time.Time {
+	if written == nil {
+		return time.Time{}
+	}
+	return written.Time
+}
+
+// Limit returns a limit of a spec, or the usual one where the spec lacks it.
+func Limit(given *metav1.Duration, usual time.Duration) time.Duration {
+	if given == nil || given.Duration <= 0 {
+		return usual
+	}
+	return given.Duration
+}
+
+// Condition has the fields of one condition.
+type Condition struct {
+	Kind            string
+	Status          metav1.ConditionStatus
+	Reason, Message string
+}
+
+// NewCondition returns a condition of a remediation.
+func NewCondition(kind string, status metav1.ConditionStatus, reason, message string) Condition {
+	return Condition{Kind: kind, Status: status, Reason: reason, Message: message}
+}
+
+// SetConditions sets conditions of a status, and reports whether one has changed.
+func SetConditions(s *v1alpha1.FencingStatus, now time.Time, conditions ...Condition) bool {
+	changed := false
+	for _, c := range conditions {
+		changed = meta.SetStatusCondition(&s.Conditions, metav1.Condition{
+			Type: c.Kind, Status: c.Status, Reason: c.Reason, Message: sanitize.Line(sanitize.MaxMessage, c.Message),
+			LastTransitionTime: metav1.NewTime(now.UTC().Truncate(time.Second)),
+		}) || changed
+	}
+	return changed
+}
