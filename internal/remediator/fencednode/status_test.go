@@ -1,0 +1,62 @@
+package fencednode
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
+	"github.com/fettle-io/fettle/internal/fencing"
+	"github.com/fettle-io/fettle/internal/sanitize"
+)
+
+// TestInstantsOfAStatus are in whole microseconds and in UTC, also odd ones, and the zero instant is missing.
+func TestInstantsOfAStatus(t *testing.T) {
+	odd := noon.Add(3 * time.Microsecond)
+	if got := MicroTime(odd.Add(999).In(time.FixedZone("east", 3600))); !got.Time.Equal(odd) || got.Location() != time.UTC || MicroTime(time.Time{}) != nil {
+		t.Errorf("%v is written", got)
+	}
+	if !Instant(nil).IsZero() || !Instant(MicroTime(odd)).Equal(odd) {
+		t.Error("another instant is read than was written")
+	}
+	var s v1alpha1.FencingStatus
+	WriteRecord(&s, "node-a", fencing.Record{Since: odd.Add(999)})
+	if !s.PhaseSince.Time.Equal(odd) {
+		t.Errorf("the phase began at %v", s.PhaseSince)
+	}
+}
+
+// TestIsRestored: the node must be known, another object than was deleted, and as it was.
+func TestIsRestored(t *testing.T) {
+	saved := &v1alpha1.SavedNode{UID: "old"}
+	for name, tc := range map[string]struct {
+		saved *v1alpha1.SavedNode
+		node  *fencing.Node
+		want  bool
+	}{
+		"it is":                  {saved, &fencing.Node{Exists: true, UID: "new"}, true},
+		"nothing was saved":      {nil, &fencing.Node{Exists: true, UID: "new"}, false},
+		"the node was not read":  {saved, nil, false},
+		"there is no node":       {saved, &fencing.Node{UID: "new"}, false},
+		"it is still changed":    {saved, &fencing.Node{Exists: true, UID: "new", Changed: true}, false},
+		"it was not deleted yet": {saved, &fencing.Node{Exists: true, UID: "old"}, false},
+	} {
+		if got := IsRestored(tc.saved, tc.node); got != tc.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+// TestMessagesAreBounded: a condition has as much of a message as fits.
+func TestMessagesAreBounded(t *testing.T) {
+	var s v1alpha1.FencingStatus
+	long := NewCondition("Processing", metav1.ConditionTrue, "Waits", strings.Repeat("x", 2*sanitize.MaxMessage))
+	if !SetConditions(&s, noon, long) || len(s.Conditions[0].Message) != sanitize.MaxMessage {
+		t.Errorf("the conditions are %d long", len(s.Conditions[0].Message))
+	}
+	if SetConditions(&s, noon, long) {
+		t.Error("the same condition is a change")
+	}
+}
