@@ -9,7 +9,6 @@ import (
 
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
 	"github.com/fettle-io/fettle/internal/fencing"
-	"github.com/fettle-io/fettle/internal/sanitize"
 )
 
 // TestInstantsOfAStatus are in whole microseconds and in UTC, also odd ones, and the zero instant is missing.
@@ -51,9 +50,10 @@ func TestIsRestored(t *testing.T) {
 
 // TestMessagesAreBounded: a condition has as much of a message as fits.
 func TestMessagesAreBounded(t *testing.T) {
+	const most = 4096 // bytes
 	var s v1alpha1.FencingStatus
-	long := NewCondition("Processing", metav1.ConditionTrue, "Waits", strings.Repeat("x", 2*sanitize.MaxMessage))
-	if !SetConditions(&s, noon, long) || len(s.Conditions[0].Message) != sanitize.MaxMessage {
+	long := NewCondition("Processing", metav1.ConditionTrue, "Waits", strings.Repeat("x", 2*most))
+	if !SetConditions(&s, noon, long) || len(s.Conditions[0].Message) != most {
 		t.Errorf("the conditions are %d long", len(s.Conditions[0].Message))
 	}
 	if SetConditions(&s, noon, long) {
