@@ -35,6 +35,8 @@ const Metal3Namespace = "metal3"
 const (
 	// AnnotationLag is how long the operator waits after a round until the next, unless the object changes.
 	AnnotationLag = "sandbox.fettle.io/lag"
+	// AnnotationHung keeps the operator from doing a round, as if it hung. Any value counts.
+	AnnotationHung = "sandbox.fettle.io/hung"
 	// AnnotationError has the operator report this type of error. It powers nothing then.
 	AnnotationError = "sandbox.fettle.io/error"
 	// AnnotationState is the state of its provisioning. Default: externally provisioned.

@@ -94,7 +94,8 @@ func (o *operator) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 		return ctrl.Result{RequeueAfter: defaultLag}, nil
 	}
 	_, paused := u.GetAnnotations()[pausedAnnotation]
-	if paused || u.GetDeletionTimestamp() != nil {
+	_, hung := u.GetAnnotations()[AnnotationHung]
+	if paused || hung || u.GetDeletionTimestamp() != nil {
 		return ctrl.Result{}, nil
 	}
 	left := lag(u)
@@ -103,12 +104,12 @@ func (o *operator) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 	switch {
 	case r.status != nil:
 		u.Object["status"] = r.status
-		return ctrl.Result{RequeueAfter: time.Millisecond}, o.ignoreConflict(o.client.Status().Update(ctx, u))
+		return ctrl.Result{}, o.ignoreConflict(o.client.Status().Update(ctx, u)) // the change begins the next round
 	case r.removes != "":
 		annotations := u.GetAnnotations()
 		delete(annotations, r.removes)
 		u.SetAnnotations(annotations)
-		return ctrl.Result{RequeueAfter: time.Millisecond}, o.ignoreConflict(o.client.Update(ctx, u))
+		return ctrl.Result{}, o.ignoreConflict(o.client.Update(ctx, u))
 	case r.idle:
 	case r.turnsOn:
 		o.ironic.turn(h, true)

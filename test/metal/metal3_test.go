@@ -243,12 +243,14 @@ func metal3IsStale(p *pool) {
 	boot := p.node(cluster.Context(p.T), p.first()).Status.NodeInfo.BootID
 	p.staysOff()
 	p.isBack(p.first(), boot)
+	p.annotates(p.first(), sandboxes+"hung", "true")
+	p.reports(p.first(), false)
 	p.hangs(p.first())
 	p.remediates(p.first(), v1alpha1.PowerRemediationSpec{PowerOffTimeout: seconds(600)})
 	p.says(p.first(), "Processing=True PowerNotRead", "may be older than the command")
 	p.isNotReleased(p.first())
 	p.powerIs(p.first(), "on")
-	p.annotates(p.first(), sandboxes+"lag", "")
+	p.merges(p.first(), fmt.Sprintf(`{"metadata":{"annotations":{%q:null,%q:null}}}`, sandboxes+"hung", sandboxes+"lag"))
 	r := p.inPhase(p.first(), "Succeeded")
 	if r.Status.Proof == nil || r.Status.Proof.Kind != "PowerOff" {
 		p.Errorf("the proof is %+v", r.Status.Proof)
