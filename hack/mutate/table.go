@@ -41,6 +41,7 @@ func table() []target {
 		{dir: "internal/fencing", skip: "^TestSmallWorlds(ByPromise)?$"},
 		{dir: "internal/selffence", skip: "^(TestSmallWorlds|TestFaultsAreFound)$"},
 		{dir: "internal/promiselease"},
+		{dir: "internal/peer", skip: "^TestConnectionsOfAll$", unmeasured: true},
 		{dir: "internal/agent", unmeasured: true},
 		{dir: "internal/contain"},
 		{dir: "internal/lenient"},

@@ -1,0 +1,8 @@
+// Package peer lets the agents of nodes ask each other. Both sides show a certificate of the agents' own authority, which names their node.
+//
+// A question is a POST with a short body, and so is its answer. Everything is bounded: connections, questions of a node at a time, bytes and
+// times. Neither side follows redirects, uses a proxy, or compresses.
+//
+// The dates of certificates must not matter. If the clocks of a fleet were wrong, or its API server were away for a long time, no agent could
+// ask another one, and the fleet would reset. So the authority issues certificates without an end, and is itself replaced often.
+package peer

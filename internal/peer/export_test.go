@@ -1,0 +1,23 @@
+package peer
+
+import (
+	"context"
+	"net"
+)
+
+// SetDial has a client connect in another way than by TCP.
+func (c *Client) SetDial(dial func(ctx context.Context, network, address string) (net.Conn, error)) {
+	c.raw = dial
+}
+
+// Bounds.
+const (
+	MaxFresh  = maxFresh
+	MaxKnown  = maxKnown
+	MaxOfNode = maxOfNode
+	HelloTime = helloTime
+	IdleTime  = idleTime
+)
+
+// MostAsking returns the bounds of questions at a time.
+func MostAsking() (ofNode, all int) { return askingBound().ofNode, askingBound().all }

@@ -1,0 +1,138 @@
+package peer
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+
+	"github.com/fettle-io/fettle/internal/contain"
+)
+
+// Handler answers a question of the agent of a node. The asking agent does not see the error.
+type Handler func(ctx context.Context, fromNode string, body []byte) ([]byte, error)
+
+// Server answers the agents of other nodes.
+type Server struct {
+	identity Source
+	failed   func(path string, err error)
+	handlers map[string]Handler
+	places   places
+	asking   turns
+}
+
+// NewServer returns a server that answers nothing yet. It calls failed with the error of a handler, which may be a panic of it.
+func NewServer(identity Source, failed func(path string, err error)) *Server {
+	return &Server{identity: identity, failed: failed, handlers: map[string]Handler{}}
+}
+
+// Handle has questions to a path answered. Call it before Serve.
+func (s *Server) Handle(path string, h Handler) { s.handlers[path] = h }
+
+// Serve answers questions until the context ends or the listener fails. It closes the listener and all connections.
+func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+	server := &http.Server{
+		Handler: http.HandlerFunc(s.answer), ConnState: s.changed, ErrorLog: log.New(io.Discard, "", 0), DisableGeneralOptionsHandler: true,
+		ReadHeaderTimeout: helloTime, ReadTimeout: AnswerTime, WriteTimeout: 2 * AnswerTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader,
+		Protocols: new(http.Protocols), BaseContext: func(net.Listener) context.Context { return ctx },
+	}
+	server.Protocols.SetHTTP1(true)
+	defer func() { _ = server.Close() }()
+	stop := context.AfterFunc(ctx, func() { _ = l.Close() })
+	defer stop()
+	err := server.Serve(tls.NewListener(l, &tls.Config{MinVersion: tls.VersionTLS13, GetConfigForClient: s.config}))
+	if ctx.Err() != nil {
+		return nil
+	}
+	return fmt.Errorf("serving other agents: %w", err)
+}
+
+// config returns what a connection demands. The identity may have changed since the last one.
+func (s *Server) config(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+	own, err := s.identity()
+	if err != nil {
+		return nil, &Error{NoIdentity, err}
+	}
+	c := own.config()
+	c.VerifyConnection = func(state tls.ConnectionState) error {
+		node, err := nodeAt(&state)
+		if err != nil {
+			return err
+		}
+		if !s.places.know(hello.Conn, node) {
+			return &Error{Reason: Busy}
+		}
+		return nil
+	}
+	return c, nil
+}
+
+// changed notes what becomes of a connection.
+func (s *Server) changed(c net.Conn, to http.ConnState) {
+	if t, is := c.(*tls.Conn); is {
+		c = t.NetConn()
+	}
+	if to == http.StateNew {
+		s.places.open(c)
+		return
+	}
+	s.places.change(c, to)
+}
+
+// answer answers a question.
+func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
+	node, err := nodeAt(r.TLS)
+	if err != nil {
+		refuse(w, http.StatusForbidden)
+		return
+	}
+	handle, is := s.handlers[r.URL.Path]
+	if !is || r.Method != http.MethodPost {
+		refuse(w, http.StatusNotFound)
+		return
+	}
+	if !s.asking.take(node, askingBound()) {
+		refuse(w, http.StatusTooManyRequests)
+		return
+	}
+	defer s.asking.leave(node)
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxBody))
+	if err != nil {
+		refuse(w, http.StatusRequestEntityTooLarge)
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), AnswerTime)
+	defer cancel()
+	reply, err := call(ctx, handle, node, body)
+	if err != nil {
+		s.failed(r.URL.Path, err)
+		refuse(w, http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/octet-stream")
+	_, _ = w.Write(reply) // the other side has gone if this fails
+}
+
+var errLong = errors.New("the answer to another agent is too long")
+
+// call calls a handler.
+func call(ctx context.Context, handle Handler, node string, body []byte) (reply []byte, err error) {
+	err = contain.Run(func() (err error) {
+		reply, err = handle(ctx, node, body)
+		return err
+	})
+	if err == nil && len(reply) > MaxBody {
+		err = errLong
+	}
+	return reply, err
+}
+
+// refuse answers with a code alone, and ends the connection.
+func refuse(w http.ResponseWriter, code int) {
+	w.Header().Set("Connection", "close")
+	w.WriteHeader(code)
+}
