@@ -91,8 +91,8 @@ func TestNoWatchdog(t *testing.T) {
 				w.start()
 				w.pass(20 * time.Second)
 				w.says("")
-				if armed := w.armed; armed || w.requests > 0 {
-					t.Errorf("armed is %t, with %d requests", armed, w.requests)
+				if armed := w.armed; armed || w.requests > 1 {
+					t.Errorf("armed is %t, with %d requests; it only reads the Lease", armed, w.requests)
 				}
 				if !slices.Contains(w.notes, want) {
 					t.Errorf("people were told %q, and not %s", w.notes, want)
@@ -172,10 +172,12 @@ func TestStateLost(t *testing.T) {
 				if c.condemned {
 					w.condemn()
 				}
-				w.stored = lost
-				if c.away {
-					w.answer = fails
-				}
+				w.set(func() {
+					w.stored = lost
+					if c.away {
+						w.answer = fails
+					}
+				})
 				w.start()
 				if !slices.Contains(w.notes, agent.StateLost) {
 					t.Errorf("people were told %q", w.notes)

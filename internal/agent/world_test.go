@@ -403,10 +403,14 @@ func (p *process) Open(demanded agent.Watchdog, mayPet func() bool) (agent.Devic
 // checkPet checks that the agent may pet the watchdog, by what is stored and what the process was told.
 func (p *process) checkPet() {
 	s := p.remembers()
+	knows := selffence.NewAgent(selffence.Promise{Boot: boot}, renewal, s.Memory)
+	if p.read && !s.Memory.Bound {
+		knows = knows.Read(selffence.Lease{})
+	}
 	switch {
 	case p.knows && p.now() > p.heard || s.Condemned:
 		p.t.Errorf("the agent pets although it knows that it is condemned, after a crash at %s", p.crashed)
-	case !selffence.NewAgent(selffence.Promise{Boot: boot}, renewal, s.Memory).MayPet(p.now()):
+	case !knows.MayPet(p.now()):
 		p.t.Errorf("at %s the agent pets by %+v", p.now(), s.Memory)
 	case p.lost && !p.read:
 		p.t.Error("the agent pets without knowing what it has promised")

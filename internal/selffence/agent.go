@@ -50,6 +50,8 @@ type Agent struct {
 	agreed [mostMembers]bool
 	// condemned is set once the agent has learnt that this boot is condemned.
 	condemned bool
+	// seen is set once the agent has read the Lease. Before that, an agent that remembers nothing doesn't know what it has promised.
+	seen bool
 }
 
 // Memory is what outlives the process of an agent, but not the boot. It is stored before a request is sent that relies on it.
@@ -59,8 +61,12 @@ type Memory struct {
 	// Granted is when the request for the last grant was sent. Without a grant it is when a promise was first stated, or so long ago that
 	// it allows nothing.
 	Granted time.Duration
-	// Stated is the promise that is known to stand, and Sent the promise that was sent last and may stand.
+	// Stated is the promise that is known to stand, and Sent the promise that was sent last and may stand. No third one may stand: the agent sends
+	// another promise only once both are the same.
 	Stated, Sent Promise
+	// Lost is set from when the agent finds a promise of its boot that it doesn't remember, until its next write succeeds. A request that it doesn't
+	// remember may still state another promise.
+	Lost bool
 }
 
 // NewAgent returns the agent of a boot with what an earlier process of the same boot has stored.
@@ -70,7 +76,7 @@ func NewAgent(wanted Promise, renewal time.Duration, m Memory) Agent {
 
 // MayPet reports whether the agent may pet the watchdog now.
 func (a Agent) MayPet(now time.Duration) bool {
-	if a.condemned {
+	if a.condemned || a.Lost || !a.Bound && !a.seen {
 		return false
 	}
 	if !a.timed() {
@@ -113,10 +119,22 @@ func (a Agent) Next(now time.Duration) Action {
 	return Wait
 }
 
+// certain reports whether it is certain which promise stands, or will stand. No request that states another one may still be carried out.
+func (m Memory) certain() bool { return m.Stated == m.Sent && !m.Lost }
+
+// states returns the promise to state next. While another promise may still come to stand, it is the promise that was sent last: there would be no
+// room to remember a third.
+func (a Agent) states() Promise {
+	if a.Bound && !a.certain() {
+		return a.Memory.Sent
+	}
+	return a.Wanted
+}
+
 // asksWitnesses reports whether witnesses are to be asked: the API server does not answer, and they may grant. A promise that may stand and
 // is not known to stand may name other witnesses, so that a manager would wait for others to acknowledge.
 func (a Agent) asksWitnesses(now time.Duration) bool {
-	grant := a.Stated.Timed && a.Stated == a.Memory.Sent && a.Stated.Witnesses.Majority() > 0
+	grant := a.Stated.Timed && a.certain() && a.Stated.Witnesses.Majority() > 0
 	return grant && a.away && now >= a.Granted+a.Renewal && now >= a.asked+a.Renewal
 }
 
@@ -128,7 +146,7 @@ func (a Agent) Sends(action Action, now time.Duration) (Agent, Request) {
 		a.asked, a.agreed = now, [mostMembers]bool{}
 		return a, r
 	case WriteLease:
-		r.Lease = Lease{Revision: a.lease.Revision, State: Promised, Promise: a.Wanted}
+		r.Lease = Lease{Revision: a.lease.Revision, State: Promised, Promise: a.states()}
 		if a.Stopping {
 			r.Lease = Lease{Revision: a.lease.Revision, State: Withdrawn, Promise: a.Memory.Sent}
 			break
@@ -136,7 +154,7 @@ func (a Agent) Sends(action Action, now time.Duration) (Agent, Request) {
 		if !a.Bound {
 			a.Bound, a.Granted = true, now
 		}
-		a.Sent = a.Wanted
+		a.Sent = r.Lease.Promise
 	case ReadLease, Wait, Reset, Disarm:
 	}
 	a.request = r
@@ -164,13 +182,14 @@ func (a Agent) Written(revision uint64) Agent {
 		a.Memory = Memory{}
 		return a
 	}
-	a.Stated, a.Granted = r.Lease.Promise, r.Sent
+	a.Stated, a.Granted, a.Lost = r.Lease.Promise, r.Sent, false
+	a.asked, a.agreed = 0, [mostMembers]bool{} // answers are about the witnesses that were stated before
 	return a
 }
 
 // Read returns the agent that has read the Lease. Reading grants nothing.
 func (a Agent) Read(l Lease) Agent {
-	a.lease, a.known, a.away, a.request = l, true, false, Request{}
+	a.lease, a.known, a.seen, a.away, a.request = l, true, true, false, Request{}
 	switch {
 	case l.condemns(a.Wanted.Boot):
 		a.condemned = true
@@ -178,16 +197,17 @@ func (a Agent) Read(l Lease) Agent {
 	case l.State == Withdrawn:
 		a.Memory = Memory{} // the answer to the withdrawal was lost
 	case l.State == Promised && !a.Bound: // what was stored is lost, and the agent waits for a grant
-		a.Bound, a.Granted, a.Stated, a.Memory.Sent = true, -maxTime, l.Promise, l.Promise
+		a.Memory = Memory{Bound: true, Granted: -maxTime, Stated: l.Promise, Sent: l.Promise, Lost: true}
 	case l.State == Promised:
 		a.Stated = l.Promise
 	}
+	a.asked, a.agreed = 0, [mostMembers]bool{}
 	return a
 }
 
 // Agrees returns the agent with the answer of a witness to the question that was sent at an instant. A majority is a grant from then.
 func (a Agent) Agrees(witness string, sent time.Duration) Agent {
-	if sent != a.asked || a.Stated != a.Memory.Sent {
+	if sent != a.asked || sent == 0 || !a.certain() {
 		return a
 	}
 	count := 0
@@ -208,6 +228,9 @@ func (a Agent) InFlight() Request { return a.request }
 
 // Awaits reports whether a request is the one in flight. An answer to another one comes too late.
 func (a Agent) Awaits(r Request) bool { return a.request.Action != Wait && a.request == r }
+
+// Away reports whether the last request to the API server got no answer.
+func (a Agent) Away() bool { return a.away }
 
 // Counts reports whether a witness has agreed to the last question.
 func (a Agent) Counts() bool { return a.agreed != [mostMembers]bool{} }

@@ -298,3 +298,93 @@ func TestLateAnswers(t *testing.T) {
 		t.Error("the agent awaits the answer to a request that it has given up")
 	}
 }
+
+// TestTwoMayStand: while two promises may stand, the agent sends no third. It could not remember all three.
+func TestTwoMayStand(t *testing.T) {
+	t.Parallel()
+	a := bound(t)
+	less, more := timed(), timed()
+	less.Times.Validity, more.Times.Validity = 2*time.Second, time.Minute
+	a.Wanted = less
+	a, _ = a.Sends(selffence.WriteLease, 103*time.Second)
+	a = a.Failed()
+	a, _ = a.Sends(selffence.ReadLease, 104*time.Second)
+	a = a.Read(selffence.Lease{Revision: 7, State: selffence.Promised, Promise: timed()})
+	a.Wanted = more
+	a, r := a.Sends(selffence.WriteLease, 105*time.Second)
+	if r.Lease.Promise != less || a.Sent != less || a.Stated != timed() {
+		t.Errorf("the agent sends %+v, and remembers %+v", r.Lease.Promise, a.Memory)
+	}
+	a = a.Written(8)
+	if a, r = a.Sends(selffence.WriteLease, 106*time.Second); r.Lease.Promise != more || a.Stated != less {
+		t.Errorf("once it is certain which promise stands, the agent sends %+v, and remembers %+v", r.Lease.Promise, a.Memory)
+	}
+}
+
+// TestLostRequests: an agent that has lost its memory does not know which requests are under way. It pets and asks only after a write of its own.
+func TestLostRequests(t *testing.T) {
+	t.Parallel()
+	hold := timed()
+	hold.Timed = false
+	if newAgent(selffence.Memory{}).MayPet(0) {
+		t.Error("an agent that remembers nothing pets before it has read the Lease")
+	}
+	for _, p := range []selffence.Promise{timed(), hold} {
+		a := newAgent(selffence.Memory{}).Read(selffence.Lease{Revision: 7, State: selffence.Promised, Promise: p})
+		if a.MayPet(0) {
+			t.Errorf("the agent pets by %+v, which may be replaced", p)
+		}
+		away := a.Failed()
+		requires(t, away, 100*time.Second, selffence.ReadLease)
+		away, _ = away.Sends(selffence.AskWitnesses, 100*time.Second)
+		if away = away.Agrees("x", 100*time.Second).Agrees("y", 100*time.Second); away.Granted >= 0 {
+			t.Error("witnesses grant that may be replaced already")
+		}
+		a = newAgent(a.Memory).Read(selffence.Lease{Revision: 7, State: selffence.Promised, Promise: p})
+		if a, _ = a.Sends(selffence.WriteLease, 101*time.Second); a.MayPet(101*time.Second) || a.Sent != p {
+			t.Errorf("before its write has succeeded, the agent pets by %+v", a.Memory)
+		}
+		if a = a.Written(8); !a.MayPet(102*time.Second) || a.Lost {
+			t.Errorf("after it, the agent does not pet by %+v", a.Memory)
+		}
+	}
+}
+
+// TestAnswersAboutOthers: an answer counts for the witnesses that were stated when the question was sent.
+func TestAnswersAboutOthers(t *testing.T) {
+	t.Parallel()
+	for name, learns := range map[string]func(selffence.Agent, selffence.Promise) selffence.Agent{
+		"by a write": func(a selffence.Agent, p selffence.Promise) selffence.Agent {
+			a.Wanted = p
+			a, _ = a.Sends(selffence.WriteLease, 106*time.Second)
+			return a.Written(8)
+		},
+		"by reading": func(a selffence.Agent, p selffence.Promise) selffence.Agent {
+			a.Memory.Sent = p
+			return a.Read(selffence.Lease{Revision: 8, State: selffence.Promised, Promise: p})
+		},
+	} {
+		a, other := bound(t), timed()
+		other.Witnesses = selffence.Members{"u", "v", "w"}
+		a = a.Failed()
+		a, _ = a.Sends(selffence.AskWitnesses, 105*time.Second)
+		a = learns(a.Agrees("x", 105*time.Second), other)
+		granted := a.Granted
+		if a.Counts() {
+			t.Errorf("%s: an answer of x counts for u", name)
+		}
+		for _, late := range []time.Duration{0, 105 * time.Second} {
+			if a = a.Agrees("u", late).Agrees("v", late); a.Granted != granted {
+				t.Errorf("%s: the answers to an earlier question are a grant", name)
+			}
+		}
+	}
+}
+
+func TestAway(t *testing.T) {
+	t.Parallel()
+	a := bound(t)
+	if a.Away() || !a.Failed().Away() || a.Failed().Conflicts().Away() {
+		t.Error("an agent is away while the API server did not answer its last request")
+	}
+}

@@ -74,7 +74,7 @@ type world struct {
 }
 
 // budget is what may still happen.
-type budget struct{ lates, agentRestarts, managerRestarts, witnessRestarts, stops, changes, asks int }
+type budget struct{ lates, agentRestarts, losses, managerRestarts, witnessRestarts, stops, changes, asks int }
 
 // protocol has the functions that a planted fault replaces.
 type protocol struct {
@@ -86,6 +86,7 @@ type protocol struct {
 	restart  func(witness) witness
 	read     func(selffence.Agent, selffence.Lease, int) selffence.Agent
 	accepts  func(stored selffence.Lease, r selffence.Request) bool
+	sends    func(selffence.Agent, selffence.Action, time.Duration) (selffence.Agent, selffence.Request)
 }
 
 func correct() protocol {
@@ -100,6 +101,7 @@ func correct() protocol {
 		restart:  func(w witness) witness { return witness{acknowledged: w.acknowledged} },
 		read:     func(a selffence.Agent, l selffence.Lease, _ int) selffence.Agent { return a.Read(l) },
 		accepts:  func(stored selffence.Lease, r selffence.Request) bool { return stored.Revision == r.Lease.Revision },
+		sends:    selffence.Agent.Sends,
 	}
 }
 
@@ -190,10 +192,22 @@ var events = []event{
 		w.agent.Stopping = true
 		return w, ok
 	}},
-	{"the agent is to promise less", func(_ *setup, w world) (world, bool) {
+	{"the agent restarts without its memory", func(s *setup, w world) (world, bool) {
+		ok := w.running && w.budget.losses > 0
+		w.budget.losses--
+		w.stored = selffence.Memory{}
+		w.agent, w.checked = selffence.NewAgent(s.promise(), boottime(renewal), w.stored), false
+		w.fires = w.now + s.timeout
+		return drop(w), ok
+	}},
+	{"the agent is to promise something else", func(s *setup, w world) (world, bool) {
 		ok := w.running && w.budget.changes > 0
 		w.budget.changes--
-		w.agent.Wanted.Times.Validity = tick
+		if less := w.agent.Wanted.Times.Validity == tick; less {
+			w.agent.Wanted = s.promise()
+		} else {
+			w.agent.Wanted.Times.Validity = tick
+		}
 		return w, ok
 	}},
 	{"the manager reads the Lease", func(_ *setup, w world) (world, bool) {
@@ -270,7 +284,7 @@ func agentActs(s *setup, w world) (world, bool) {
 		w.budget.asks--
 		return w, ok
 	case selffence.ReadLease, selffence.WriteLease:
-		w.agent, w.inFlight = w.agent.Sends(action, now)
+		w.agent, w.inFlight = s.protocol.sends(w.agent, action, now)
 		w.stored = w.agent.Memory
 		if s.cut {
 			w.inFlight, w.agent = selffence.Request{}, w.agent.Failed()
@@ -461,15 +475,17 @@ func pathTo(seen map[uint64]step, key uint64) string {
 // worlds are the worlds to walk through, by what happens in them.
 func worlds() map[string]setup {
 	return map[string]setup{
-		"the agent renews":        {validity: 4, timeout: 4, condemnedBy: 5},
-		"the agent renews often":  {validity: 4, timeout: 2, condemnedBy: 7},
-		"a request arrives late":  {validity: 4, timeout: 4, condemnedBy: 3, budget: budget{lates: 1}},
-		"the agent restarts":      {validity: 3, timeout: 5, condemnedBy: 2, budget: budget{agentRestarts: 1, lates: 1}},
-		"the manager restarts":    {validity: 4, timeout: 4, condemnedBy: 3, budget: budget{managerRestarts: 1}},
-		"the agent stops":         {validity: 4, timeout: 4, condemnedBy: 3, budget: budget{stops: 1, lates: 1}},
-		"the agent promises less": {validity: 9, timeout: 2, condemnedBy: 3, budget: budget{changes: 1, lates: 1}},
-		"witnesses":               {validity: 5, timeout: 2, condemnedBy: 0, witnesses: true, cut: true, budget: budget{asks: 1}},
-		"a witness restarts":      {validity: 5, timeout: 2, condemnedBy: 0, witnesses: true, cut: true, budget: budget{asks: 1, witnessRestarts: 1}},
+		"the agent renews":                  {validity: 4, timeout: 4, condemnedBy: 5},
+		"the agent renews often":            {validity: 4, timeout: 2, condemnedBy: 7},
+		"a request arrives late":            {validity: 4, timeout: 4, condemnedBy: 3, budget: budget{lates: 1}},
+		"the agent restarts":                {validity: 3, timeout: 5, condemnedBy: 2, budget: budget{agentRestarts: 1, lates: 1}},
+		"the manager restarts":              {validity: 4, timeout: 4, condemnedBy: 3, budget: budget{managerRestarts: 1}},
+		"the agent stops":                   {validity: 4, timeout: 4, condemnedBy: 3, budget: budget{stops: 1, lates: 1}},
+		"the agent promises less":           {validity: 9, timeout: 2, condemnedBy: 3, budget: budget{changes: 1, lates: 1}},
+		"the agent promises less, and more": {validity: 11, timeout: 2, condemnedBy: 3, budget: budget{changes: 2, lates: 1}},
+		"the agent loses its memory":        {validity: 5, timeout: 2, condemnedBy: 2, budget: budget{losses: 1, lates: 1}},
+		"witnesses":                         {validity: 5, timeout: 2, condemnedBy: 0, witnesses: true, cut: true, budget: budget{asks: 1}},
+		"a witness restarts":                {validity: 5, timeout: 2, condemnedBy: 0, witnesses: true, cut: true, budget: budget{asks: 1, witnessRestarts: 1}},
 	}
 }
 
@@ -544,6 +560,18 @@ func TestFaultsAreFound(t *testing.T) {
 			p.mayPet = func(a selffence.Agent, now time.Duration) bool {
 				return a.MayPet(now) || a.Bound && now < a.Granted+max(a.Stated.Times.Validity, a.Sent.Times.Validity)
 			}
+		}},
+		"a third promise is sent while two may stand": {"the agent promises less, and more", func(p *protocol) {
+			p.sends = func(a selffence.Agent, action selffence.Action, now time.Duration) (selffence.Agent, selffence.Request) {
+				stated := a.Stated
+				a.Stated = a.Sent // as if nothing were uncertain
+				a, r := a.Sends(action, now)
+				a.Stated = stated
+				return a, r
+			}
+		}},
+		"an agent without a memory pets": {"the agent loses its memory", func(p *protocol) {
+			p.mayPet = func(a selffence.Agent, now time.Duration) bool { return a.MayPet(now) || !a.Bound }
 		}},
 		"a witness forgets": {"a witness restarts", func(p *protocol) {
 			p.restart = func(w witness) witness {
