@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/netip"
 	"path"
 	"strconv"
 	"time"
@@ -21,6 +22,8 @@ type Leases struct {
 	server *Server
 	node   string
 	now    func() time.Time
+	// Address is where this agent listens for others, which its Lease states. It may be empty.
+	Address netip.AddrPort
 	// uid is that of the Lease of a revision. A Lease that was deleted and created again is another one.
 	uid      types.UID
 	revision uint64
@@ -52,7 +55,7 @@ var errOther = errors.New("the API server has stored another Lease than it was s
 
 // Write implements Grantor.
 func (l *Leases) Write(ctx context.Context, wanted selffence.Lease, device string) (uint64, error) {
-	lease, err := promiselease.Encode(l.node, promiselease.Record{Lease: wanted, Device: device}, l.now())
+	lease, err := promiselease.Encode(l.node, promiselease.Record{Lease: wanted, Device: device, Address: l.Address}, l.now())
 	if err != nil {
 		return 0, err
 	}

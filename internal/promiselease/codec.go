@@ -3,6 +3,7 @@ package promiselease
 import (
 	"maps"
 	"math"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -89,6 +90,7 @@ func parse(a map[string]string) Record {
 		r.Promise.Witnesses[i], rest, _ = strings.Cut(rest, ",")
 	}
 	r.Witnessed, _ = number(a[annotation.Witnessed])
+	r.Address, _ = netip.ParseAddrPort(a[annotation.AgentAddress])
 	return r
 }
 
@@ -99,7 +101,7 @@ func (r Record) text() map[string]string {
 		annotation.PromiseState: string(r.State), annotation.PromiseBoot: p.Boot, annotation.PromiseTimed: strconv.FormatBool(p.Timed),
 		annotation.PromiseValidity: durationText(p.Times.Validity), annotation.PromiseWatchdog: durationText(p.Times.Watchdog),
 		annotation.PromiseDevice: r.Device, annotation.PromiseWitnesses: strings.Join(namesOf(p.Witnesses), ","),
-		annotation.CondemnedBy: r.By, annotation.Witnessed: numberText(r.Witnessed),
+		annotation.CondemnedBy: r.By, annotation.Witnessed: numberText(r.Witnessed), annotation.AgentAddress: addressText(r.Address),
 	}
 	maps.DeleteFunc(a, func(_, value string) bool { return value == "" })
 	return a
@@ -135,6 +137,8 @@ func reasonOf(key string) Reason {
 		return Condemner
 	case annotation.Witnessed:
 		return Read
+	case annotation.AgentAddress:
+		return Address
 	}
 	return Unknown
 }
@@ -151,6 +155,14 @@ func numberText(n uint64) string {
 		return ""
 	}
 	return strconv.FormatUint(n, 10)
+}
+
+// addressText returns the text of an address, which is empty for none.
+func addressText(a netip.AddrPort) string {
+	if a == (netip.AddrPort{}) {
+		return ""
+	}
+	return a.String()
 }
 
 // durationText returns the text of a duration, which is empty for zero.

@@ -27,6 +27,8 @@ const (
 	Condemner Reason = "Condemner"
 	// Read: the revision that was read as a witness is no number.
 	Read Reason = "Read"
+	// Address: the address of the agent is no IP address with a port.
+	Address Reason = "Address"
 	// Change: the Lease is not in the state that the change is for.
 	Change Reason = "Change"
 )
@@ -56,6 +58,8 @@ func (e Error) Error() string {
 		return annotation.CondemnedBy + " of the Lease must be the UID of a remediation if the Lease is condemned, and missing otherwise"
 	case Read:
 		return annotation.Witnessed + " of the Lease must be a resource version"
+	case Address:
+		return annotation.AgentAddress + " of the Lease must be an IP address with a port"
 	case Change:
 		return "the Lease is in another state"
 	}

@@ -1,6 +1,7 @@
 package promiselease
 
 import (
+	"net/netip"
 	"strings"
 	"time"
 
@@ -20,6 +21,8 @@ type Record struct {
 	Device string
 	// Witnessed is the revision up to which the agent of this node, as a witness, has read all Leases. Zero is none.
 	Witnessed uint64
+	// Address is where the agent listens for other agents. There may be none.
+	Address netip.AddrPort
 }
 
 // Bounds of texts, in bytes.
@@ -43,6 +46,8 @@ func (r Record) check() error {
 		return Error{Witnesses}
 	case (r.By != "") != (r.State == selffence.Condemned), !isPrintable(r.By, '!', maxUID):
 		return Error{Condemner}
+	case !validAddress(r.Address):
+		return Error{Address}
 	}
 	return nil
 }
@@ -71,6 +76,11 @@ func validTimes(p selffence.Promise) bool {
 		return d == 0 && !p.Timed || selffence.Times{Validity: d, Watchdog: d}.Valid()
 	}
 	return valid(p.Times.Validity) && valid(p.Times.Watchdog)
+}
+
+// validAddress reports whether an address can be stated: it has a port, and no zone, and is in its shortest form.
+func validAddress(a netip.AddrPort) bool {
+	return a == netip.AddrPort{} || a.Addr() == a.Addr().Unmap() && a.Addr().Zone() == "" && a.Port() != 0
 }
 
 // isPrintable reports whether a text has at most so many bytes, and only characters of ASCII from the lowest to '~'.

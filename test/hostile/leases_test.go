@@ -251,6 +251,8 @@ func (w *leasesWorld) agentRows() map[string]leasesRow {
 	return map[string]leasesRow{
 		"an agent promises":                              w.creates(d, newNode, selffence.Promised, ""),
 		"an agent renews":                                w.updates(a, promisedNode, "", renewed, sets(annotation.Witnessed, "7")),
+		"an agent states its address":                    w.updates(a, promisedNode, "", sets(annotation.AgentAddress, "192.0.2.1:9643")),
+		"an agent writes a long address":                 w.updates(a, promisedNode, long, sets(annotation.AgentAddress, strings.Repeat("x", 65))),
 		"an agent renews with the longest texts":         w.updates(a, promisedNode, "", sets(annotation.PromiseDevice, strings.Repeat("x", 64)), sets(annotation.PromiseWitnesses, strings.Repeat("x", 1269)), holder(strings.Repeat("x", 64))),
 		"an agent withdraws":                             w.updates(a, promisedNode, "", state(selffence.Withdrawn)),
 		"an agent promises anew":                         w.updates(c, withdrawnNode, "", state(selffence.Promised)),
@@ -318,6 +320,7 @@ func (w *leasesWorld) fettleRows() map[string]leasesRow {
 		"Fettle condemns for the longest UID":       w.updates(f, promisedNode, "", condemns, sets(annotation.CondemnedBy, strings.Repeat("x", 64))),
 		"Fettle condemns and changes the promise":   w.updates(f, promisedNode, "annotation "+annotation.PromiseWatchdog, condemns, sets(annotation.PromiseWatchdog, "1s")),
 		"Fettle condemns and adds to the promise":   w.updates(f, promisedNode, "annotation "+annotation.Witnessed, condemns, sets(annotation.Witnessed, "7")),
+		"Fettle condemns and changes the address":   w.updates(f, promisedNode, "annotation "+annotation.AgentAddress, condemns, sets(annotation.AgentAddress, "192.0.2.1:9643")),
 		"Fettle condemns and removes of it":         w.updates(f, promisedNode, "annotation "+annotation.PromiseDevice, condemns, removes(annotation.PromiseDevice)),
 		"Fettle condemns and changes the holder":    w.updates(f, promisedNode, deeper, condemns, holder("another")),
 		"Fettle condemns and sets labels":           w.updates(f, promisedNode, deeper, condemns, labels),

@@ -133,6 +133,9 @@ const (
 	PromiseDevice = "fettle.io/promise-device"
 	// PromiseWitnesses are the nodes whose agents are witnesses: up to five names in order, with commas between them.
 	PromiseWitnesses = "fettle.io/promise-witnesses"
+	// AgentAddress is where the agent listens for other agents: an IP address with a port. It may be false, and the certificate of the agent
+	// counts.
+	AgentAddress = "fettle.io/agent-address"
 	// CondemnedBy is the UID of the remediation that has condemned the node.
 	CondemnedBy = "fettle.io/condemned-by"
 	// Witnessed is the resource version up to which the agent, as a witness of others, has read all Leases of the namespace.
