@@ -158,17 +158,15 @@ func (c *Cluster) signal(t testing.TB, signal syscall.Signal) {
 	}
 }
 
-// Move stops the sandbox by a signal, and starts it again on the same directory and another port.
+// Move stops the sandbox by a signal, and starts it again on the same directory and another port. The sandbox chooses that itself, since its
+// last port is taken meanwhile.
 func (c *Cluster) Move(t testing.TB, signal syscall.Signal) {
 	t.Helper()
 	_ = c.process.end(signal, graceOfServers)
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatalf("finding a free port: %v", err)
+	last := strings.TrimPrefix(c.Config.Host, "https://")
+	if taken, err := net.Listen("tcp", last); err == nil { // else another process has it
+		defer func() { _ = taken.Close() }()
 	}
-	_, port, _ := net.SplitHostPort(listener.Addr().String())
-	_ = listener.Close()
-	c.args = append(c.args, "--port", port)
 	c.start(t)
 	config, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig())
 	if err != nil {

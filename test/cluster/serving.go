@@ -3,7 +3,9 @@ package cluster
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -17,10 +19,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// FreeAddress returns an address on loopback that was free a moment ago.
+// FreeAddress returns an address on loopback for a server that is started soon. Its IP address is a random one, since other processes connect
+// from 127.0.0.1 and listen there: they would take a port that was free a moment ago.
 func FreeAddress(t testing.TB) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	random := fmt.Sprintf("127.%d.%d.%d", 1+rand.IntN(254), rand.IntN(256), 1+rand.IntN(254))
+	l, err := net.Listen("tcp", random+":0")
+	if err != nil {
+		l, err = net.Listen("tcp", "127.0.0.1:0") // not all systems have the other addresses
+	}
 	if err != nil {
 		t.Fatalf("finding a free port: %v", err)
 	}

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -149,7 +150,7 @@ func TestWhoMayReadMetrics(t *testing.T) {
 	c.InstallFettle(t)
 	c.Apply(t, mayScrape)
 	certs, address := t.TempDir(), cluster.FreeAddress(t)
-	first := writeCertificate(t, certs, "first.example")
+	first := writeCertificate(t, certs, "first.example", address)
 	c.StartFettle(t, "--metrics-bind-address="+address, "--metrics-cert-dir="+certs)
 	former := c.ServiceAccount(t, "fettle-system", "former")
 	c.RemoveServiceAccount(t, "fettle-system", "former")
@@ -176,7 +177,7 @@ func TestWhoMayReadMetrics(t *testing.T) {
 	if answer, err := cluster.Get(t, "https://"+address+"/debug/pprof/", good, first); err != nil || answer.Status != http.StatusNotFound {
 		t.Errorf("something else than metrics is served: %d (%v)", answer.Status, err)
 	}
-	second := writeCertificate(t, certs, "second.example")
+	second := writeCertificate(t, certs, "second.example", address)
 	c.Eventually(t, "the certificate is renewed", func(context.Context) error {
 		answer, err := cluster.Get(t, url, good, second)
 		if err == nil && answer.Status != http.StatusOK {
@@ -187,9 +188,13 @@ func TestWhoMayReadMetrics(t *testing.T) {
 }
 
 // writeCertificate writes a certificate of its own into a directory, and returns the pool of roots that verify it.
-func writeCertificate(t *testing.T, dir, name string) *x509.CertPool {
+func writeCertificate(t *testing.T, dir, name, address string) *x509.CertPool {
 	t.Helper()
-	certificate, key, err := cert.GenerateSelfSignedCertKey(name, []net.IP{net.IPv4(127, 0, 0, 1)}, nil)
+	at, err := netip.ParseAddrPort(address)
+	if err != nil {
+		t.Fatalf("reading an address: %v", err)
+	}
+	certificate, key, err := cert.GenerateSelfSignedCertKey(name, []net.IP{at.Addr().AsSlice()}, nil)
 	if err != nil {
 		t.Fatalf("making a certificate: %v", err)
 	}

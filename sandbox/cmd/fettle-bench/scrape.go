@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"slices"
@@ -58,16 +59,34 @@ func newEndpoint(ctx context.Context, admin *rest.Config) (*endpoint, error) {
 	if err != nil {
 		return nil, fmt.Errorf("asking for a token of the reader of metrics: %w", err)
 	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	address, err := freeAddress(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("finding a free port: %w", err)
+		return nil, err
 	}
 	//nolint:gosec // Fettle has just made the certificate for itself, on loopback
 	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
 	return &endpoint{
-		address: listener.Addr().String(), token: token.Status.Token,
+		address: address, token: token.Status.Token,
 		client: &http.Client{Timeout: 10 * time.Second, Transport: transport},
-	}, listener.Close()
+	}, nil
+}
+
+// freeAddress returns an address on loopback for a server that is started soon. Its IP address is a random one, since other processes connect
+// from 127.0.0.1 and listen there: they would take a port that was free a moment ago.
+func freeAddress(ctx context.Context) (string, error) {
+	random := fmt.Sprintf("127.%d.%d.%d", 1+rand.IntN(254), rand.IntN(256), 1+rand.IntN(254)) //nolint:gosec // nothing secret
+	var config net.ListenConfig
+	listener, err := config.Listen(ctx, "tcp", random+":0")
+	if err != nil {
+		listener, err = config.Listen(ctx, "tcp", "127.0.0.1:0") // not all systems have the other addresses
+	}
+	if err != nil {
+		return "", fmt.Errorf("finding a free port: %w", err)
+	}
+	if err := listener.Close(); err != nil {
+		return "", fmt.Errorf("freeing a port: %w", err)
+	}
+	return listener.Addr().String(), nil
 }
 
 // scrape reads the histograms, and leaves out missing ones.

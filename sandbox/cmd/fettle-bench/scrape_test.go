@@ -2,8 +2,10 @@ package main
 
 import (
 	"math"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -75,5 +77,28 @@ func TestSummaryIsOfWhatCameSince(t *testing.T) {
 	}
 	if got := summaryOf("x", now.since(now)); got.Mean != 0 || got.Count != 0 {
 		t.Errorf("nothing came, but got %+v", got)
+	}
+}
+
+// TestFreeAddressStaysFree: an address can still be used after another process has taken its port at 127.0.0.1.
+func TestFreeAddressStaysFree(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS != "linux" {
+		t.Skip("this system has one address on loopback")
+	}
+	address, err := freeAddress(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, taken := range []string{"127.0.0.1:" + port, address} {
+		l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", taken)
+		if err != nil {
+			t.Fatalf("listening at %s: %v", taken, err)
+		}
+		t.Cleanup(func() { _ = l.Close() })
 	}
 }
