@@ -83,6 +83,14 @@ type Identity struct {
 	Consumer string
 }
 
+// Found is a BareMetalHost that was found.
+type Found struct {
+	Identity
+
+	// Never says why Metal3 doesn't power the host off by an annotation, where that doesn't pass by itself.
+	Never Failure
+}
+
 // Failed reports whether the operation failed.
 func (f Failure) Failed() bool { return f.Reason != "" }
 
@@ -187,7 +195,7 @@ func Judge(u *unstructured.Unstructured) (fencing.PowerState, Failure) {
 func (f facts) unusable() Failure {
 	switch {
 	case f.deleting:
-		return Failure{Reason: Unsuitable, Message: "it is being deleted; correct spec.bareMetalHost of the BMC, or give it an address"}
+		return f.unsuitable()
 	case f.paused:
 		return Failure{Reason: Paused, Message: "annotation " + pausedAnnotation + " has Metal3 leave it alone; remove the annotation"}
 	case f.detached, f.operational == operationalDetach:
@@ -198,12 +206,24 @@ func (f facts) unusable() Failure {
 		return Failure{Reason: InError, Message: fmt.Sprintf("status.operationalStatus is %q and must be %s; kubectl describe says more of it", f.operational, operationalOK)}
 	case f.unmanageable != "":
 		return Failure{Reason: InError, Message: fmt.Sprintf("its condition %s is False (%q), so Metal3 can't read its power; kubectl describe says more of it", manageableCondition, f.unmanageable)}
+	case f.unsuitable().Failed():
+		return f.unsuitable()
+	case f.state == "", f.power == fencing.PowerUnknown:
+		return Failure{Reason: Unsuitable, Message: "it has no status.provisioning.state, or no status.poweredOn; see whether Metal3's operator runs"}
+	}
+	return Failure{}
+}
+
+// unsuitable returns why Metal3 doesn't power the host off by an annotation, whatever else is reported of it.
+func (f facts) unsuitable() Failure {
+	switch {
+	case f.deleting:
+		return Failure{Reason: Unsuitable, Message: "it is being deleted; correct spec.bareMetalHost of the BMC, or give it an address"}
 	case f.disablePowerOff:
 		return Failure{Reason: Unsuitable, Message: "spec.disablePowerOff has Metal3 never power it off; give the BMC an address in place of bareMetalHost"}
-	case f.state != stateProvisioned && f.state != stateExternally:
-		return Failure{Reason: Unsuitable, Message: fmt.Sprintf("status.provisioning.state is %q, and Metal3 powers a host off by an annotation only if it is %q or %q", f.state, stateProvisioned, stateExternally)}
-	case f.power == fencing.PowerUnknown:
-		return Failure{Reason: Unsuitable, Message: "it has no status.poweredOn; see whether Metal3's operator runs"}
+	case f.state != "" && f.state != stateProvisioned && f.state != stateExternally:
+		return Failure{Reason: Unsuitable, Message: fmt.Sprintf("status.provisioning.state is %q, and Metal3 powers a host off by an annotation only if it is %q or %q; "+
+			"correct spec.bareMetalHost of the BMC, or give it an address", f.state, stateProvisioned, stateExternally)}
 	}
 	return Failure{}
 }

@@ -52,10 +52,12 @@ type Reading struct {
 }
 
 // Find returns which BareMetalHost it is, and never fails because of its state.
-func (h *Host) Find(ctx context.Context) (found Identity, failure Failure) {
+func (h *Host) Find(ctx context.Context) (found Found, failure Failure) {
 	failure = h.inTurn(ctx, func(ctx context.Context) (failed Failure) {
 		f, failed := h.get(ctx, "")
-		found = f.Identity
+		if !failed.Failed() {
+			found = Found{Identity: f.Identity, Never: h.named(f.unsuitable())}
+		}
 		return failed
 	})
 	return found, failure

@@ -258,6 +258,31 @@ func TestAnnotationThatStays(t *testing.T) {
 	wantFailure(t, failure, baremetalhost.NotChanged)
 }
 
+// TestNever: a host that Metal3 doesn't power by annotations is told from a host that is only unusable for now.
+func TestNever(t *testing.T) {
+	t.Parallel()
+	never := map[string]bool{"it is being deleted": true, "Metal3 may not power it off": true, "it is not provisioned": true}
+	for name, c := range unusable {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			found, failure := newAPI(c.change).host().Find(t.Context())
+			wantFailure(t, failure, "")
+			if found.Never.Failed() != never[name] {
+				t.Fatalf("it says %+v", found.Never)
+			}
+			if says := found.Never.Message; never[name] && (!strings.HasPrefix(says, "BareMetalHost metal3/worker-1: ") || !strings.Contains(says, c.says)) {
+				t.Errorf("it says %q, want %q", says, c.says)
+			}
+		})
+	}
+	for _, state := range []string{"externally provisioned", ""} {
+		found, _ := newAPI(set(state, "status", "provisioning", "state")).host().Find(t.Context())
+		wantFailure(t, found.Never, "")
+	}
+	found, _ := newAPI(annotated(paused, ""), set(true, "spec", "disablePowerOff")).host().Find(t.Context())
+	wantFailure(t, found.Never, baremetalhost.Unsuitable)
+}
+
 // TestLeave: Fettle's annotation is removed from a host in any state, and nothing of another host is changed.
 func TestLeave(t *testing.T) {
 	t.Parallel()
@@ -373,7 +398,7 @@ func TestErrors(t *testing.T) {
 			wantFailure(t, failure, c.read)
 			found, failure := h.Find(t.Context())
 			wantFailure(t, failure, c.read)
-			if failure.Failed() != (found == baremetalhost.Identity{}) {
+			if failure.Failed() != (found == baremetalhost.Found{}) {
 				t.Errorf("found %+v", found)
 			}
 			_, failure = h.Look(t.Context())

@@ -374,9 +374,7 @@ func othersKeepItOff(p *pool) {
 	p.unhold(p.first())
 	p.inPhase(p.first(), "PoweringOn")
 	p.says(p.first(), "Processing=True PowerNotRead", "annotation "+capm3+" of others keeps it off")
-	if own := p.annotationOf(p.first(), rebootBy+"fettle"); own != "" {
-		p.Errorf("Fettle still keeps it off by %q", own)
-	}
+	p.hasNoAnnotation(p.first())
 	if value := p.annotationOf(p.first(), capm3); value != "{}" {
 		p.Errorf("the annotation of others is %q", value)
 	}
@@ -434,9 +432,7 @@ func anotherConsumerTakesIt(p *pool) {
 	p.consumes(p.first(), "claim-2")
 	p.powerIs(p.first(), "on")
 	p.says(p.first(), "claim-2", "belongs to another consumer")
-	if own := p.annotationOf(p.first(), rebootBy+"fettle"); own != "" {
-		p.Errorf("Fettle keeps it off by %q", own)
-	}
+	p.hasNoAnnotation(p.first())
 	p.isNotReleased(p.first())
 	p.consumes(p.first(), "claim-1")
 	p.annotates(p.first(), sandboxes+"lag", "")
@@ -444,43 +440,82 @@ func anotherConsumerTakesIt(p *pool) {
 	p.isAsBefore()
 }
 
-// metal3WouldRebootIt: a host whose power must not go off is not rebooted again and again.
+// metal3WouldRebootIt: a host whose power must not go off is not rebooted again and again. A remediation of it doesn't start. If it has begun
+// before, it waits.
 func metal3WouldRebootIt(p *pool) {
 	boot := p.node(cluster.Context(p.T), p.first()).Status.NodeInfo.BootID
 	p.merges(p.first(), `{"spec":{"disablePowerOff":true}}`)
 	p.hangs(p.first())
-	p.remediates(p.first(), v1alpha1.PowerRemediationSpec{PowerOffTimeout: seconds(600)})
+	p.remediates(p.first(), v1alpha1.PowerRemediationSpec{})
+	p.refused("RemediationCannotStartUnsuitableBareMetalHost")
+	p.merges(p.first(), `{"spec":{"disablePowerOff":false}}`)
+	p.begunWhilePaused()
+	p.merges(p.first(), `{"spec":{"disablePowerOff":true}}`)
+	p.annotates(p.first(), paused, "")
 	p.says(p.first(), "Processing=True PowerNotRead", "spec.disablePowerOff")
 	p.isNotReleased(p.first())
 	if n := p.node(cluster.Context(p.T), p.first()); n.Status.NodeInfo.BootID != boot {
 		p.Errorf("it was rebooted")
 	}
-	if own := p.annotationOf(p.first(), rebootBy+"fettle"); own != "" {
-		p.Errorf("Fettle has set the annotation %q", own)
-	}
+	p.hasNoAnnotation(p.first())
 	p.merges(p.first(), `{"spec":{"disablePowerOff":false}}`)
 	p.inPhase(p.first(), "Succeeded")
 	p.isAsBefore()
 	p.ranTimes(2)
 }
 
-// metal3LeavesThePowerAlone: outside of the states in which Metal3 follows an annotation, nothing is commanded and nothing is believed.
+// begunWhilePaused begins the remediation of the first node while Metal3 leaves its host alone for a time.
+func (p *pool) begunWhilePaused() {
+	p.Helper()
+	p.annotates(p.first(), paused, "test")
+	p.remediates(p.first(), v1alpha1.PowerRemediationSpec{PowerOffTimeout: seconds(600)})
+	p.says(p.first(), "Processing=True PowerNotRead", paused)
+}
+
+// hasNoAnnotation checks that Fettle doesn't keep a host off.
+func (p *pool) hasNoAnnotation(name string) {
+	p.Helper()
+	if own := p.annotationOf(name, rebootBy+"fettle"); own != "" {
+		p.Errorf("BareMetalHost %s has Fettle's annotation %q", name, own)
+	}
+}
+
+// metal3LeavesThePowerAlone: outside of the states in which Metal3 follows an annotation, no remediation starts. If it has begun before,
+// nothing is commanded and nothing is believed.
 func metal3LeavesThePowerAlone(p *pool) {
 	p.annotates(p.first(), sandboxes+"state", "available")
+	p.hasState("available")
 	p.hangs(p.first())
-	p.remediates(p.first(), v1alpha1.PowerRemediationSpec{PowerOffTimeout: seconds(600)})
-	p.says(p.first(), "Processing=True PowerNotRead", `status.provisioning.state is "available"`)
+	p.remediates(p.first(), v1alpha1.PowerRemediationSpec{})
+	p.refused("RemediationCannotStartUnsuitableBareMetalHost")
+	p.annotates(p.first(), sandboxes+"state", "provisioned")
+	p.hasState("provisioned")
+	p.begunWhilePaused()
 	p.annotates(p.first(), sandboxes+"state", "deprovisioning")
-	p.says(p.first(), `status.provisioning.state is "deprovisioning"`)
+	p.annotates(p.first(), paused, "")
+	p.says(p.first(), "Processing=True PowerNotRead", `status.provisioning.state is "deprovisioning"`)
 	p.isNotReleased(p.first())
 	p.powerIs(p.first(), "on")
-	if own := p.annotationOf(p.first(), rebootBy+"fettle"); own != "" {
-		p.Errorf("Fettle has set the annotation %q", own)
-	}
+	p.hasNoAnnotation(p.first())
 	p.annotates(p.first(), sandboxes+"state", "provisioned")
 	p.inPhase(p.first(), "Succeeded")
 	p.isAsBefore()
 	p.ranTimes(2)
+}
+
+// hasState waits until Metal3 reports a state of the provisioning of the first host.
+func (p *pool) hasState(want string) {
+	p.Helper()
+	p.Eventually(p.T, "state "+want, func(ctx context.Context) error {
+		u := bareMetalHost(p.first())
+		if err := p.Get(ctx, client.ObjectKeyFromObject(u), u); err != nil {
+			return err
+		}
+		if is, _, _ := unstructured.NestedString(u.Object, "status", "provisioning", "state"); is != want {
+			return fmt.Errorf("it is %q", is)
+		}
+		return nil
+	})
 }
 
 // noBareMetalHost: the health checker learns at once that the remediation can't start.

@@ -22,6 +22,8 @@ const (
 	CannotStartNoBMCReason = "RemediationCannotStartNoBMC"
 	// CannotStartNoBareMetalHostReason: the BareMetalHost that the BMC of the node names does not exist.
 	CannotStartNoBareMetalHostReason = "RemediationCannotStartNoBareMetalHost"
+	// CannotStartUnsuitableBareMetalHostReason: Metal3 doesn't power the host of the node off by an annotation.
+	CannotStartUnsuitableBareMetalHostReason = "RemediationCannotStartUnsuitableBareMetalHost"
 	// CannotStartOtherSystemReason: the UUID of the BMC's system is not that of the node's host.
 	CannotStartOtherSystemReason = "RemediationCannotStartOtherSystem"
 	// CannotStartAmbiguousBMCReason: two BMCs name the node, or have the same address.

@@ -46,16 +46,24 @@ func (c *Client) pin(ctx context.Context, l *look) problem {
 		return found
 	}
 	metal, failure := h.metal.Find(ctx)
-	l.metal = metal
+	if !failure.Failed() && l.r.Status.Phase == "" {
+		failure = metal.Never
+	}
+	l.metal = metal.Identity
 	return ofBareMetalHost(l.bmc, failure)
 }
 
-// refuseOrWait refuses a remediation whose BareMetalHost does not exist, or has it wait until that can be read.
+// refuseOrWait refuses a remediation whose BareMetalHost does not exist or is unsuitable, or has it wait until that can be read.
 func (c *Client) refuseOrWait(ctx context.Context, l *look, found problem) error {
-	if found.reason == string(baremetalhost.NotFound) {
-		return c.refuse(ctx, l.r, problem{reason: v1alpha1.CannotStartNoBareMetalHostReason, message: found.message})
+	switch found.reason {
+	case string(baremetalhost.NotFound):
+		found.reason = v1alpha1.CannotStartNoBareMetalHostReason
+	case string(baremetalhost.Unsuitable):
+		found.reason = v1alpha1.CannotStartUnsuitableBareMetalHostReason
+	default:
+		return c.standBy(ctx, l, found)
 	}
-	return c.standBy(ctx, l, found)
+	return c.refuse(ctx, l.r, found)
 }
 
 // ofBareMetalHost returns the problem of a failed operation.

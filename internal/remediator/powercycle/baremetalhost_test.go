@@ -252,6 +252,28 @@ func TestNoBareMetalHost(t *testing.T) {
 	}
 }
 
+// TestUnsuitableBareMetalHost: a remediation whose host Metal3 doesn't power by annotations is refused at its start. It waits if it has begun
+// before, and where the host is unusable only for now.
+func TestUnsuitableBareMetalHost(t *testing.T) {
+	t.Parallel()
+	kept := func(u *unstructured.Unstructured) *unstructured.Unstructured {
+		if err := unstructured.SetNestedField(u.Object, true, "spec", "disablePowerOff"); err != nil {
+			t.Fatal(err)
+		}
+		return u
+	}
+	w := newWorld(t, node(), remediation(), bmcFor("bmc-a", "node-a", "", throughMetal3("host-a")), kept(metal3Host("host-a", "host-uid", true)))
+	r := w.looks(t)
+	wantSays(t, r, "", v1alpha1.CannotStartUnsuitableBareMetalHostReason, "nothing was done: BMC bmc-a: BareMetalHost metal3/host-a: spec.disablePowerOff", "give the BMC an address")
+	if len(r.Finalizers) > 0 || len(w.node(t).Spec.Taints) > 0 {
+		t.Errorf("it has begun: %v, %v", r.Finalizers, w.node(t).Spec.Taints)
+	}
+	w = newWorld(t, node(tainted(ownTaint)), remediation(in(fencing.PoweringOff)), bmcFor("bmc-a", "node-a", "", throughMetal3("host-a")), kept(metal3Host("host-a", "host-uid", true)))
+	wantSays(t, w.looks(t), fencing.PoweringOff, "PowerNotRead: ", "spec.disablePowerOff")
+	w = newWorld(t, node(), remediation(), bmcFor("bmc-a", "node-a", "", throughMetal3("host-a")), metal3Host("host-a", "host-uid", true, "baremetalhost.metal3.io/paused", ""))
+	wantSays(t, w.looks(t), fencing.PoweringOff, "PowerNotRead: ", "baremetalhost.metal3.io/paused")
+}
+
 // TestStatusOfABMCThroughMetal3: the status shows the power that Metal3 reports, and nothing about credentials.
 func TestStatusOfABMCThroughMetal3(t *testing.T) {
 	t.Parallel()
