@@ -36,6 +36,7 @@ func TestPowerRemediation(t *testing.T) {
 		"out-already":  outOfServiceBefore,
 		"health-check": healthCheck,
 		"ipmi":         powerCycleByIPMI,
+		"changed":      bmcIsChanged,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

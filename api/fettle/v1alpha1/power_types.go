@@ -145,6 +145,28 @@ type PowerRemediationStatus struct {
 	// poweredOff is set before the power is commanded off, and unset once the host is on again.
 	// +optional
 	PoweredOff bool `json:"poweredOff,omitempty"`
+	// formerHosts are BareMetalHosts that were to be powered off before the BMC was changed to
+	// another host. Fettle removes its annotation from them.
+	// +kubebuilder:validation:MaxItems=8
+	// +listType=atomic
+	// +optional
+	FormerHosts []FormerHost `json:"formerHosts,omitempty"`
+}
+
+// FormerHost is a BareMetalHost that may have Fettle's annotation.
+type FormerHost struct {
+	// namespace of the BareMetalHost.
+	// +kubebuilder:validation:MaxLength=253
+	// +required
+	Namespace string `json:"namespace"`
+	// name of the BareMetalHost.
+	// +kubebuilder:validation:MaxLength=253
+	// +required
+	Name string `json:"name"`
+	// uid of the BareMetalHost. Another one of its name is left alone.
+	// +kubebuilder:validation:MaxLength=64
+	// +required
+	UID string `json:"uid"`
 }
 
 // FencingBMC names the BMC that a remediation uses.
@@ -165,6 +187,14 @@ type FencingBMC struct {
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	HostUID string `json:"hostUID,omitempty"`
+	// hostNamespace and hostName are the namespace and the name of that BareMetalHost. Fettle takes
+	// back what it did there, also if the BMC is gone by then.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	HostNamespace string `json:"hostNamespace,omitempty"`
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	HostName string `json:"hostName,omitempty"`
 	// hostConsumer names what spec.consumerRef of that BareMetalHost refers to. While it refers to
 	// anything else, the host is that of another node, and this remediation leaves it alone.
 	// +kubebuilder:validation:MaxLength=512

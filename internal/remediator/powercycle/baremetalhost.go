@@ -14,10 +14,11 @@ import (
 
 // bareMetalHostOf returns the host behind the BareMetalHost that a BMC names.
 func (c *Client) bareMetalHostOf(bmc *v1alpha1.BMC) *baremetalhost.Host {
-	named := bmc.Spec.BareMetalHost
-	return baremetalhost.New(baremetalhost.Config{
-		Key: types.NamespacedName{Namespace: named.Namespace, Name: named.Name}, Live: c.Live, Writer: c.Writer, Now: c.Now,
-	})
+	return c.bareMetalHost(bmc.Spec.BareMetalHost.Namespace, bmc.Spec.BareMetalHost.Name)
+}
+
+func (c *Client) bareMetalHost(namespace, name string) *baremetalhost.Host {
+	return baremetalhost.New(baremetalhost.Config{Key: types.NamespacedName{Namespace: namespace, Name: name}, Live: c.Live, Writer: c.Writer, Now: c.Now})
 }
 
 // fencingBMC names the BMC of a look, as its status does.
@@ -25,7 +26,11 @@ func (l *look) fencingBMC() v1alpha1.FencingBMC {
 	if l.bmc == nil {
 		return v1alpha1.FencingBMC{}
 	}
-	return v1alpha1.FencingBMC{Name: l.bmc.Name, UID: string(l.bmc.UID), Generation: l.bmc.Generation, HostUID: string(l.metal.UID), HostConsumer: l.metal.Consumer}
+	used := v1alpha1.FencingBMC{Name: l.bmc.Name, UID: string(l.bmc.UID), Generation: l.bmc.Generation, HostUID: string(l.metal.UID), HostConsumer: l.metal.Consumer}
+	if named := l.bmc.Spec.BareMetalHost; named != nil {
+		used.HostNamespace, used.HostName = named.Namespace, named.Name
+	}
+	return used
 }
 
 // pin finds out which BareMetalHost the BMC of a look means. Once a remediation has begun with a BMC as it is now, it is the recorded
@@ -76,33 +81,47 @@ func ofBareMetalHost(bmc *v1alpha1.BMC, f baremetalhost.Failure) problem {
 
 // tryBareMetalHost reads or commands the power through the BareMetalHost of a look.
 func (c *Client) tryBareMetalHost(ctx context.Context, l *look, kind fencing.StepKind) problem {
+	if l.unnamed {
+		return c.tryMetal(ctx, l, c.unnamedHostOf(l), kind, func(problem, v1alpha1.HostPower) {})
+	}
 	h, found := c.hosts.open(ctx, l.bmc)
 	if found.found() {
 		return found
 	}
+	return c.tryMetal(ctx, l, h.metal, kind, func(found problem, state v1alpha1.HostPower) {
+		c.noteOperation(l.bmc, h, found, func(seen *observation) {
+			if state != "" {
+				seen.power = state
+			}
+		})
+	})
+}
+
+// tryMetal reads or commands the power of a BareMetalHost, and has a function note what was found. The state is empty where none was read.
+func (c *Client) tryMetal(ctx context.Context, l *look, metal *baremetalhost.Host, kind fencing.StepKind, note func(problem, v1alpha1.HostPower)) problem {
 	var failure baremetalhost.Failure
+	var state v1alpha1.HostPower
 	power := l.s.power
-	note := func(*observation) {}
 	switch kind { //nolint:exhaustive // the others don't concern the power
 	case fencing.CommandOff:
-		at, failed := h.metal.Off(ctx, l.metal)
+		at, failed := metal.Off(ctx, l.metal)
 		power, failure = power.CommandedOff(at), failed
 	case fencing.CommandOn:
-		at, failed := h.metal.On(ctx, l.metal)
+		at, failed := metal.On(ctx, l.metal)
 		power, failure = power.CommandedOn(at), failed
 	case fencing.LeaveHost:
-		failure = h.metal.Leave(ctx, l.metal)
+		failure = metal.Leave(ctx, l.metal)
 		power.Left = true
 	default:
-		reading, failed := h.metal.Read(ctx, l.metal)
+		reading, failed := metal.Read(ctx, l.metal)
 		power, failure = power.Observe(reading.Reading), failed
 		if reading.Unproven.Failed() {
 			power = fencing.Power{Last: reading.Reading} // no later read proves anything, so the command is repeated
 		}
-		note = func(seen *observation) { seen.power = hostPower(reading.State) }
+		state = hostPower(reading.State)
 	}
-	found = ofBareMetalHost(l.bmc, failure)
-	c.noteOperation(l.bmc, h, found, note)
+	found := ofBareMetalHost(l.bmc, failure)
+	note(found, state)
 	if !found.found() {
 		l.s.power = power
 	}

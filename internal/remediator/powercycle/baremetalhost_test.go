@@ -111,7 +111,7 @@ func TestFencedThroughMetal3(t *testing.T) {
 	w := newWorld(t, node(), remediation(), bmcFor("bmc-a", "node-a", "", throughMetal3("host-a")), metal3Host("host-a", "host-uid", true))
 	r := w.looks(t)
 	wantSays(t, r, fencing.PoweringOff, "PowerNotOff: ", "annotation reboot.metal3.io/fettle of BareMetalHost metal3/host-a asks Metal3 to power it off, and Metal3 still reports it as on")
-	if want := (v1alpha1.FencingBMC{Name: "bmc-a", UID: "bmc-a-uid", Generation: 1, HostUID: "host-uid"}); r.Status.BMC == nil || *r.Status.BMC != want {
+	if want := (v1alpha1.FencingBMC{Name: "bmc-a", UID: "bmc-a-uid", Generation: 1, HostUID: "host-uid", HostNamespace: "metal3", HostName: "host-a"}); r.Status.BMC == nil || *r.Status.BMC != want {
 		t.Errorf("it is recorded as %+v, want %+v", r.Status.BMC, want)
 	}
 	if !w.holds(t, "host-a") {
@@ -140,7 +140,7 @@ func TestFencedThroughMetal3(t *testing.T) {
 func TestMetal3IsNotBelieved(t *testing.T) {
 	t.Parallel()
 	used := func(s *v1alpha1.PowerRemediationStatus) {
-		s.BMC = &v1alpha1.FencingBMC{Name: "bmc-a", UID: "bmc-a-uid", Generation: 1, HostUID: "host-uid"}
+		s.BMC = &v1alpha1.FencingBMC{Name: "bmc-a", UID: "bmc-a-uid", Generation: 1, HostUID: "host-uid", HostNamespace: "metal3", HostName: "host-a"}
 	}
 	for name, phase := range map[string]fencing.Phase{"before the proof": fencing.PoweringOff, "after the proof": fencing.Releasing} {
 		t.Run(name, func(t *testing.T) {
@@ -197,7 +197,7 @@ func TestMetal3EvidenceIsLost(t *testing.T) {
 // TestAnotherBareMetalHost: once a remediation has begun, another BareMetalHost of the name is left alone, unless the BMC is changed (I11).
 func TestAnotherBareMetalHost(t *testing.T) {
 	t.Parallel()
-	recorded := v1alpha1.FencingBMC{Name: "bmc-a", UID: "bmc-a-uid", Generation: 1, HostUID: "host-uid"}
+	recorded := v1alpha1.FencingBMC{Name: "bmc-a", UID: "bmc-a-uid", Generation: 1, HostUID: "host-uid", HostNamespace: "metal3", HostName: "host-a"}
 	for name, c := range map[string]struct {
 		recorded v1alpha1.FencingBMC
 		host     string
@@ -206,7 +206,7 @@ func TestAnotherBareMetalHost(t *testing.T) {
 	}{
 		"the same":                          {recorded, "host-uid", "PowerNotOff: ", true},
 		"another one":                       {recorded, "other-uid", "its UID is other-uid, and was host-uid when the remediation began", false},
-		"another one, and the BMC is newer": {v1alpha1.FencingBMC{Name: "bmc-a", UID: "bmc-a-uid", Generation: 0, HostUID: "host-uid"}, "other-uid", "PowerNotOff: ", true},
+		"another one, and the BMC is newer": {v1alpha1.FencingBMC{Name: "bmc-a", UID: "bmc-a-uid", Generation: 0, HostUID: "host-uid", HostNamespace: "metal3", HostName: "host-a"}, "other-uid", "PowerNotOff: ", true},
 		"recorded by an address":            {v1alpha1.FencingBMC{Name: "bmc-a", UID: "bmc-a-uid", Generation: 0}, "other-uid", "PowerNotOff: ", true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -377,7 +377,7 @@ func TestHostOfADeletedMachine(t *testing.T) {
 	deletes := func(s *v1alpha1.PowerRemediationStatus) {
 		s.PoweredOff, s.MachineDeletion = true, true
 		s.Machine = &v1alpha1.ObjectReference{Kind: "Machine", Namespace: "machines", Name: "m", UID: "m-uid"}
-		s.BMC = &v1alpha1.FencingBMC{Name: "bmc-a", UID: "bmc-a-uid", Generation: 1, HostUID: "host-uid"}
+		s.BMC = &v1alpha1.FencingBMC{Name: "bmc-a", UID: "bmc-a-uid", Generation: 1, HostUID: "host-uid", HostNamespace: "metal3", HostName: "host-a"}
 	}
 	stops := func(r *v1alpha1.PowerRemediation) {
 		r.Annotations = map[string]string{"remediation.medik8s.io/nhc-timed-out": "now"}
@@ -423,7 +423,7 @@ func TestHostThatCantBeLeft(t *testing.T) {
 	deletes := func(s *v1alpha1.PowerRemediationStatus) {
 		s.PoweredOff, s.MachineDeletion = true, true
 		s.Machine = &v1alpha1.ObjectReference{Kind: "Machine", Namespace: "machines", Name: "m", UID: "m-uid"}
-		s.BMC = &v1alpha1.FencingBMC{Name: "bmc-a", UID: "bmc-a-uid", Generation: 1, HostUID: "host-uid"}
+		s.BMC = &v1alpha1.FencingBMC{Name: "bmc-a", UID: "bmc-a-uid", Generation: 1, HostUID: "host-uid", HostNamespace: "metal3", HostName: "host-a"}
 	}
 	w := newWorld(t, remediation(in(fencing.DeletingMachine, deletes)), bmcFor("bmc-a", "node-a", "", throughMetal3("host-a")), metal3Host("host-a", "host-uid", false, annotation.RebootBareMetalHost, ""))
 	w.refuses(func(verb string, o runtime.Object) error {

@@ -42,8 +42,10 @@ type look struct {
 	bmc     *v1alpha1.BMC // nil if there is none to use, and then bmcProblem says why
 	// bmcProblem is why no BMC can be used.
 	bmcProblem problem
-	// metal is the BareMetalHost that the BMC names, or zero.
-	metal  baremetalhost.Identity
+	// metal is the BareMetalHost that the BMC names, or zero. It is the recorded one, and unnamed is set, where no BMC names it any more.
+	metal   baremetalhost.Identity
+	unnamed bool
+
 	config fencing.Config
 	record fencing.Record
 	facts  fencing.Facts
@@ -152,7 +154,7 @@ func (c *Client) resume(ctx context.Context, l *look) (*look, error) {
 	}
 	l.record = recordOf(&l.r.Status)
 	l.again(c.Now())
-	return l, nil
+	return l, c.leaveFormerHosts(ctx, l)
 }
 
 // again begins a new look after something was written: what was read before is too old to release a node.
@@ -167,6 +169,7 @@ func (c *Client) refresh(l *look) {
 	l.s.began = l.s.began.At(l.record.Since, l.facts.Now)
 	l.facts.Deleting = !l.r.DeletionTimestamp.IsZero()
 	l.facts.Stopped = contract.Stopped(l.r)
+	l.useRecordedHost()
 	current := l.fencingBMC()
 	if l.s.bmc != current { // what is known of the power is of another host
 		l.s.bmc, l.s.power, l.s.failures, l.s.failure = current, fencing.Power{}, 0, problem{}
@@ -229,6 +232,9 @@ func (c *Client) take(ctx context.Context, l *look, step fencing.Step) (bool, er
 	case fencing.ReadMachine:
 		l.facts.Machine = c.readMachine(ctx, l)
 	case fencing.ReadPower, fencing.CommandOff, fencing.CommandOn, fencing.LeaveHost:
+		if step.Kind == fencing.CommandOff && l.facts.HostChanged {
+			return false, c.write(ctx, l, l.record) // it is recorded which host is commanded
+		}
 		c.operateHost(ctx, l, step.Kind)
 	case fencing.TaintNode, fencing.SetOutOfService, fencing.RemoveNode, fencing.RemoveOutOfService, fencing.RestoreNode,
 		fencing.UntaintNode, fencing.RemoveMachine:
@@ -300,6 +306,9 @@ func (c *Client) wait(ctx context.Context, l *look, step fencing.Step) error {
 
 // finish ends a remediation that is being deleted. Of another it drops what is restored: what others remove from now on stays removed.
 func (c *Client) finish(ctx context.Context, l *look) error {
+	if l.facts.Deleting && c.awaitsFormerHosts(l) {
+		return nil
+	}
 	if l.facts.Deleting {
 		return c.dropFinalizer(ctx, l)
 	}

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
+	"github.com/fettle-io/fettle/internal/baremetalhost"
 	"github.com/fettle-io/fettle/internal/fencing"
 	"github.com/fettle-io/fettle/internal/remediator/fencednode"
 )
@@ -29,6 +30,11 @@ type session struct {
 	failures int
 	// began is when the phase began.
 	began fencing.Beginning
+	// unnamed is the recorded BareMetalHost that no BMC names any more, and unnamedUID is its UID.
+	unnamed    *baremetalhost.Host
+	unnamedUID types.UID
+	// formerAt is when the hosts of earlier BMCs may be tried again, or zero.
+	formerAt time.Time
 	// turn is when the host had its first turn in its domain in this phase, or zero.
 	turn time.Time
 

@@ -57,9 +57,14 @@ func emptyRemediation(key types.NamespacedName) *v1alpha1.PowerRemediation {
 // write writes a record. The look begins anew after it.
 func (c *Client) write(ctx context.Context, l *look, record fencing.Record) error {
 	status := c.statusWith(l, l.s.began.Recorded(record))
-	begins := l.r.Status.Phase != status.Phase || l.r.Status.Attempt != status.Attempt
+	last := l.r.Status
+	begins := last.Phase != status.Phase || last.Attempt != status.Attempt
 	if err := c.replaceStatus(ctx, l, status); err != nil {
 		return err
+	}
+	c.warnOfOldAddress(l, &last)
+	if len(l.r.Status.FormerHosts) > 0 {
+		c.remediations.Add(l.key) // the next look removes Fettle's annotation from them
 	}
 	before := l.record.Phase
 	l.record = recordOf(&l.r.Status)
@@ -87,9 +92,7 @@ func (c *Client) statusWith(l *look, record fencing.Record) *v1alpha1.PowerRemed
 	writeRecord(status, l.node, record)
 	status.Node.Cluster = l.cluster.status()
 	if l.bmc != nil {
-		status.Protocol = protocolOf(l.bmc)
-		used := l.fencingBMC()
-		status.BMC = &used
+		l.recordBMC(status)
 	}
 	if record.Released && record.DeletedNode && l.raw != nil && status.Node.Saved == nil {
 		status.Node.Saved = fencednode.Saved(l.r.UID, l.raw)
