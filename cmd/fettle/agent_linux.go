@@ -99,8 +99,9 @@ func runAgent(ctx context.Context, o agentOptions) error {
 	stopReports := report(reporter) //nolint:contextcheck // reports go on until the agent has ended
 	defer stopReports()
 	log.Info("starting", "version", version, "node", o.node, "boot", boot)
+	lease := agent.NewLeases(grantor, o.node, time.Now)
 	return agent.Run(ctx, agent.Config{
-		Boot: boot, Hardware: machine, Grantor: agent.NewLeases(grantor, o.node, time.Now), Policies: agent.NewFencePolicies(server, o.node),
+		Boot: boot, Hardware: machine, Grantor: lease, Explainer: lease, Policies: agent.NewFencePolicies(server, o.node),
 		Store: dir, Boottime: bootTime, Tell: reporter.Tell, StopWithin: o.stopWithin,
 	})
 }

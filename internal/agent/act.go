@@ -59,6 +59,9 @@ func (n *node) step(ctx context.Context) (time.Duration, bool) {
 		return resetEvery, false
 	case selffence.Disarm:
 		again := n.disarm()
+		if !stopping && n.disarmed() {
+			n.explain(ctx)
+		}
 		return again, stopping && n.disarmed()
 	case selffence.ReadLease, selffence.WriteLease:
 		n.pace.begins(action, now)

@@ -57,7 +57,7 @@ type Note struct {
 	Err error
 }
 
-// Config has what an agent works with. Every field is required.
+// Config has what an agent works with. Every field is required but Explainer.
 type Config struct {
 	// Boot is the boot ID of the node.
 	Boot     string
@@ -65,6 +65,8 @@ type Config struct {
 	Grantor  Grantor
 	Policies Policies
 	Store    Store
+	// Explainer may be nil. The API then doesn't say why the node has no promise.
+	Explainer Explainer
 	// Boottime reads CLOCK_BOOTTIME, which goes on while the node sleeps.
 	Boottime func() time.Duration
 	// Tell reports something to people. It must not wait for anything.
@@ -105,6 +107,8 @@ type node struct {
 	lost bool
 	// found are the settings of the policy that selects the node, or nil while that is unknown.
 	found *Settings
+	// unfound is set if the policies could not be read last.
+	unfound bool
 	// petsFail is set if the last pet has failed.
 	petsFail bool
 
@@ -119,7 +123,10 @@ type node struct {
 	// unusable is set if the watchdog could not be used, and failed is when. It is left alone for a while then.
 	unusable bool
 	failed   time.Duration
-	pace     pace
+	// refusal is why the watchdog could not be used.
+	refusal   Reason
+	explained explained
+	pace      pace
 	// told is what people were told last.
 	told Reason
 }

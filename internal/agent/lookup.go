@@ -35,17 +35,17 @@ func (n *node) lookUpOnce(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, lookUpTime)
 	defer cancel()
 	s, selected, err := n.Policies.Find(ctx)
-	if err != nil {
-		return err
-	}
 	if !selected {
 		s = Settings{}
 	}
 	n.mu.Lock()
-	n.found = &s
+	n.unfound = err != nil
+	if err == nil {
+		n.found = &s
+	}
 	n.mu.Unlock()
 	signal(n.woken)
-	return nil
+	return err
 }
 
 // signal leaves a value in a channel that has room for one.

@@ -55,8 +55,8 @@ func (n *node) open() {
 		return
 	}
 	if n.unusable = err != nil; n.unusable {
-		n.failed, n.agent.Stopping = now, true
-		n.note(reasonOf(err), err)
+		n.failed, n.agent.Stopping, n.refusal = now, true, reasonOf(err)
+		n.note(n.refusal, err)
 	}
 	if n.device = device; device != nil {
 		signal(n.opened)

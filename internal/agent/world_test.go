@@ -78,6 +78,9 @@ type world struct {
 	pets     int
 	petsFail error
 
+	// explainer is nil in a world whose agents state no reasons.
+	explainer agent.Explainer
+
 	// calls counts the calls of all processes, and crash is the call at which the process dies.
 	calls, crash int
 	crashed      string
@@ -147,7 +150,7 @@ func (w *world) start() *process {
 	w.mu.Unlock()
 	go func() {
 		p.ended <- agent.Run(ctx, agent.Config{
-			Boot: boot, Hardware: p, Grantor: p, Policies: p, Store: p, Boottime: w.now, Tell: p.tell, StopWithin: 20 * time.Second,
+			Boot: boot, Hardware: p, Grantor: p, Policies: p, Store: p, Explainer: w.explainer, Boottime: w.now, Tell: p.tell, StopWithin: 20 * time.Second,
 		})
 	}()
 	synctest.Wait()

@@ -82,6 +82,7 @@ func change(l *coordinationv1.Lease, from, to selffence.State, by string) (*coor
 func parse(a map[string]string) Record {
 	var r Record
 	r.State, r.By, r.Device = selffence.State(a[annotation.PromiseState]), a[annotation.CondemnedBy], a[annotation.PromiseDevice]
+	r.Why = NoPromise(a[annotation.NoPromiseReason])
 	r.Promise.Boot, r.Promise.Timed = a[annotation.PromiseBoot], a[annotation.PromiseTimed] == "true"
 	r.Promise.Times.Validity, _ = time.ParseDuration(a[annotation.PromiseValidity])
 	r.Promise.Times.Watchdog, _ = time.ParseDuration(a[annotation.PromiseWatchdog])
@@ -102,6 +103,7 @@ func (r Record) text() map[string]string {
 		annotation.PromiseValidity: durationText(p.Times.Validity), annotation.PromiseWatchdog: durationText(p.Times.Watchdog),
 		annotation.PromiseDevice: r.Device, annotation.PromiseWitnesses: strings.Join(namesOf(p.Witnesses), ","),
 		annotation.CondemnedBy: r.By, annotation.Witnessed: numberText(r.Witnessed), annotation.AgentAddress: addressText(r.Address),
+		annotation.NoPromiseReason: string(r.Why),
 	}
 	maps.DeleteFunc(a, func(_, value string) bool { return value == "" })
 	return a
@@ -135,6 +137,8 @@ func reasonOf(key string) Reason {
 		return Witnesses
 	case annotation.CondemnedBy:
 		return Condemner
+	case annotation.NoPromiseReason:
+		return Why
 	case annotation.Witnessed:
 		return Read
 	case annotation.AgentAddress:

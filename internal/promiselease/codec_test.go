@@ -4,6 +4,7 @@ import (
 	"errors"
 	"maps"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -163,7 +164,12 @@ func TestRecordsWithoutLeases(t *testing.T) {
 		"a UID with a space":          {condemned("a b"), promiselease.Condemner},
 		"a UID beyond ASCII":          {condemned("ä"), promiselease.Condemner},
 		"promised with a condemner":   {timed(func(r *promiselease.Record) { r.By = uid }), promiselease.Condemner},
-		"withdrawn with a condemner":  {timed(func(r *promiselease.Record) { r.State, r.By = selffence.Withdrawn, uid }), promiselease.Condemner},
+		"promised with a reason":      {timed(func(r *promiselease.Record) { r.Why = promiselease.NoWatchdog }), promiselease.Why},
+		"condemned with a reason": {timed(func(r *promiselease.Record) {
+			r.State, r.By, r.Why = selffence.Condemned, uid, promiselease.NoWatchdog
+		}), promiselease.Why},
+		"withdrawn with a reason of none": {timed(func(r *promiselease.Record) { r.State, r.Why = selffence.Withdrawn, "NoTime" }), promiselease.Why},
+		"withdrawn with a condemner":      {timed(func(r *promiselease.Record) { r.State, r.By = selffence.Withdrawn, uid }), promiselease.Condemner},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -230,6 +236,8 @@ func TestLeasesWithoutPromises(t *testing.T) {
 		"an address with a zone":        {annotation.AgentAddress, "[fe80::1%eth0]:9643", promiselease.Address},
 		"an address in a long form":     {annotation.AgentAddress, "[::ffff:192.0.2.1]:9643", promiselease.Address},
 		"an address in another form":    {annotation.AgentAddress, "[2001:DB8::1]:9643", promiselease.Address},
+		"a reason for no promise":       {annotation.NoPromiseReason, "NoWatchdog", promiselease.Why},
+		"an empty reason":               {annotation.NoPromiseReason, "", promiselease.Why},
 		"an annotation of a later time": {"fettle.io/promise-later", "x", promiselease.Unknown},
 		"an annotation of health checks": {
 			annotation.DryRun, "true", promiselease.Unknown,
@@ -248,6 +256,21 @@ func TestLeasesWithoutPromises(t *testing.T) {
 				t.Errorf("a part of the Lease was decoded: %+v", r)
 			}
 		})
+	}
+}
+
+// Each reason of an agent, and none, is read as it was written.
+func TestReasons(t *testing.T) {
+	t.Parallel()
+	all := promiselease.AllNoPromises()
+	if sorted := slices.Compact(slices.Sorted(slices.Values(all))); len(sorted) != len(all) || len(all) != 11 {
+		t.Errorf("the reasons are %v", all)
+	}
+	for _, why := range append(all, "") {
+		r := promiselease.Record{Why: why, Lease: selffence.Lease{Revision: 1, State: selffence.Withdrawn, Promise: selffence.Promise{Boot: boot}}}
+		if got, err := promiselease.Decode(leaseOf(t, r)); got != r || err != nil {
+			t.Errorf("%q is read as %+v (%v)", why, got, err)
+		}
 	}
 }
 

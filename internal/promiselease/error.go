@@ -25,6 +25,8 @@ const (
 	Witnesses Reason = "Witnesses"
 	// Condemner: a condemned Lease doesn't name its remediation, or another Lease names one.
 	Condemner Reason = "Condemner"
+	// Why: the reason for no promise is none that an agent states, or the Lease is not withdrawn.
+	Why Reason = "Why"
 	// Read: the revision that was read as a witness is no number.
 	Read Reason = "Read"
 	// Address: the address of the agent is no IP address with a port.
@@ -56,6 +58,8 @@ func (e Error) Error() string {
 		return annotation.PromiseWitnesses + " of the Lease must be up to five names of nodes in order, each once"
 	case Condemner:
 		return annotation.CondemnedBy + " of the Lease must be the UID of a remediation if the Lease is condemned, and missing otherwise"
+	case Why:
+		return annotation.NoPromiseReason + " of the Lease must be a reason that this version knows if the Lease is withdrawn, and missing otherwise"
 	case Read:
 		return annotation.Witnessed + " of the Lease must be a resource version"
 	case Address:

@@ -2,6 +2,7 @@ package promiselease
 
 import (
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,6 +20,8 @@ type Record struct {
 
 	// Device is the identity of the watchdog, as the device states it. It may be empty.
 	Device string
+	// Why is why the agent promises nothing. Only a Lease that is withdrawn says so, and not each of them.
+	Why NoPromise
 	// Witnessed is the revision up to which the agent of this node, as a witness, has read all Leases. Zero is none.
 	Witnessed uint64
 	// Address is where the agent listens for other agents. There may be none.
@@ -48,6 +51,8 @@ func (r Record) check() error {
 		return Error{Condemner}
 	case !validAddress(r.Address):
 		return Error{Address}
+	case r.Why != "" && (r.State != selffence.Withdrawn || !slices.Contains(AllNoPromises(), r.Why)):
+		return Error{Why}
 	}
 	return nil
 }

@@ -221,6 +221,10 @@ func state(s selffence.State) func(*coordinationv1.Lease) {
 	return sets(annotation.PromiseState, string(s))
 }
 
+func why(r promiselease.NoPromise) func(*coordinationv1.Lease) {
+	return sets(annotation.NoPromiseReason, string(r))
+}
+
 func removes(key string) func(*coordinationv1.Lease) {
 	return func(l *coordinationv1.Lease) { delete(l.Annotations, key) }
 }
@@ -240,7 +244,8 @@ func holder(name string) func(*coordinationv1.Lease) {
 func (w *leasesWorld) agentRows() map[string]leasesRow {
 	const (
 		another = "may write the Lease of that name alone"
-		states  = "creates a Lease with a promise, and later renews or withdraws"
+		states  = "creates a Lease with a promise, or with the reason why it promises nothing"
+		closed  = "one of a closed set of reasons"
 		taken   = "its agent may not take that back; delete the remediation with UID " + condemner
 		strange = "an agent may not write annotation "
 		long    = "an annotation is too long"
@@ -248,7 +253,13 @@ func (w *leasesWorld) agentRows() map[string]leasesRow {
 	)
 	a, b, c, d := w.agents[promisedNode], w.agents[condemnedNode], w.agents[withdrawnNode], w.agents[newNode]
 	renewed := func(l *coordinationv1.Lease) { l.Spec.RenewTime = new(metav1.NowMicro()) }
-	return map[string]leasesRow{
+	rows := map[string]leasesRow{}
+	for _, r := range promiselease.AllNoPromises() {
+		rows["an agent without a Lease states "+string(r)] = w.creates(d, newNode, selffence.Withdrawn, "", why(r))
+		rows["an agent with a withdrawn Lease states "+string(r)] = w.updates(c, withdrawnNode, "", why(r))
+		rows["an agent withdraws and states "+string(r)] = w.updates(a, promisedNode, "", state(selffence.Withdrawn), why(r))
+	}
+	maps.Copy(rows, map[string]leasesRow{
 		"an agent promises":                              w.creates(d, newNode, selffence.Promised, ""),
 		"an agent renews":                                w.updates(a, promisedNode, "", renewed, sets(annotation.Witnessed, "7")),
 		"an agent states its address":                    w.updates(a, promisedNode, "", sets(annotation.AgentAddress, "192.0.2.1:9643")),
@@ -261,6 +272,12 @@ func (w *leasesWorld) agentRows() map[string]leasesRow {
 		"an agent without a pod promises":                w.creates(w.unbound, newNode, selffence.Promised, "names no node"),
 		"an agent without a pod renews":                  w.updates(w.unbound, promisedNode, "names no node", renewed),
 		"an agent creates a withdrawn Lease":             w.creates(d, newNode, selffence.Withdrawn, states),
+		"an agent renews with a reason":                  w.updates(a, promisedNode, closed, why(promiselease.NoWatchdog)),
+		"an agent states a reason of its own":            w.updates(c, withdrawnNode, closed, why("because")),
+		"an agent states a reason without a state":       w.creates(d, newNode, selffence.Withdrawn, states, why(promiselease.NoWatchdog), removes(annotation.PromiseState)),
+		"an agent creates with a reason of its own":      w.creates(d, newNode, selffence.Withdrawn, closed, why("because")),
+		"an agent states a reason for another node":      w.creates(d, "another", selffence.Withdrawn, another, why(promiselease.NoWatchdog)),
+		"an agent states a reason though condemned":      w.updates(b, condemnedNode, taken, state(selffence.Withdrawn), why(promiselease.NoWatchdog), removes(annotation.CondemnedBy)),
 		"an agent creates a Lease without a state":       w.creates(d, newNode, selffence.Promised, states, removes(annotation.PromiseState)),
 		"an agent condemns":                              w.updates(a, promisedNode, states, state(selffence.Condemned)),
 		"an agent names a condemner":                     w.updates(a, promisedNode, strange+annotation.CondemnedBy, sets(annotation.CondemnedBy, condemner)),
@@ -278,7 +295,8 @@ func (w *leasesWorld) agentRows() map[string]leasesRow {
 		"an agent deletes its Lease":                     w.deletes(a, promisedNode, "an agent deletes no Lease"),
 		"another service account in a pod of that node":  w.creates(w.other, newNode, selffence.Promised, "only the agents of nodes and Fettle"),
 		"another service account renews in the same way": w.updates(w.other, promisedNode, "only the agents of nodes and Fettle", renewed),
-	}
+	})
+	return rows
 }
 
 func (w *leasesWorld) fettleRows() map[string]leasesRow {
@@ -327,6 +345,8 @@ func (w *leasesWorld) fettleRows() map[string]leasesRow {
 		"Fettle condemns and sets finalizers":       w.updates(f, promisedNode, deeper, condemns, finalizers),
 		"Fettle condemns and sets owners":           w.updates(f, promisedNode, deeper, condemns, owners),
 		"Fettle frees and changes the promise":      w.updates(f, condemnedNode, "annotation "+annotation.PromiseBoot, frees, sets(annotation.PromiseBoot, "x")),
+		"Fettle states a reason":                    w.updates(f, withdrawnNode, others, why(promiselease.NoWatchdog)),
+		"Fettle frees and states a reason":          w.updates(f, condemnedNode, "annotation "+annotation.NoPromiseReason, frees, why(promiselease.NoWatchdog)),
 		"Fettle deletes all Leases":                 {f, deletesAll, kept},
 		"Fettle renews the Lease of a node for it":  w.updates(f, promisedNode, others, func(l *coordinationv1.Lease) { l.Spec.RenewTime = new(metav1.NowMicro()) }),
 		"Fettle in another namespace is not Fettle": w.updates(w.other, promisedNode, "only the agents of nodes and Fettle", condemns),
@@ -341,6 +361,7 @@ func (w *leasesWorld) otherRows() map[string]leasesRow {
 	return map[string]leasesRow{
 		"an administrator promises":                 w.creates(w.Client, newNode, selffence.Promised, only),
 		"an administrator condemns":                 w.updates(w.Client, promisedNode, only, state(selffence.Condemned), sets(annotation.CondemnedBy, condemner)),
+		"an administrator states a reason":          w.updates(w.Client, withdrawnNode, only, why(promiselease.NoWatchdog)),
 		"an administrator labels":                   w.updates(w.Client, withdrawnNode, only, labels),
 		"an administrator frees":                    w.updates(w.Client, condemnedNode, release, state(selffence.Withdrawn), removes(annotation.CondemnedBy)),
 		"an administrator deletes a promise":        w.deletes(w.Client, promisedNode, ""),

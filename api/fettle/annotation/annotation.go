@@ -136,6 +136,8 @@ const (
 	// AgentAddress is where the agent listens for other agents: an IP address with a port. It may be false, and the certificate of the agent
 	// counts.
 	AgentAddress = "fettle.io/agent-address"
+	// NoPromiseReason is why the agent promises nothing. Only a Lease that is Withdrawn has it, and its value is one of a closed set.
+	NoPromiseReason = "fettle.io/no-promise-reason"
 	// CondemnedBy is the UID of the remediation that has condemned the node.
 	CondemnedBy = "fettle.io/condemned-by"
 	// Witnessed is the resource version up to which the agent, as a witness of others, has read all Leases of the namespace.
