@@ -36,6 +36,8 @@ type Node struct {
 
 	// Conditions are in the order of the node. Facts share them, so they must not be changed.
 	Conditions []core.Condition
+	// BootID is the boot ID as the kubelet has reported it last, or none.
+	BootID UUID
 }
 
 // NodeList is a list of nodes.
@@ -74,7 +76,7 @@ func (n *Node) ready() core.Condition {
 
 // DeepCopyObject returns a copy of the node.
 func (n *Node) DeepCopyObject() runtime.Object {
-	return &Node{Meta: n.CloneMeta(), Conditions: slices.Clone(n.Conditions)}
+	return &Node{Meta: n.CloneMeta(), Conditions: slices.Clone(n.Conditions), BootID: n.BootID}
 }
 
 // DeepCopyObject returns a copy of the list.
@@ -134,12 +136,15 @@ func (n *Node) UnmarshalJSON(body []byte) error {
 				Reason             string      `json:"reason"`
 				LastTransitionTime metav1.Time `json:"lastTransitionTime"`
 			} `json:"conditions"`
+			NodeInfo struct {
+				BootID string `json:"bootID"`
+			} `json:"nodeInfo"`
 		} `json:"status"`
 	}
 	if err := utiljson.Unmarshal(body, &wire); err != nil {
 		return fmt.Errorf("decoding a node: %w", err)
 	}
-	*n = Node{Meta: wire.Metadata.Keep(nodeAnnotations[:]...)}
+	*n = Node{Meta: wire.Metadata.Keep(nodeAnnotations[:]...), BootID: ParseUUID(wire.Status.NodeInfo.BootID)}
 	n.Owner = nil // as from protobuf: a node has no controller
 	for _, c := range wire.Status.Conditions {
 		n.keepCondition(core.Condition{Type: c.Type, Status: c.Status, Reason: c.Reason, Since: c.LastTransitionTime.Time})

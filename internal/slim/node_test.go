@@ -182,7 +182,7 @@ func TestSlimNodesAreNotEncoded(t *testing.T) {
 
 // TestCopiesAreApart: what a holder of a copy may change is the copy's own.
 func TestCopiesAreApart(t *testing.T) {
-	n := &Node{Conditions: []core.Condition{{Type: "Ready", Status: "True", Since: noon}}}
+	n := &Node{Conditions: []core.Condition{{Type: "Ready", Status: "True", Since: noon}}, BootID: UUID{1}}
 	n.Name, n.Labels = "n", LabelsOf(map[string]string{"a": "b"})
 	n.Owner, n.Annotations, n.DeletionTimestamp = &Owner{Name: "o"}, LabelsOf(map[string]string{"a": "b"}), &metav1.Time{Time: noon}
 	list := &NodeList{Items: []Node{*n}}

@@ -17,7 +17,8 @@ const (
 	listMetadata, listItems                       = 1, 2
 	listVersion, listContinue, listRemaining      = 2, 3, 4
 	nodeMetadata, nodeStatus                      = 1, 3
-	statusConditions                              = 4
+	statusConditions, statusNodeInfo              = 4, 7
+	infoBootID                                    = 3
 	conditionType, conditionStatus                = 1, 2
 	conditionTransition, conditionReason          = 4, 5
 	metaName, metaNamespace, metaUID, metaVersion = 1, 3, 5, 6
@@ -174,8 +175,12 @@ func (n *Node) decodeStatus(status field) error {
 	var buffer [commonConditions]core.Condition
 	found := buffer[:0]
 	err := status.message(func(f field) error {
-		if f.number != statusConditions {
+		switch f.number {
+		default:
 			return nil
+		case statusNodeInfo:
+			return f.message(n.decodeInfo)
+		case statusConditions:
 		}
 		if len(n.Conditions)+len(found) >= maxConditions {
 			n.skip(tooManyConditions)
@@ -190,6 +195,16 @@ func (n *Node) decodeStatus(status field) error {
 		return err
 	})
 	n.Conditions = append(n.Conditions, found...)
+	return err
+}
+
+func (n *Node) decodeInfo(f field) error {
+	if f.number != infoBootID {
+		return nil
+	}
+	var text []byte
+	err := f.text(&text)
+	n.BootID = parseUUID(text)
 	return err
 }
 

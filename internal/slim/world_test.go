@@ -32,6 +32,7 @@ type view struct {
 	// Annotations are the annotations that are read.
 	Annotations map[string]string
 	Conditions  []core.Condition
+	Boot        UUID
 }
 
 // metaView reads by the interface that both kinds of nodes have.
@@ -59,12 +60,14 @@ func metaView(o metav1.Object) view {
 
 func slimView(n *Node) view {
 	v := metaView(n)
+	v.Boot = n.BootID
 	v.Conditions = append(v.Conditions, n.Conditions...)
 	return v
 }
 
 func stockView(n *corev1.Node) view {
 	v := metaView(n)
+	v.Boot = ParseUUID(n.Status.NodeInfo.BootID)
 	for _, c := range n.Status.Conditions {
 		v.Conditions = append(v.Conditions, core.Condition{Type: string(c.Type), Status: string(c.Status), Reason: c.Reason, Since: c.LastTransitionTime.Time})
 	}
@@ -132,7 +135,10 @@ func kubeletNode(name string) *corev1.Node {
 			ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubelet", FieldsV1: metav1.NewFieldsV1(`{"f:status":"` + strings.Repeat("x", 3000) + `"}`)}},
 		},
 		Spec:   corev1.NodeSpec{ProviderID: "cloud:///zone-a/" + name, Taints: []corev1.Taint{{Key: "a", Effect: corev1.TaintEffectNoSchedule}}},
-		Status: corev1.NodeStatus{Capacity: corev1.ResourceList{"cpu": resource.MustParse("64"), "memory": resource.MustParse("256Gi")}},
+		Status: corev1.NodeStatus{
+			Capacity: corev1.ResourceList{"cpu": resource.MustParse("64"), "memory": resource.MustParse("256Gi")},
+			NodeInfo: corev1.NodeSystemInfo{MachineID: "m", BootID: "0f8fad5b-d9cb-469f-a165-70867728950e", KernelVersion: "6.12.0"},
+		},
 	}
 	for i := range 17 {
 		n.Labels[fmt.Sprintf("feature.node.kubernetes.io/cpu-%d", i)] = "true"
