@@ -16,6 +16,7 @@ import (
 	"github.com/fettle-io/fettle/internal/dialect/nhc"
 	"github.com/fettle-io/fettle/internal/dialect/openshift"
 	"github.com/fettle-io/fettle/internal/engine"
+	"github.com/fettle-io/fettle/internal/fencestatus"
 	"github.com/fettle-io/fettle/internal/guard/clock"
 	nodelease "github.com/fettle-io/fettle/internal/guard/lease"
 	"github.com/fettle-io/fettle/internal/guard/quorum"
@@ -47,6 +48,7 @@ type components struct {
 	// powerAccess reports whether power has the rights that its work needs.
 	powerAccess *powercycle.Access
 	selfFence   *selffencing.Client
+	fenceStatus *fencestatus.Client
 	clusters    *workloadClusters
 	home        *homeCluster
 	leases      *nodelease.Client

@@ -76,7 +76,7 @@ func (r *components) parts(o controllerOptions) []servedapi.Part {
 		parts = append(parts, powerPart(r.power))
 	}
 	if o.remediates(selfFenceRemediator) {
-		parts = append(parts, selfFencePart(r.selfFence))
+		parts = append(parts, selfFencePart(r.selfFence), fenceStatusPart(r.fenceStatus))
 	}
 	for _, d := range o.servedDialects() {
 		parts = append(parts, d.parts(r)...)

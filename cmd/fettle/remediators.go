@@ -21,6 +21,7 @@ import (
 	"github.com/fettle-io/fettle/api/openshift/v1beta1"
 	"github.com/fettle-io/fettle/internal/clusterapi"
 	"github.com/fettle-io/fettle/internal/dialect/openshift"
+	"github.com/fettle-io/fettle/internal/fencestatus"
 	"github.com/fettle-io/fettle/internal/remediator/fencednode"
 	"github.com/fettle-io/fettle/internal/remediator/machinedeletion"
 	"github.com/fettle-io/fettle/internal/remediator/powercycle"
@@ -72,6 +73,9 @@ func (r *components) wireFencing(o controllerOptions) error {
 	}
 	r.powerAccess = powercycle.NewAccess(core, o.bmcNamespace, r.wake, r.log.WithName("power-rights"))
 	r.selfFence = selfFencingRemediator(r.manager, core, claims, r.log)
+	if r.fenceStatus, err = fenceStatus(r.manager, core, o, r.log); err != nil {
+		return err
+	}
 	if o.remediates(powerCycleRemediator) {
 		r.selfFence.OtherFences = r.power.Fences
 	}
@@ -120,6 +124,23 @@ func selfFencingRemediator(manager ctrl.Manager, core client.Client, claims *fen
 		Informers: manager.GetCache(), Cache: manager.GetCache(), Writer: manager.GetClient(), Core: core,
 		Events: manager.GetEventRecorder("fettle"), Log: log.WithName("self-fence-remediation"), Now: time.Now, Claims: claims,
 	})
+}
+
+// fenceStatus returns what writes the statuses of FencePolicies.
+func fenceStatus(manager ctrl.Manager, core client.Client, o controllerOptions, log logr.Logger) (*fencestatus.Client, error) {
+	metrics, err := registered(o, fencestatus.NewMetrics)
+	return fencestatus.NewClient(fencestatus.Config{
+		Informers: manager.GetCache(), Cache: manager.GetCache(), Leases: core, Writer: manager.GetClient(), Metrics: metrics,
+		Log: log.WithName("fence-policy"), Now: time.Now,
+	}), err
+}
+
+// fenceStatusPart returns the part that starts it once the cluster serves its kind.
+func fenceStatusPart(c *fencestatus.Client) servedapi.Part {
+	return servedapi.Part{
+		Name: "FencePolicy", Kinds: fencestatus.Kinds, Watch: c.Watch, HasSynced: c.HasSynced, Grants: ownRights, Optional: true,
+		Reads: append(servedapi.ReadsOf(v1alpha1.GroupVersion, "FencePolicy"), readsNodes), Without: "no FencePolicy has a status",
+	}
 }
 
 // selfFencePart returns the part that starts the remediator once the cluster serves its kinds.

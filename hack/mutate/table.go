@@ -42,6 +42,8 @@ func table() []target {
 		{dir: "internal/selffence", skip: "^(TestSmallWorlds|TestFaultsAreFound)$"},
 		{dir: "internal/promiselease"},
 		{dir: "internal/peer", skip: "^TestConnectionsOfAll$", unmeasured: true},
+		{dir: "internal/fencepolicy"},
+		{dir: "internal/fencestatus"},
 		{dir: "internal/agent", unmeasured: true},
 		{dir: "internal/contain"},
 		{dir: "internal/lenient"},

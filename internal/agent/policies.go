@@ -1,19 +1,18 @@
 package agent
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
 	"path"
-	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
 	fettlev1 "github.com/fettle-io/fettle/api/fettle/v1alpha1"
+	"github.com/fettle-io/fettle/internal/fencepolicy"
 )
 
 // FencePolicies finds the FencePolicy that selects a node.
@@ -52,22 +51,14 @@ func (f *FencePolicies) Find(ctx context.Context) (Settings, bool, error) {
 	return lead(list.Items, node.Labels)
 }
 
-// lead returns the settings of the policy that leads for a node with labels: the oldest that selects it, and then the first by name.
+// lead returns the settings of the policy that applies to a node with labels.
 func lead(all []fettlev1.FencePolicy, of map[string]string) (Settings, bool, error) {
-	slices.SortFunc(all, func(a, b fettlev1.FencePolicy) int {
-		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
-	})
-	for i := range all {
-		selector, err := metav1.LabelSelectorAsSelector(&all[i].Spec.NodeSelector)
-		if err != nil {
-			return Settings{}, false, fmt.Errorf("reading the selector of a FencePolicy: %w", err)
-		}
-		if selector.Matches(labels.Set(of)) {
-			s, err := settingsOf(all[i].Spec)
-			return s, err == nil, err
-		}
+	policy, err := fencepolicy.NewRule(all).Applies(labels.Set(of))
+	if policy == nil || err != nil {
+		return Settings{}, false, err
 	}
-	return Settings{}, false, nil
+	s, err := settingsOf(policy.Spec)
+	return s, err == nil, err
 }
 
 // settingsOf returns the settings of a policy. A value that is missing, or that this agent doesn't know, is an error: a later version may demand

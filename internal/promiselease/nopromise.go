@@ -37,3 +37,32 @@ func AllNoPromises() []NoPromise {
 		VirtualMachine, MachineUnknown, PolicyUnreadable,
 	}
 }
+
+// Text returns what a reason says to people.
+func (n NoPromise) Text() string {
+	switch n {
+	case NoWatchdog:
+		return "the watchdog that its policy names doesn't exist, or is no watchdog"
+	case WatchdogBusy:
+		return "another process of the node has the watchdog open"
+	case WatchdogForbidden:
+		return "its agent may not open the watchdog"
+	case SoftwareWatchdog:
+		return "its watchdog is one of the kernel's software, and its policy demands hardware"
+	case AlarmOnly:
+		return "its watchdog raises an alarm and resets nothing"
+	case WatchdogStopsOnClose:
+		return "its watchdog stops when the process of the agent ends"
+	case WatchdogTimeout:
+		return "its watchdog refuses the timeout of its policy, or has a timeout out of bounds"
+	case WatchdogFailed:
+		return "a call of its watchdog has failed; the log of its agent says more"
+	case VirtualMachine:
+		return "it is a virtual machine, and its policy doesn't allow these"
+	case MachineUnknown:
+		return "its agent can't find out whether it is a virtual machine"
+	case PolicyUnreadable:
+		return "its agent can't read the FencePolicies, or doesn't know a setting of its policy"
+	}
+	return "its agent gives no reason"
+}

@@ -43,3 +43,19 @@ func hexDigit(c byte) (byte, bool) {
 	}
 	return 0, false
 }
+
+// String returns the text of a UUID in lower case, or an empty text for none.
+func (u UUID) String() string {
+	if u == (UUID{}) {
+		return ""
+	}
+	text, digits := []byte(form), 0
+	for i, c := range text {
+		if c == '-' {
+			continue
+		}
+		text[i] = "0123456789abcdef"[u[digits/2]>>(4*(1-digits%2))&0xf]
+		digits++
+	}
+	return string(text)
+}

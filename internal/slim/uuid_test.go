@@ -11,12 +11,16 @@ func TestUUIDs(t *testing.T) {
 	for _, text := range []string{boot, strings.ToUpper(boot)} {
 		if got := ParseUUID(text); got != want {
 			t.Errorf("%s is read as %x", text, got)
+		} else if got.String() != boot {
+			t.Errorf("%s is written as %s", text, got)
 		}
 	}
 	for _, text := range []string{"", boot[1:], boot + "0", strings.Replace(boot, "-", "0", 1), strings.Replace(boot, "0", "-", 1), strings.Replace(boot, "e", "g", 1),
 		strings.Replace(boot, "e", "/", 1), strings.Replace(boot, "e", ":", 1), strings.Replace(boot, "e", "`", 1), strings.Replace(boot, "e", "@", 1), strings.Replace(boot, "e", "G", 1)} {
 		if got := ParseUUID(text); got != (UUID{}) {
 			t.Errorf("%q is read as %x", text, got)
+		} else if got.String() != "" {
+			t.Errorf("%q is written as %s", text, got)
 		}
 	}
 	if got := ParseUUID("9aAfF000-0000-0000-0000-000000000000"); got != (UUID{0x9a, 0xaf, 0xf0}) {

@@ -134,7 +134,7 @@ func kubeletNode(name string) *corev1.Node {
 			Annotations:   map[string]string{"machine.openshift.io/machine": "machines/" + name, "csi.volume.kubernetes.io/nodeid": strings.Repeat("x", 200)},
 			ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubelet", FieldsV1: metav1.NewFieldsV1(`{"f:status":"` + strings.Repeat("x", 3000) + `"}`)}},
 		},
-		Spec:   corev1.NodeSpec{ProviderID: "cloud:///zone-a/" + name, Taints: []corev1.Taint{{Key: "a", Effect: corev1.TaintEffectNoSchedule}}},
+		Spec: corev1.NodeSpec{ProviderID: "cloud:///zone-a/" + name, Taints: []corev1.Taint{{Key: "a", Effect: corev1.TaintEffectNoSchedule}}},
 		Status: corev1.NodeStatus{
 			Capacity: corev1.ResourceList{"cpu": resource.MustParse("64"), "memory": resource.MustParse("256Gi")},
 			NodeInfo: corev1.NodeSystemInfo{MachineID: "m", BootID: "0f8fad5b-d9cb-469f-a165-70867728950e", KernelVersion: "6.12.0"},

@@ -37,7 +37,7 @@ func TestSelfFencing(t *testing.T) {
 	}
 	s.StartFettle(t)
 	for name, story := range map[string]func(*selfFenced){
-		"sf-reset": resetsItself, "sf-deleted": resetsItselfByDeletion, "sf-none": promisesNothing, "sf-recovers": recoversMeanwhile,
+		"sf-reset": resetsItself, "sf-deleted": resetsItselfByDeletion, "sf-none": promisesNothing, "sf-recovers": recoversMeanwhile, "sf-why": statesWhy,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -55,6 +55,8 @@ type selfFenced struct {
 	agent  func()
 	resets int
 	broken bool
+	// opens is the error of opening the watchdog, or nil.
+	opens error
 }
 
 // asAgent returns the configuration of a client with the rights of the first node's agent.
@@ -77,12 +79,13 @@ func (s *selfFenced) boots() {
 		s.Fatal(err)
 	}
 	boot := s.node(cluster.Context(s.T), node).Status.NodeInfo.BootID
+	lease := agent.NewLeases(server, node, time.Now)
 	ctx, cancel := context.WithCancel(context.Background())
 	begun := time.Now()
 	var running sync.WaitGroup
 	running.Go(func() {
 		_ = agent.Run(ctx, agent.Config{
-			Boot: boot, Hardware: s, Grantor: agent.NewLeases(server, node, time.Now), Policies: agent.NewFencePolicies(server, node),
+			Boot: boot, Hardware: s, Grantor: lease, Explainer: lease, Policies: agent.NewFencePolicies(server, node),
 			Store: agent.Directory(s.TempDir()), Boottime: func() time.Duration { return time.Since(begun) + time.Hour },
 			Tell: func(n agent.Note) { s.Logf("agent of %s: %s %v", node, n.Reason, n.Err) }, StopWithin: time.Second,
 		})
@@ -99,6 +102,11 @@ func (s *selfFenced) boots() {
 
 // Open implements agent.Hardware.
 func (s *selfFenced) Open(w agent.Watchdog, _ func() bool) (agent.Device, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.opens != nil {
+		return nil, s.opens
+	}
 	return &standIn{timeout: w.Timeout}, nil
 }
 

@@ -26,6 +26,23 @@ const (
 	ResetOnIsolation IsolationAction = "Reset"
 )
 
+// Conditions of a FencePolicy, and their reasons.
+const (
+	// InEffectCondition is True if the policy applies to nodes.
+	InEffectCondition     = "InEffect"
+	AppliesReason         = "Applies"
+	SelectsNoneReason     = "SelectsNone"
+	OverriddenReason      = "Overridden"
+	SelectorInvalidReason = "SelectorInvalid"
+	BlockedReason         = "Blocked"
+	// PromisingCondition is True if each node that the policy applies to promises to fence itself.
+	PromisingCondition        = "Promising"
+	AllPromiseReason          = "AllPromise"
+	NodesWithoutPromiseReason = "NodesWithoutPromise"
+	NoNodesReason             = "NoNodes"
+	LeasesNotReadReason       = "LeasesNotRead"
+)
+
 // FencePolicy says how the agents of nodes fence their nodes by a watchdog. If several policies select
 // a node, then the oldest applies, and of two as old the first by name.
 //
@@ -161,6 +178,10 @@ type NodeWithoutPromise struct {
 	// +kubebuilder:validation:MaxLength=64
 	// +required
 	Reason string `json:"reason"`
+	// message is what the reason means.
+	// +kubebuilder:validation:MaxLength=512
+	// +optional
+	Message string `json:"message,omitempty"`
 }
 
 // FencePolicyList is a list of policies.

@@ -3,5 +3,6 @@
 //
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=delete
 // +kubebuilder:rbac:groups="",resources=pods,verbs=list
+// +kubebuilder:rbac:groups=fettle.io,resources=fencepolicies/status,verbs=patch
 // +kubebuilder:rbac:groups=storage.k8s.io,resources=volumeattachments,verbs=list
 package rights
