@@ -389,10 +389,12 @@ func TestHostOfADeletedMachine(t *testing.T) {
 		}
 		return u
 	}
-	going := machine(func(m *unstructured.Unstructured) {
-		m.SetFinalizers([]string{"x"})
-		m.SetDeletionTimestamp(&metav1.Time{Time: noon})
-	})
+	going := func() *unstructured.Unstructured { // the API server of each case writes into its own
+		return machine(func(m *unstructured.Unstructured) {
+			m.SetFinalizers([]string{"x"})
+			m.SetDeletionTimestamp(&metav1.Time{Time: noon})
+		})
+	}
 	for name, c := range map[string]struct {
 		changes []func(*v1alpha1.PowerRemediation)
 		objects []client.Object
@@ -400,8 +402,8 @@ func TestHostOfADeletedMachine(t *testing.T) {
 		holds   bool
 	}{
 		"the machine is gone":          {nil, []client.Object{unprovisioned("host-uid")}, fencing.Succeeded, false},
-		"the machine is going":         {nil, []client.Object{unprovisioned("host-uid"), going}, fencing.DeletingMachine, true},
-		"stopped while it is going":    {[]func(*v1alpha1.PowerRemediation){stops}, []client.Object{unprovisioned("host-uid"), going}, fencing.Aborted, false},
+		"the machine is going":         {nil, []client.Object{unprovisioned("host-uid"), going()}, fencing.DeletingMachine, true},
+		"stopped while it is going":    {[]func(*v1alpha1.PowerRemediation){stops}, []client.Object{unprovisioned("host-uid"), going()}, fencing.Aborted, false},
 		"its host was replaced":        {nil, []client.Object{unprovisioned("other")}, fencing.Succeeded, true},
 		"stopped, and it was replaced": {[]func(*v1alpha1.PowerRemediation){stops}, []client.Object{unprovisioned("other")}, fencing.Aborted, true},
 	} {
