@@ -126,19 +126,35 @@ func (c *Cluster) awaitKinds(t testing.TB, kinds ...schema.GroupKind) {
 	}
 }
 
-// Kustomization returns the objects that kubectl apply -k applies for a directory of the repository.
+// Kustomization returns the objects that kubectl apply -k applies for a directory of the repository. A build takes about
+// a second with the race detector, so that the process keeps the result.
 func Kustomization(t testing.TB, dir string) []*unstructured.Unstructured {
 	t.Helper()
-	return kustomized(t, filepath.Join(Root(), dir))
+	kustomizing.Lock()
+	defer kustomizing.Unlock()
+	if kustomizing.built[dir] == nil {
+		kustomizing.built[dir] = kustomize(t, filepath.Join(Root(), dir))
+	}
+	return Decode(t, kustomizing.built[dir])
 }
 
 // kustomizing serializes builds, because kustomize keeps the schemas of Kubernetes in variables that it doesn't guard.
-var kustomizing sync.Mutex
+var kustomizing = struct {
+	sync.Mutex
 
+	built map[string][]byte // by directory of the repository
+}{built: map[string][]byte{}}
+
+// kustomized returns the objects of any directory.
 func kustomized(t testing.TB, dir string) []*unstructured.Unstructured {
 	t.Helper()
 	kustomizing.Lock()
 	defer kustomizing.Unlock()
+	return Decode(t, kustomize(t, dir))
+}
+
+func kustomize(t testing.TB, dir string) []byte {
+	t.Helper()
 	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), dir)
 	if err != nil {
 		t.Fatalf("building the kustomization in %s: %v", dir, err)
@@ -147,7 +163,7 @@ func kustomized(t testing.TB, dir string) []*unstructured.Unstructured {
 	if err != nil {
 		t.Fatalf("writing the kustomization in %s: %v", dir, err)
 	}
-	return Decode(t, text)
+	return text
 }
 
 // Manifest returns the objects of a YAML file of the repository.
