@@ -4,8 +4,11 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
+	"io"
 	"os"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 )
@@ -48,23 +51,62 @@ const watch = "watch"
 // watches.
 func (c *Cluster) RequestsOf(t testing.TB, user string) []Request {
 	t.Helper()
-	file, err := os.Open(c.auditLog())
+	c.audit.Lock()
+	defer c.audit.Unlock()
+	read := c.audit.users[user]
+	if read == nil {
+		read = &userRequests{}
+		if c.audit.users == nil {
+			c.audit.users = map[string]*userRequests{}
+		}
+		c.audit.users[user] = read
+	}
+	if err := read.continueFrom(c.auditLog(), user); err != nil {
+		t.Fatalf("reading the audit log: %v", err)
+	}
+	return slices.Clone(read.requests)
+}
+
+// audit is what was read of the audit log, which only grows. Tests read it many times.
+type audit struct {
+	sync.Mutex
+
+	users map[string]*userRequests
+}
+
+// userRequests are the requests of a user in the first bytes of the log.
+type userRequests struct {
+	bytes    int64
+	requests []Request
+}
+
+// continueFrom reads the complete lines that were added to the log.
+func (u *userRequests) continueFrom(log, user string) error {
+	file, err := os.Open(log)
 	if err != nil {
-		t.Fatalf("opening the audit log: %v", err)
+		return err
 	}
 	defer func() { _ = file.Close() }()
-	var requests []Request
-	lines := bufio.NewScanner(file)
-	lines.Buffer(nil, 1<<22)
-	for lines.Scan() {
-		if !bytes.Contains(lines.Bytes(), []byte(user)) { // most lines are other users', and decoding takes long
+	if _, err := file.Seek(u.bytes, io.SeekStart); err != nil {
+		return err
+	}
+	lines := bufio.NewReaderSize(file, 1<<20)
+	for {
+		line, err := lines.ReadBytes('\n')
+		if errors.Is(err, io.EOF) { // the API server may be writing the rest of the line
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		u.bytes += int64(len(line))
+		if !bytes.Contains(line, []byte(user)) { // most lines are other users', and decoding takes long
 			continue
 		}
-		if r, answered := readRequest(lines.Bytes()); answered && r.User == user {
-			requests = append(requests, r)
+		if r, answered := readRequest(line); answered && r.User == user {
+			u.requests = append(u.requests, r)
 		}
 	}
-	return requests
 }
 
 func readRequest(line []byte) (Request, bool) {

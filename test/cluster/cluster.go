@@ -43,6 +43,7 @@ type Cluster struct {
 	Dir     string
 	args    []string
 	process *process
+	audit   audit
 }
 
 // Root returns the directory of the repository.
