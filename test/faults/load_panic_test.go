@@ -10,23 +10,21 @@ import (
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
-// panicVariable names a file. A test writes to it the namespace whose passes panic.
-const panicVariable = "FETTLE_TEST_PANICS"
-
-// planted is code that only this test builds into Fettle.
+// planted is code that only this test builds into Fettle, for a file with the namespace whose passes panic.
 const planted = `package capi
 
 import "os"
 
 func panicAsPlanted(namespace string) {
-	if of, err := os.ReadFile(os.Getenv("` + panicVariable + `")); err == nil && string(of) == namespace {
+	if of, err := os.ReadFile(%q); err == nil && string(of) == namespace {
 		panic("the sky falls")
 	}
 }
 `
 
-// panicky returns the changed files of that build: the dialects of Cluster API panic when they observe.
-func (l *load) panicky() map[string]string {
+// panicky returns the changed files of that build: the dialects of Cluster API panic when they observe the cluster of the
+// namespace that is written in a file.
+func (l *load) panicky(namespaceFile string) map[string]string {
 	l.t.Helper()
 	const file, where = "internal/dialect/capi/dialect.go", "func (d *Dialect) Observe() (core.Observation, error) {\n"
 	text, err := os.ReadFile(filepath.Join(cluster.Root(), file))
@@ -36,7 +34,7 @@ func (l *load) panicky() map[string]string {
 		l.t.Fatalf("%s has no line %q", file, where)
 	}
 	return map[string]string{
-		file: before + where + "\tpanicAsPlanted(d.cluster.Namespace)\n" + after, "internal/dialect/capi/planted.go": planted,
+		file: before + where + "\tpanicAsPlanted(d.cluster.Namespace)\n" + after, "internal/dialect/capi/planted.go": fmt.Sprintf(planted, namespaceFile),
 	}
 }
 
@@ -45,9 +43,8 @@ func (l *load) panicky() map[string]string {
 func (l *load) panics() {
 	falls, other := l.outdated[3], l.outdated[4]
 	file := filepath.Join(l.t.TempDir(), "panics")
-	l.t.Setenv(panicVariable, file)
 	l.waits.Stop(l.t)
-	l.leads = l.starts(func(flags ...string) *cluster.Fettle { return l.StartChanged(l.t, l.panicky(), flags...) })
+	l.leads = l.starts(func(flags ...string) *cluster.Fettle { return l.StartChanged(l.t, l.panicky(file), flags...) })
 	falls.repairs("m-01")
 	l.must("having a cluster panic", os.WriteFile(file, []byte(falls.name), 0o600))
 	made, _ := falls.marked()
