@@ -9,8 +9,8 @@ import (
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
-// sandboxes is how many sandboxes two cores can carry.
-const sandboxes = 2
+// sandboxes is how many sandboxes two cores can carry. Most faults wait: for a lease to expire, or for a pause.
+const sandboxes = 4
 
 // TestFaults runs each fault on a sandbox for itself, since every Fettle works on the whole of its cluster.
 func TestFaults(t *testing.T) {
