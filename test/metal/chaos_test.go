@@ -148,10 +148,20 @@ func (p *pool) refusesOn(spec v1alpha1.PowerRemediationSpec) {
 	p.unhold(p.first())
 }
 
+// pressed has a user press the button of a host until it is off, and then on. It boots at once.
+func (p *pool) pressed(node string) {
+	p.Helper()
+	p.mark(node, "annotations", "boot-time", "")
+	for _, power := range []string{"off", "on"} {
+		p.mark(node, "annotations", "power", power)
+		p.powerIs(node, power)
+	}
+}
+
 // deletedWhileBooting: the host takes long to boot, and the remediation doesn't wait for that.
 func deletedWhileBooting(p *pool) {
 	boot := p.node(cluster.Context(p.T), p.first()).Status.NodeInfo.BootID
-	p.mark(p.first(), "annotations", "boot-time", "20s")
+	p.mark(p.first(), "annotations", "boot-time", "1h")
 	p.hangs(p.first())
 	p.remediates(p.first(), v1alpha1.PowerRemediationSpec{})
 	p.inPhase(p.first(), "Booting")
@@ -159,6 +169,7 @@ func deletedWhileBooting(p *pool) {
 	if n := p.node(cluster.Context(p.T), p.first()); n.Status.NodeInfo.BootID != boot {
 		p.Errorf("node %s had booted before the remediation was gone", n.Name)
 	}
+	p.pressed(p.first())
 	p.isBack(p.first(), boot)
 	p.isRestored(p.first())
 	p.ranAlone()
@@ -216,11 +227,12 @@ func deletedAfterFailureWhileOff(p *pool) {
 
 // pressedOffWhileBooting: a user powers the host off while it boots. The next power cycle brings the node back.
 func pressedOffWhileBooting(p *pool) {
-	p.mark(p.first(), "annotations", "boot-time", "5s")
+	p.mark(p.first(), "annotations", "boot-time", "15s")
 	p.hangs(p.first())
-	p.remediates(p.first(), v1alpha1.PowerRemediationSpec{BootTimeout: seconds(15)})
+	p.remediates(p.first(), v1alpha1.PowerRemediationSpec{BootTimeout: seconds(20)})
 	p.inPhase(p.first(), "Booting")
 	p.mark(p.first(), "annotations", "power", "off")
+	p.mark(p.first(), "annotations", "boot-time", "")
 	if r := p.inPhase(p.first(), "Succeeded"); r.Status.Attempt != 2 {
 		p.Errorf("it took %d power cycles, want 2", r.Status.Attempt)
 	}

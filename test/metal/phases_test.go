@@ -79,15 +79,7 @@ func (h *held) unholds() { h.unhold(h.first()) }
 // bootsForLong has the host boot until boots is called.
 func (h *held) bootsForLong() { h.mark(h.first(), "annotations", "boot-time", "1h") }
 
-// boots has a user press the button of the host, which boots at once.
-func (h *held) boots() {
-	h.Helper()
-	h.mark(h.first(), "annotations", "boot-time", "")
-	for _, power := range []string{"off", "on"} {
-		h.mark(h.first(), "annotations", "power", power)
-		h.powerIs(h.first(), power)
-	}
-}
+func (h *held) boots() { h.pressed(h.first()) }
 
 func (h *held) comesToPoweringOn() {
 	h.Helper()
