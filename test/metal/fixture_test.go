@@ -89,12 +89,12 @@ func (s *site) schedules(t *testing.T) {
 func (s *site) bindAll(ctx context.Context) {
 	var pods corev1.PodList
 	var nodes corev1.NodeList
-	if errors.Join(s.List(ctx, &pods), s.List(ctx, &nodes)) != nil {
+	if s.List(ctx, &pods, client.MatchingFields{"spec.nodeName": ""}) != nil || len(pods.Items) == 0 || s.List(ctx, &nodes) != nil {
 		return
 	}
 	for i := range pods.Items {
 		p := &pods.Items[i]
-		if p.Spec.NodeName != "" || p.DeletionTimestamp != nil {
+		if p.DeletionTimestamp != nil {
 			continue
 		}
 		for j := range nodes.Items {
