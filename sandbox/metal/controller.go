@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -80,8 +81,22 @@ func (c *keeper) follow(ctx context.Context, h *host, node *corev1.Node, f facts
 		return err
 	}
 	c.fleet.setShown(h, f.boot, node.Spec.Taints)
-	if alive {
-		c.fleet.setAlive(h, f.boot, true)
+	if !alive {
+		return nil
+	}
+	c.fleet.setAlive(h, f.boot, true)
+	return c.end(ctx, h)
+}
+
+// end ends the pods that are to end and do not run on the host. KWOK sees no boot that takes less than a renewal of the node's lease, and
+// does not end the pods of such a one.
+func (c *keeper) end(ctx context.Context, h *host) error {
+	for _, p := range c.fleet.leftovers(h) {
+		object := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: p.name}}
+		err := c.client.Delete(ctx, object, client.GracePeriodSeconds(0), client.Preconditions{UID: &p.uid})
+		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+			return fmt.Errorf("ending pod %s on node %s: %w", p.name, h.name, err)
+		}
 	}
 	return nil
 }

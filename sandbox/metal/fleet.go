@@ -87,19 +87,32 @@ func (f *fleet) setAlive(h *host, boot string, alive bool) {
 	h.setAlive(boot, alive, f.bound[h.name])
 }
 
-// setPod notes a Pod as it is in the API.
-func (f *fleet) setPod(object *corev1.Pod) {
-	node := object.Spec.NodeName
-	if node == "" {
-		return
-	}
+// leftovers returns the pods that the host's kubelet has to end in the API.
+func (f *fleet) leftovers(h *host) []pod {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	return h.leftovers(f.bound[h.name])
+}
+
+// setPod notes a Pod as it is in the API.
+func (f *fleet) setPod(object *corev1.Pod) {
+	if object.Spec.NodeName != "" && f.notePod(object) {
+		f.changed(object.Spec.NodeName)
+	}
+}
+
+// notePod reports whether the kubelet has to end the Pod.
+func (f *fleet) notePod(object *corev1.Pod) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	node := object.Spec.NodeName
 	if f.bound[node] == nil {
 		f.bound[node] = pods{}
 	}
 	f.bound[node][object.UID] = podOf(object)
 	f.settle(node)
+	h := f.hosts[node]
+	return h != nil && len(h.leftovers(f.bound[node])) > 0
 }
 
 // removePod notes that a Pod is gone from the API.

@@ -150,6 +150,13 @@ func (h *host) settle(bound pods) {
 	h.kubelet.settle(bound)
 }
 
+// leftovers returns the pods that the kubelet has to end in the API.
+func (h *host) leftovers(bound pods) []pod {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.kubelet.leftovers(bound)
+}
+
 // running returns a line for each pod that runs.
 func (h *host) running(now time.Time) []line {
 	h.mu.Lock()

@@ -65,6 +65,18 @@ func (k *kubelet) start(bound pods, taints []corev1.Taint) {
 	}
 }
 
+// leftovers returns the pods that a kubelet has to end in the API: they are to end, and none of their containers runs. A running pod is
+// ended by KWOK.
+func (k *kubelet) leftovers(bound pods) []pod {
+	var all []pod
+	for uid, p := range bound {
+		if _, runs := k.running[uid]; k.alive && p.terminating && !runs {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
 // settle starts and ends pods as the API says. A kubelet that is stopped neither starts nor ends any.
 func (k *kubelet) settle(bound pods) {
 	if !k.alive {

@@ -55,6 +55,27 @@ func TestKubeletRunsPods(t *testing.T) {
 	}
 }
 
+func TestAKubeletEndsWhatDoesNotRun(t *testing.T) {
+	stays := pod{uid: "stays", phase: corev1.PodRunning}
+	leaves := pod{uid: "leaves", phase: corev1.PodRunning, terminating: true}
+	cases := map[string]struct {
+		kubelet kubelet
+		want    int
+	}{
+		"a kubelet that has just started": {kubelet{alive: true}, 1},
+		"a pod that still runs":           {kubelet{alive: true, running: boundPods(leaves)}, 0},
+		"a kubelet that is stopped":       {kubelet{}, 0},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := tc.kubelet.leftovers(boundPods(stays, leaves))
+			if len(got) != tc.want || tc.want == 1 && got[0].uid != leaves.uid {
+				t.Errorf("%v", got)
+			}
+		})
+	}
+}
+
 func TestAStartingKubeletRefusesPods(t *testing.T) {
 	outOfService := corev1.Taint{Key: corev1.TaintNodeOutOfService, Value: "nodeshutdown", Effect: corev1.TaintEffectNoExecute}
 	unreachable := corev1.Taint{Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoExecute}

@@ -12,6 +12,8 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -212,13 +214,15 @@ func (s *selfFenced) isGone() {
 	})
 }
 
-// resetsItself: the node resets itself, its pod never runs twice, and the agent of the new boot promises anew.
+// resetsItself: the node resets itself, its pod runs elsewhere and never twice, and the agent of the new boot promises anew.
 func resetsItself(s *selfFenced) {
 	boot := s.promised()
 	s.checkedBy("")
+	s.takesNoMore(s.first())
 	s.hangs(s.first())
 	s.comesBack(boot)
-	s.ranAlone()
+	s.runsOn(s.second())
+	s.ranTimes(2)
 }
 
 // comesBack waits until the node is back and restored, and its agent of the new boot promises again.
@@ -244,9 +248,20 @@ func (s *selfFenced) comesBack(boot string) {
 func resetsItselfByDeletion(s *selfFenced) {
 	boot := s.promised()
 	s.checkedBy("release: DeleteNode")
+	s.takesNoMore(s.first())
 	s.hangs(s.first())
 	s.comesBack(boot)
-	s.ranAlone()
+	s.runsOn(s.second())
+	s.ranTimes(2)
+}
+
+// takesNoMore has the scheduler bind no more pods to a node.
+func (s *selfFenced) takesNoMore(node string) {
+	s.Helper()
+	patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"unschedulable":true}}`))
+	if err := s.Patch(cluster.Context(s.T), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}, patch); err != nil {
+		s.Fatalf("cordoning node %s: %v", node, err)
+	}
 }
 
 // promisesNothing: a node without an agent is not fenced, and the remediation says why.
