@@ -28,7 +28,7 @@ func Install(t *testing.T, name, file string) {
 		return
 	}
 	if out, err := apt(t, "", "install", "-y", "--no-install-recommends", name); err != nil {
-		unavailable(t, "apt-get doesn't install the Debian package %s: %v\n%s", name, err, out)
+		Unavailable(t, "apt-get doesn't install the Debian package %s: %v\n%s", name, err, out)
 	}
 	if _, err := os.Stat(file); err != nil {
 		t.Fatalf("the Debian package %s has no %s", name, file)
@@ -43,13 +43,13 @@ func Unpack(t *testing.T, name string) string {
 	out, err := apt(t, folder, "download", "--print-uris", name)
 	fields := strings.Fields(out)
 	if err != nil || len(fields) != 4 {
-		unavailable(t, "apt-get doesn't know the Debian package %s: %v\n%s", name, err, out)
+		Unavailable(t, "apt-get doesn't know the Debian package %s: %v\n%s", name, err, out)
 	}
 	if size, err := strconv.Atoi(fields[2]); err != nil || size > maxDownload {
-		unavailable(t, "the Debian package %s has %s bytes, which is too large a download", name, fields[2])
+		Unavailable(t, "the Debian package %s has %s bytes, which is too large a download", name, fields[2])
 	}
 	if out, err := apt(t, folder, "download", name); err != nil {
-		unavailable(t, "apt-get doesn't download the Debian package %s: %v\n%s", name, err, out)
+		Unavailable(t, "apt-get doesn't download the Debian package %s: %v\n%s", name, err, out)
 	}
 	files := filepath.Join(folder, "files")
 	if out, err := exec.CommandContext(t.Context(), "dpkg-deb", "-x", filepath.Join(folder, fields[1]), files).CombinedOutput(); err != nil {
@@ -67,7 +67,7 @@ func Dependency(t *testing.T, name, prefix string) string {
 			return found
 		}
 	}
-	unavailable(t, "the Debian package %s depends on no %s…: %v\n%s", name, prefix, err, out)
+	Unavailable(t, "the Debian package %s depends on no %s…: %v\n%s", name, prefix, err, out)
 	return ""
 }
 
@@ -82,7 +82,7 @@ func apt(t *testing.T, folder string, args ...string) (string, error) {
 func run(t *testing.T, folder, name string, args ...string) (string, error) {
 	t.Helper()
 	if _, err := exec.LookPath("apt-get"); err != nil {
-		unavailable(t, "apt-get is missing, which gets programs of Debian for this test")
+		Unavailable(t, "apt-get is missing, which gets programs of Debian for this test")
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
@@ -101,8 +101,8 @@ func run(t *testing.T, folder, name string, args ...string) (string, error) {
 	return out, err
 }
 
-// unavailable skips the test, or fails it where real parts are required.
-func unavailable(t *testing.T, format string, args ...any) {
+// Unavailable skips the test, or fails it where real parts are required.
+func Unavailable(t *testing.T, format string, args ...any) {
 	t.Helper()
 	if os.Getenv("REAL_PARTS") == "required" {
 		t.Fatalf(format, args...)
