@@ -88,6 +88,12 @@ demo-metal: build ## The same on bare metal: hosts are powered off and on throug
 	@go build -o bin/podruns ./hack/podruns
 	@bin/fettle-demo --dialect metal $(if $(KEEP),--keep)
 
+.PHONY: demo-selffence
+demo-selffence: build ## The same without BMCs: nodes reset themselves by their watchdogs (KEEP=1 leaves it running)
+	@go build -o bin/podruns ./hack/podruns
+	@go build -o bin/simagents ./hack/simagents
+	@bin/fettle-demo --dialect selffence $(if $(KEEP),--keep)
+
 # The load of a benchmark; docs/performance.md explains each variable.
 DIALECT ?= openshift
 NODES ?= $(if $(filter metal,$(DIALECT)),400,5000)
@@ -102,9 +108,13 @@ CLUSTERS ?= 100
 HANGING ?= 4
 
 .PHONY: bench
-bench: bin/fettle bin/fettle-sandbox bin/fettle-bench ## Measure Fettle beside a mere watcher (NODES=5000, DIALECT=nhc, capi or metal, ...): a few minutes
+bench: bin/fettle bin/fettle-sandbox bin/fettle-bench ## Measure Fettle beside a mere watcher (NODES=5000, DIALECT=nhc, capi, metal or selffence, ...): a few minutes
+ifeq ($(DIALECT),selffence)
+	@bin/fettle-bench leases --nodes $(NODES) --rate $(RATE) -o bin/bench.json | tee bin/bench.txt
+else
 	@bin/fettle-bench --dialect $(DIALECT) --nodes $(NODES) --machines $(MACHINES) --rate $(RATE) --broken $(BROKEN) \
 		--breaking $(BREAKING) --idle $(IDLE) --heartbeats $(HEARTBEATS) --rounds $(ROUNDS) --clusters $(CLUSTERS) --hanging $(HANGING) -o bin/bench.json | tee bin/bench.txt
+endif
 
 ##@ Test
 

@@ -43,12 +43,13 @@ func (s *Stage) InstallFettle(ctx context.Context, definitions ...string) error 
 	return s.Apply(ctx, objects...)
 }
 
-// InstallPart applies the objects of kubectl apply -k for a folder in config/ that not every cluster needs.
+// InstallPart applies the objects of kubectl apply -k for a folder in config/ that not every cluster needs, without a DaemonSet.
 func (s *Stage) InstallPart(ctx context.Context, folder string) error {
 	objects, err := kustomized(filepath.Join(s.Config, folder))
 	if err != nil {
 		return err
 	}
+	objects = slices.DeleteFunc(objects, func(u *unstructured.Unstructured) bool { return u.GetKind() == "DaemonSet" })
 	return s.Apply(ctx, objects...)
 }
 

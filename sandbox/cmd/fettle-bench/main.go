@@ -54,7 +54,7 @@ func command() *cobra.Command {
 	p.register(cmd.Flags())
 	cmd.Flags().StringVarP(&out, "output", "o", "", "file that the results are written to as JSON")
 	cmd.CompletionOptions.DisableDefaultCmd = true
-	cmd.AddCommand(floorCommand())
+	cmd.AddCommand(floorCommand(), leasesCommand())
 	return cmd
 }
 

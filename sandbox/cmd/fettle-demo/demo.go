@@ -19,6 +19,8 @@ import (
 type demo struct {
 	*stage.Stage
 
+	// plane is the control plane of the stage.
+	plane *stage.Process
 	// workloads are the control planes of workload clusters, by the name of their Cluster.
 	workloads map[string]*stage.Process
 }
@@ -47,9 +49,11 @@ func (s *demo) raise(ctx context.Context, c cluster) error {
 	if c.podLog {
 		flags = append(flags, "--metal-log", filepath.Join(s.Dir, podLog))
 	}
-	if _, err := s.StartSandbox(ctx, flags...); err != nil {
+	plane, err := s.StartSandbox(ctx, flags...)
+	if err != nil {
 		return err
 	}
+	s.plane = plane
 	say("installing Fettle: definitions, a service account and the few rights that it needs")
 	if err := s.InstallFettle(ctx, c.kinds...); err != nil {
 		return err
@@ -59,7 +63,7 @@ func (s *demo) raise(ctx context.Context, c cluster) error {
 			return err
 		}
 	}
-	_, err := s.StartFettle(ctx, "--leader-elect="+strconv.FormatBool(c.elects))
+	_, err = s.StartFettle(ctx, "--leader-elect="+strconv.FormatBool(c.elects))
 	return err
 }
 

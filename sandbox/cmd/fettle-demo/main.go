@@ -2,7 +2,7 @@
 // zone that dies is left alone until it returns. On nodes alone (--dialect nhc): a node that fails is handed to one
 // remediator and then to another, and too many at once are left alone. With workload clusters (--dialect capi): a worker is
 // replaced by the real controllers of Cluster API, and a cluster that does not answer is left alone. On bare metal
-// (--dialect metal): hosts that hang are powered off and on. It needs the binaries that make build puts beside it, and the
+// (--dialect metal): hosts that hang are powered off and on. Without BMCs (--dialect selffence): nodes reset themselves. It needs the binaries that make build puts beside it, and the
 // repository's config/.
 package main
 
@@ -24,7 +24,7 @@ const limit = 5 * time.Minute
 
 func main() {
 	keep := flag.Bool("keep", false, "leave everything running afterwards, until interrupted")
-	dialect := flag.String("dialect", "openshift", "what is shown: openshift, nhc or capi, which are APIs of health checks, or metal")
+	dialect := flag.String("dialect", "openshift", "what is shown: openshift, nhc or capi, which are APIs of health checks, or metal or selffence")
 	flag.Parse()
 	if err := run(*dialect, *keep); err != nil {
 		fmt.Fprintln(os.Stderr, "\nfettle-demo:", err)
@@ -43,9 +43,12 @@ type scenario interface {
 }
 
 func run(dialect string, keep bool) error {
-	told, known := map[string]scenario{"openshift": machineScenario{}, "nhc": nodeScenario{}, "capi": clusterScenario{}, "metal": metalScenario{}}[dialect]
+	told, known := map[string]scenario{
+		"openshift": machineScenario{}, "nhc": nodeScenario{}, "capi": clusterScenario{}, "metal": metalScenario{},
+		"selffence": fenceScenario{},
+	}[dialect]
 	if !known {
-		return fmt.Errorf("--dialect %q is not known; there are openshift, nhc, capi and metal", dialect)
+		return fmt.Errorf("--dialect %q is not known; there are openshift, nhc, capi, metal and selffence", dialect)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

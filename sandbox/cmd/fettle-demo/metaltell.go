@@ -21,11 +21,16 @@ func tellMetal(before, now metals) {
 		}
 	}
 	tellMetalMachines(before.machines, now.machines)
+	tellDatabase(before.database, before.running, now.database, now.running)
+}
+
+// tellDatabase prints where the pod of the database is, and whether it runs, if that has changed.
+func tellDatabase(was string, ran bool, is string, runs bool) {
 	switch {
-	case now.running && (now.database != before.database || !before.running):
-		saw("pod", "%s runs on %s", databasePod, now.database)
-	case before.running && !now.running && now.database != "":
-		saw("pod", "%s is to leave %s", databasePod, now.database)
+	case runs && (is != was || !ran):
+		saw("pod", "%s runs on %s", databasePod, is)
+	case ran && !runs && is != "":
+		saw("pod", "%s is to leave %s", databasePod, is)
 	}
 }
 
