@@ -7,16 +7,19 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
 	"github.com/fettle-io/fettle/internal/selffence"
+	"github.com/fettle-io/fettle/test/cluster"
 	"github.com/fettle-io/fettle/test/runs"
 )
 
-// holds has all nodes promise with Hold, and fence themselves once they are not Ready.
+// holds has all nodes promise with Hold, and all but the first fence themselves once they are not Ready.
 var holds = fmt.Sprintf(`apiVersion: fettle.io/v1alpha1
 kind: FencePolicy
 metadata: {name: all}
@@ -31,7 +34,7 @@ apiVersion: remediation.medik8s.io/v1alpha1
 kind: NodeHealthCheck
 metadata: {name: all}
 spec:
-  selector: {matchExpressions: [{key: kubernetes.io/hostname, operator: Exists}]}
+  selector: {matchLabels: {checked: "true"}}
   minHealthy: 1
   unhealthyConditions: [{type: Ready, status: Unknown, duration: 3s}]
   remediationTemplate: {apiVersion: fettle.io/v1alpha1, kind: SelfFenceRemediationTemplate, name: all, namespace: fettle-system}
@@ -46,9 +49,7 @@ func TestRealProcesses(t *testing.T) {
 	for _, m := range w.nodes {
 		w.says(t, m.part.Node, selffence.Promised)
 	}
-	w.plays(t, map[string]func(*story){
-		"hung-kubelet": hungKubelet, "cut-link": cutLink, "lost-answers": lostAnswers, "stopped-agent": stoppedAgent,
-	})
+	w.plays(t, []named{{"hung-kubelet", hungKubelet}, {"cut-link", cutLink}, {"lost-answers", lostAnswers}, {"stopped-agent", stoppedAgent}})
 	w.frozen(t)
 	if all := runs.Check(t, w.runs); len(all) < 8 {
 		t.Errorf("the pods ran %d times: %v", len(all), all)
@@ -64,23 +65,27 @@ type story struct {
 	set string
 }
 
+// named is a story with its name.
+type named struct {
+	name string
+	play func(*story)
+}
+
 // plays runs stories beside each other, each on another node, whose pod may run on the last node too. Meanwhile the manager is killed at each
 // kind of write.
-func (w *world) plays(t *testing.T, stories map[string]func(*story)) {
+func (w *world) plays(t *testing.T, stories []named) {
 	t.Helper()
 	k := w.newKilled(t)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		t.Run("all", func(t *testing.T) {
-			number := 0
-			for name, play := range stories {
+			for number, s := range stories {
 				m := w.nodes[number]
-				number++
-				t.Run(name, func(t *testing.T) {
+				t.Run(s.name, func(t *testing.T) {
 					t.Parallel()
-					w.workload(t, name, m.part.Node, w.nodes[len(w.nodes)-1].part.Node)
-					play(&story{T: t, machine: m, w: w, set: name})
+					w.workload(t, s.name, m.part.Node, w.nodes[len(w.nodes)-1].part.Node)
+					s.play(&story{T: t, machine: m, w: w, set: s.name})
 				})
 			}
 		})
@@ -106,11 +111,30 @@ func (s *story) movesAway(boot string) {
 	})
 }
 
-// hungKubelet: the kubelet hangs. The agent learns that the node is condemned, and the watchdog resets it.
+// hungKubelet: the kubelet hangs, and a person requests the reset. The agent learns that the node is condemned, and the watchdog resets it. No
+// health check withdraws the request when the node is back.
 func hungKubelet(s *story) {
+	ctx := cluster.Context(s.T)
 	boot, _ := s.count()
 	s.signal(roleKubelet, syscall.SIGSTOP)
+	hour := &metav1.Duration{Duration: time.Hour}
+	r := &v1alpha1.SelfFenceRemediation{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "fettle-system", Name: s.part.Node},
+		Spec:       v1alpha1.SelfFenceRemediationSpec{FenceTimeout: hour, ReleaseTimeout: hour, BootTimeout: hour},
+	}
+	if err := s.w.Create(ctx, r); err != nil {
+		s.Fatalf("creating a remediation: %v", err)
+	}
 	s.movesAway(boot)
+	s.w.Eventually(s.T, "end of the remediation of "+s.part.Node, func(ctx context.Context) error {
+		if err := s.w.Get(ctx, client.ObjectKeyFromObject(r), r); err != nil || r.Status.Phase != "Succeeded" {
+			return fmt.Errorf("it is %q (%w)", r.Status.Phase, err)
+		}
+		return nil
+	})
+	if err := s.w.Delete(ctx, r); err != nil {
+		s.Fatalf("deleting a remediation: %v", err)
+	}
 }
 
 // cutLink: nothing proves that the node has stopped, and its pod goes on. Once the link works, the agent learns that the node is condemned.

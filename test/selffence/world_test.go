@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -105,7 +106,7 @@ func (w *world) node(f *fabric, api string, number int, p part) {
 	w.t.Helper()
 	ctx := cluster.Context(w.t)
 	p.Node = name(number)
-	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: p.Node, Labels: map[string]string{corev1.LabelHostname: p.Node}}}
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: p.Node, Labels: map[string]string{"checked": strconv.FormatBool(number > 1)}}}
 	if err := w.Create(ctx, n); err != nil {
 		w.t.Fatalf("creating node %s: %v", p.Node, err)
 	}
