@@ -30,9 +30,11 @@ type assessment struct {
 	kindOf    []string
 	reports   []core.PolicyReport
 	unread    unreadReasons
-	// bmcs are nil where no step needs them. fencings are by the namespace/name of a PowerRemediation.
+	// bmcs are nil where no step needs them. fencings are by the kind and the namespace/name of a remediation.
 	bmcs     *bmcReading
 	fencings map[string]Fencing
+	// promises are nil where no step needs them.
+	promises *promiseReading
 	// foreignWriters has the controller's messages about another controller, by policy.
 	foreignWriters map[core.ID]string
 
@@ -69,7 +71,7 @@ type observed struct {
 func newAssessment(cluster ledger.ClusterKey, observations []observed, repairDetails map[string]ledger.Details, external *externalFacts, at time.Time) *assessment {
 	w := &assessment{at: at, key: cluster, cluster: core.Cluster{Observed: core.Yes, ClockAgrees: core.Yes}, unread: external.unread, fencings: external.fencings, foreignWriters: map[core.ID]string{}}
 	if cluster == (ledger.ClusterKey{}) {
-		w.bmcs = external.bmcs
+		w.bmcs, w.promises = external.bmcs, external.promises
 	} else {
 		w.unread.upgrade, w.unread.leases = "", "" // they are about the user's own cluster
 	}

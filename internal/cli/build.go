@@ -252,6 +252,7 @@ func buildStatus(assessments []*assessment, namespace string, h Header) Status {
 		if w.bmcs != nil {
 			s.UnreachableBMCs = w.bmcs.notReachable()
 		}
+		s.WithoutPromise = append(s.WithoutPromise, w.promises.missing()...)
 		for i := range w.policies {
 			if within(w.policies[i].ID) {
 				s.HealthChecks = append(s.HealthChecks, w.healthCheck(i))

@@ -212,6 +212,7 @@ func (s *session) judgeChecks(ctx context.Context, drafts []draft) ([]Grant, err
 	warnOfMissingGrants(assessments, judged, grants)
 	s.warnOfMissingPower(ctx, assessments, judged)
 	warnOfNodesWithoutBMC(assessments, judged, v.external.bmcs, drafts)
+	warnOfNodesWithoutPromise(assessments, judged, v.external.promises)
 	for _, d := range judged {
 		if d.Effect != nil {
 			d.Effect.Unknown = append(d.Effect.Unknown, unknown...)

@@ -129,6 +129,7 @@ func knownKinds() meta.RESTMapper {
 	m.Add(core.WithKind("Secret"), meta.RESTScopeNamespace)
 	m.Add(coordination.WithKind("Lease"), meta.RESTScopeNamespace)
 	m.Add(v1alpha1.GroupVersion.WithKind("Repair"), meta.RESTScopeNamespace)
+	m.Add(v1alpha1.GroupVersion.WithKind("FencePolicy"), meta.RESTScopeRoot)
 	m.Add(v1beta1.GroupVersion.WithKind("Machine"), meta.RESTScopeNamespace)
 	m.Add(v1beta1.GroupVersion.WithKind("MachineHealthCheck"), meta.RESTScopeNamespace)
 	m.Add(medik8s.GroupVersion.WithKind("NodeHealthCheck"), meta.RESTScopeRoot)

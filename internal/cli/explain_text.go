@@ -99,6 +99,7 @@ func (p *page) target(t *ExplainedTarget) {
 	p.marks(t)
 	p.lease(t.Lease)
 	p.bmcs(t)
+	p.promise(t.Promise)
 	p.verdicts(t)
 	p.steps(t.Steps)
 	p.requests(t.Requests)

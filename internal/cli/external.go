@@ -29,9 +29,11 @@ import (
 type externalFacts struct {
 	templates *template.Reading
 	leases    *lease.Reading
-	// bmcs are nil until they are needed, and fencings are by the namespace/name of a PowerRemediation.
+	// bmcs are nil until they are needed, and fencings are by the kind and the namespace/name of a remediation.
 	bmcs     *bmcReading
 	fencings map[string]Fencing
+	// promises are nil until they are needed.
+	promises *promiseReading
 	// versions has, by the name of each ClusterVersion, whether it progresses.
 	versions map[string]bool
 	// openshift is Yes if the cluster serves ClusterVersions.
@@ -73,7 +75,7 @@ func (v *view) needs() ([]core.Policy, []core.Repair) {
 // needsMore reports whether a policy or a repair needs facts that were not read.
 func (v *view) needsMore() bool {
 	policies, repairs := v.needs()
-	return len(v.external.templates.Needs(policies, repairs)) > 0 || v.needsLeases(policies) || v.needsVersions(policies) || v.needsBMCs(policies, repairs)
+	return len(v.external.templates.Needs(policies, repairs)) > 0 || v.needsLeases(policies) || v.needsVersions(policies) || v.needsBMCs(policies, repairs) || v.needsPromises(policies, repairs)
 }
 
 func (v *view) needsLeases(policies []core.Policy) bool {
@@ -101,6 +103,9 @@ func (v *view) readExternal(ctx context.Context, c client.Client) {
 		v.external.bmcs = readBMCs(c, v.bmcNamespace, func(source Source, namespace string) error {
 			return v.list(ctx, c, source, namespace)
 		})
+	}
+	if v.needsPromises(policies, repairs) {
+		v.external.promises = readPromises(ctx, c)
 	}
 }
 
@@ -299,7 +304,7 @@ func (v *view) allNotes() []string {
 			note(strings.ToUpper(f.Blocked.Message[:1]) + f.Blocked.Message[1:] + ". What is said of it is what a controller has written last.")
 		}
 	}
-	for _, text := range slices.Concat(v.notesOnRepairs(), v.external.bmcs.notes()) {
+	for _, text := range slices.Concat(v.notesOnRepairs(), v.external.bmcs.notes(), v.external.promises.notes()) {
 		note(text)
 	}
 	return notes

@@ -46,7 +46,7 @@ func startAPI(t *testing.T) *fakeAPI {
 	}
 	t.Setenv("KUBECONFIG", path)
 	var resources []any
-	for name, kind := range map[string]string{"bmcs": bmcKind, "powerremediations": powerKind, "powerremediationtemplates": powerTemplateKind} {
+	for name, kind := range map[string]string{"bmcs": bmcKind, "powerremediations": powerKind, "powerremediationtemplates": powerTemplateKind, "selffenceremediations": selfFenceKind, "selffenceremediationtemplates": selfFenceTemplateKind} {
 		resources = append(resources, map[string]any{"name": name, "kind": kind, "namespaced": true, "verbs": []string{"get", "list", "watch", "patch"}})
 	}
 	a.set(fettleAPI, map[string]any{"apiVersion": "v1", "kind": "APIResourceList", "groupVersion": "fettle.io/v1alpha1", "resources": resources})

@@ -12,7 +12,7 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// Fencing is how far a PowerRemediation has come.
+// Fencing is how far a PowerRemediation or a SelfFenceRemediation has come.
 type Fencing struct {
 	Phase string     `json:"phase,omitempty"`
 	Since *time.Time `json:"phaseSince,omitempty"`
@@ -70,12 +70,16 @@ func (v *view) needsBMCs(policies []core.Policy, repairs []core.Repair) bool {
 
 // putFencing stores how far a PowerRemediation has come, and reports whether that has changed.
 func (s *externalFacts) putFencing(kind schema.GroupVersionKind, u *unstructured.Unstructured) bool {
-	if kind.Group != v1alpha1.GroupVersion.Group || kind.Kind != powerKind {
+	if kind.Group != v1alpha1.GroupVersion.Group || kind.Kind != powerKind && kind.Kind != selfFenceKind {
 		return false
 	}
-	old, known := s.fencings[key(u)]
+	of := kind.Kind + " " + key(u)
+	old, known := s.fencings[of]
 	fresh := fencingOf(u)
-	s.fencings[key(u)] = fresh
+	if kind.Kind == selfFenceKind {
+		fresh.Attempt = 0 // it has one, and no power cycles
+	}
+	s.fencings[of] = fresh
 	return !known || !old.equals(&fresh)
 }
 
@@ -88,7 +92,7 @@ func (f *Fencing) equals(other *Fencing) bool {
 	return same && a == b
 }
 
-// fencingOf returns how far a PowerRemediation has come. It is empty if its status can't be decoded.
+// fencingOf returns how far a PowerRemediation or a SelfFenceRemediation has come. It is empty if its status can't be decoded.
 func fencingOf(u *unstructured.Unstructured) Fencing {
 	var s v1alpha1.PowerRemediationStatus
 	decode(u, "status", &s)
@@ -120,8 +124,8 @@ func fencingOf(u *unstructured.Unstructured) Fencing {
 // requestWithFencing returns a request, with how far it has come if it is a PowerRemediation.
 func (w *assessment) requestWithFencing(q *core.Request) Request {
 	r := requestOf(q)
-	if q.ID.Kind == powerKind && apiGroupOf(q.APIVersion) == v1alpha1.GroupVersion.Group {
-		if f, known := w.fencings[q.ID.Namespace+"/"+q.ID.Name]; known {
+	if apiGroupOf(q.APIVersion) == v1alpha1.GroupVersion.Group {
+		if f, known := w.fencings[q.ID.Kind+" "+q.ID.Namespace+"/"+q.ID.Name]; known {
 			r.Fencing = &f
 		}
 	}

@@ -378,12 +378,13 @@ func TestBMCsAreReadWhereAStepNeedsThem(t *testing.T) {
 
 // TestFencingIsOfPowerRemediations: an object of another kind may have the same name.
 func TestFencingIsOfPowerRemediations(t *testing.T) {
-	w := &assessment{fencings: map[string]Fencing{"n/node-a": {Phase: "Releasing"}}}
+	w := &assessment{fencings: map[string]Fencing{powerKind + " n/node-a": {Phase: "Releasing"}, selfFenceKind + " n/node-c": {Phase: "Booting"}}}
 	for _, c := range []struct {
 		kind, version, name string
 		want                bool
 	}{
 		{powerKind, "fettle.io/v1alpha1", "node-a", true}, {powerKind, "fettle.io/v1alpha1", "node-b", false},
+		{selfFenceKind, "fettle.io/v1alpha1", "node-c", true}, {selfFenceKind, "fettle.io/v1alpha1", "node-a", false},
 		{powerKind, "power.example/v1", "node-a", false}, {"MachineDeletionRemediation", "fettle.io/v1alpha1", "node-a", false},
 	} {
 		r := w.requestWithFencing(&core.Request{ID: core.ID{Kind: c.kind, Namespace: "n", Name: c.name}, APIVersion: c.version})

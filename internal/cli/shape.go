@@ -50,6 +50,8 @@ type Status struct {
 	Repairs []Repair `json:"repairs"`
 	// UnreachableBMCs are the BMCs that Fettle could not reach, where a health check has nodes fenced by their power.
 	UnreachableBMCs []BMCState `json:"unreachableBMCs,omitempty"`
+	// WithoutPromise are the nodes of FencePolicies that promise nothing, where a health check has nodes fence themselves.
+	WithoutPromise []NodePromise `json:"nodesWithoutPromise,omitempty"`
 }
 
 // HealthCheck is the state of one health check.
@@ -317,6 +319,8 @@ type ExplainedTarget struct {
 	// be fenced so, or why that is not known.
 	BMCs       []BMCState `json:"bmcs,omitempty"`
 	BMCProblem string     `json:"bmcProblem,omitempty"`
+	// Promise is what its node promises, where a health check has the node fence itself.
+	Promise *NodePromise `json:"promise,omitempty"`
 	// OwnerAnswer is the answer of its owner to the request to replace it, for owners that take such requests.
 	OwnerAnswer *OwnerAnswer `json:"ownerAnswer,omitempty"`
 	// Earlier are finished repairs of it, and of the other targets of its owner, the youngest first.

@@ -47,6 +47,10 @@ func (p *statusPage) all(s *Status) {
 		p.printf("\n")
 		p.unreachable(s.UnreachableBMCs)
 	}
+	if len(s.WithoutPromise) > 0 {
+		p.printf("\n")
+		p.withoutPromise(s.WithoutPromise)
+	}
 	if len(s.NotHealthy) > 0 {
 		t := s.NotHealthy[0]
 		p.printf("\n%s explain %s/%s%s says more.\n", p.command, strings.ToLower(t.Kind), t.Name, inNamespace(t.Namespace)+p.inCluster(s, &t))

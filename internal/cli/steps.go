@@ -192,6 +192,7 @@ func (w *assessment) fillDetails(target int, e *ExplainedTarget) {
 	e.Requests = append(w.objectsAbout(t.ID), w.objectsOfNamesakes(t.ID)...)
 	e.Recovery = w.recoveryOf(target)
 	w.fillBMCs(target, e)
+	w.fillPromise(target, e)
 	if repair, under := w.repairOf(target); under {
 		if w.isOf(repair, target) {
 			e.Steps, e.Evidence = w.stepsOf(repair), evidenceOf(w.cluster.Repairs[repair].Evidence)

@@ -1,0 +1,270 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
+	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/fencepolicy"
+	"github.com/fettle-io/fettle/internal/promiselease"
+	"github.com/fettle-io/fettle/internal/slim"
+)
+
+// These are the kinds of the remediator of nodes that fence themselves.
+const (
+	selfFenceKind         = "SelfFenceRemediation"
+	selfFenceTemplateKind = "SelfFenceRemediationTemplate"
+)
+
+// NodePromise is what a node promises.
+type NodePromise struct {
+	Node string `json:"node"`
+	// Policy is the FencePolicy that applies to the node, or empty.
+	Policy string `json:"fencePolicy,omitempty"`
+	// Missing is why the node promises nothing, and Message what that means. Without a reason its promise stands.
+	Missing string `json:"missing,omitempty"`
+	Message string `json:"message,omitempty"`
+	// Timed is set if time proves that the node was reset. ProvenAfter is how long after Fettle saw the last renewal that is so.
+	Timed       bool   `json:"timed,omitempty"`
+	ProvenAfter string `json:"provenAfter,omitempty"`
+	// Device is the watchdog, Watchdog its timeout, and Validity how long a renewal counts.
+	Device    string   `json:"device,omitempty"`
+	Watchdog  string   `json:"watchdogTimeout,omitempty"`
+	Validity  string   `json:"validity,omitempty"`
+	Witnesses []string `json:"witnesses,omitempty"`
+}
+
+// These are reasons of the command line alone.
+const (
+	noFencePolicy      = "NoFencePolicy"
+	fencePolicyUnknown = "FencePolicyUnknown"
+)
+
+// promiseReading has the FencePolicies, and the nodes with their Leases.
+type promiseReading struct {
+	policies []v1alpha1.FencePolicy
+	nodes    map[string]fencepolicy.Node
+	leases   map[string]*fencepolicy.Lease
+	// unread says why they are not known, or is empty.
+	unread string
+}
+
+// readPromises reads what nodes promise. It never fails: what can't be read is unknown. Agents write their Leases every few seconds, so the list
+// is not followed.
+func readPromises(ctx context.Context, c client.Client) *promiseReading {
+	r := &promiseReading{nodes: map[string]fencepolicy.Node{}, leases: map[string]*fencepolicy.Lease{}}
+	for _, s := range []struct {
+		Source
+
+		namespace, where string
+	}{
+		{Source{List: &v1alpha1.FencePolicyList{}, Put: r.putPolicy}, "", "fencepolicies.fettle.io"},
+		{Source{Resource: schema.GroupResource{Resource: "nodes"}, List: &slim.NodeList{}, Put: r.putNode}, "", "nodes"},
+		{Source{List: &coordinationv1.LeaseList{}, Put: r.putLease}, promiselease.Namespace, "leases in namespace " + promiselease.Namespace},
+	} {
+		_, err := list(ctx, c, s.Source, s.namespace)
+		switch {
+		case isUnserved(err):
+			r.unread = "the cluster does not serve " + s.where
+			return r
+		case err != nil:
+			r.unread = whyUnread(s.where, err)
+			return r
+		}
+	}
+	return r
+}
+
+func (r *promiseReading) putPolicy(o client.Object) bool {
+	if p, is := o.(*v1alpha1.FencePolicy); is {
+		r.policies = append(r.policies, *p)
+	}
+	return true
+}
+
+func (r *promiseReading) putNode(o client.Object) bool {
+	if n, is := o.(*slim.Node); is {
+		r.nodes[n.Name] = fencepolicy.Node{Name: n.Name, Labels: n.Meta.Labels, Boot: n.BootID.String()}
+	}
+	return true
+}
+
+func (r *promiseReading) putLease(o client.Object) bool {
+	if l, is := o.(*coordinationv1.Lease); is {
+		r.leases[l.Name] = fencepolicy.Read(l)
+	}
+	return true
+}
+
+// of returns what a node promises.
+func (r *promiseReading) of(node string) NodePromise {
+	p, n := NodePromise{Node: node}, r.nodes[node]
+	policy, err := fencepolicy.NewRule(r.policies).Applies(n.Labels)
+	switch {
+	case err != nil:
+		p.Missing, p.Message = fencePolicyUnknown, "the selector of a FencePolicy can't be read, so it is not known which one applies; correct it"
+		return p
+	case policy == nil:
+		p.Missing, p.Message = noFencePolicy, "no FencePolicy selects it; create one, or label the node"
+		return p
+	}
+	p.Policy = policy.Name
+	lease := r.leases[node]
+	if why := n.Missing(lease); why != "" {
+		p.Missing, p.Message = string(why), why.Text()
+		return p
+	}
+	promise := lease.Promise
+	p.Timed, p.Device, p.Watchdog = promise.Timed, lease.Device, durationText(promise.Times.Watchdog)
+	if promise.Timed {
+		p.Validity, p.ProvenAfter = durationText(promise.Times.Validity), durationText(promise.Times.Wait())
+	}
+	for _, w := range promise.Witnesses {
+		if w != "" {
+			p.Witnesses = append(p.Witnesses, w)
+		}
+	}
+	return p
+}
+
+func durationText(d time.Duration) string {
+	if d == 0 {
+		return ""
+	}
+	return d.String()
+}
+
+// missing returns the nodes to which a FencePolicy applies and that promise nothing, in the order of their names.
+func (r *promiseReading) missing() []NodePromise {
+	if r == nil || r.unread != "" {
+		return nil
+	}
+	var without []NodePromise
+	for _, name := range slices.Sorted(maps.Keys(r.nodes)) {
+		if p := r.of(name); p.Missing != "" && p.Missing != noFencePolicy {
+			without = append(without, p)
+		}
+	}
+	return without
+}
+
+// notes returns a sentence about promises that could not be read.
+func (r *promiseReading) notes() []string {
+	if r == nil || r.unread == "" {
+		return nil
+	}
+	return []string{"Which nodes promise to fence themselves is not known: " + r.unread + "."}
+}
+
+// usesSelfFence reports whether a step has a SelfFenceRemediation made.
+func usesSelfFence(steps []core.Step) bool {
+	return slices.ContainsFunc(steps, func(s core.Step) bool {
+		return s.Template.Kind == selfFenceTemplateKind && apiGroupOf(s.Template.APIVersion) == v1alpha1.GroupVersion.Group
+	})
+}
+
+// needsPromises reports whether a health check or a running repair has nodes fence themselves, and no promise was read.
+func (v *view) needsPromises(policies []core.Policy, repairs []core.Repair) bool {
+	return v.external.promises == nil &&
+		(slices.ContainsFunc(policies, func(p core.Policy) bool { return usesSelfFence(p.Steps) }) ||
+			slices.ContainsFunc(repairs, func(r core.Repair) bool { return r.Running() && usesSelfFence(r.Steps) }))
+}
+
+// fillPromise fills in what the node of a target promises, if a health check has the node fence itself.
+func (w *assessment) fillPromise(target int, e *ExplainedTarget) {
+	node := w.cluster.Targets[target].Node.Name
+	fences := slices.ContainsFunc(w.verdictsOf[target], func(v core.Verdict) bool { return usesSelfFence(w.policySteps(v.Policy, target)) })
+	if w.promises == nil || w.promises.unread != "" || node == "" || !fences {
+		return
+	}
+	p := w.promises.of(node)
+	e.Promise = &p
+}
+
+// promise prints what the node of a target promises.
+func (p *page) promise(n *NodePromise) {
+	switch {
+	case n == nil:
+	case n.Missing != "":
+		p.field("Promise", p.in(red, "none")+" ("+n.Missing+"), so no "+selfFenceKind+" of it can start: "+n.Message)
+	default:
+		p.field("Promise", p.in(green, "stands")+" by FencePolicy "+n.Policy+", "+n.text())
+	}
+}
+
+// text says what a promise that stands is worth.
+func (n *NodePromise) text() string {
+	text := "watchdog " + cmp.Or(n.Device, "of an unknown name")
+	if n.Watchdog != "" {
+		text += " with a timeout of " + n.Watchdog
+	}
+	if !n.Timed {
+		return text + "; not timed: once it is revoked, only a new boot proves that the node was reset"
+	}
+	text += ", each renewal counts for " + n.Validity
+	if len(n.Witnesses) > 0 {
+		text += ", witnesses " + strings.Join(n.Witnesses, ", ")
+	}
+	return text + "; once it is revoked, the node is proven to be reset " + n.ProvenAfter + " after Fettle has seen its last renewal"
+}
+
+// withoutPromise prints the nodes that promise nothing.
+func (p *statusPage) withoutPromise(all []NodePromise) {
+	rows := make([][]cell, 0, len(all))
+	for i := range all {
+		n := &all[i]
+		rows = append(rows, []cell{text(n.Node), text(n.Policy), {n.Missing, red}, text(n.Message)})
+	}
+	rows, left := limited(rows, p.limit)
+	p.table([]string{"NODE WITHOUT A PROMISE", "FENCEPOLICY", "REASON", "MESSAGE"}, rows)
+	p.more(left, "node")
+}
+
+// warnOfNodesWithoutPromise warns each health check with a SelfFenceRemediationTemplate of the nodes that it selects and that promise nothing.
+func warnOfNodesWithoutPromise(assessments []*assessment, judged []*draft, promises *promiseReading) {
+	for _, d := range judged {
+		w, i, found := policyOf(assessments, d)
+		if !found || !usesSelfFence(w.policies[i].Steps) {
+			continue
+		}
+		if promises.unread != "" {
+			d.Unchecked = append(d.Unchecked, "whether the nodes that it selects promise to fence themselves, since "+promises.unread)
+			continue
+		}
+		field := d.fieldOf(fieldOfSteps(w.policies[i].Steps))
+		for _, text := range w.promiseWarnings(i) {
+			d.Warnings = append(d.Warnings, Finding{Line: d.locate(field, ""), Field: field, Message: text})
+		}
+	}
+}
+
+// promiseWarnings returns a sentence for each reason for which nodes of a health check promise nothing.
+func (w *assessment) promiseWarnings(policy int) []string {
+	without := map[string][]string{}
+	messages := map[string]string{}
+	for _, m := range w.policies[policy].Members {
+		node := w.cluster.Targets[m].Node.Name
+		if p := w.promises.of(node); node != "" && p.Missing != "" {
+			without[p.Missing], messages[p.Missing] = append(without[p.Missing], node), p.Message
+		}
+	}
+	var texts []string
+	for _, reason := range slices.Sorted(maps.Keys(without)) {
+		nodes := without[reason]
+		slices.Sort(nodes)
+		nodes = slices.Compact(nodes)
+		texts = append(texts, fmt.Sprintf("no promise stands of %s that it selects, so no %s of such a node can start (%s: %s): %s",
+			count(len(nodes), "node"), selfFenceKind, reason, messages[reason], firstOf(nodes, len(nodes))))
+	}
+	return texts
+}
