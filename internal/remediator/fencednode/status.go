@@ -45,6 +45,17 @@ func WriteRecord(s *v1alpha1.FencingStatus, node string, r fencing.Record) {
 	}
 }
 
+// Underway reports whether a fencing has begun and not ended.
+func Underway(s *v1alpha1.FencingStatus) bool {
+	return s.Phase != "" && !fencing.Phase(s.Phase).Final()
+}
+
+// HasWaited reports whether a fencing has waited for a reason.
+func HasWaited(s *v1alpha1.FencingStatus, reason string) bool {
+	said := meta.FindStatusCondition(s.Conditions, v1alpha1.ProcessingCondition)
+	return said != nil && said.Reason == reason
+}
+
 // IsRestored reports whether a node that was deleted has registered again and has all that was saved of it.
 func IsRestored(saved *v1alpha1.SavedNode, n *fencing.Node) bool {
 	return saved != nil && n != nil && n.Exists && !n.Changed && saved.UID != n.UID

@@ -5,14 +5,12 @@ import (
 	"errors"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
-	"github.com/fettle-io/fettle/internal/fencing"
 	"github.com/fettle-io/fettle/internal/remediator/contract"
 	"github.com/fettle-io/fettle/internal/remediator/fencednode"
 )
@@ -20,7 +18,7 @@ import (
 // begin finds the node and the BMC of a remediation that has not begun, and claims the node.
 func (c *Client) begin(ctx context.Context, l *look) (*look, error) {
 	if contract.Succeeded(l.r.Status.Conditions) == metav1.ConditionFalse {
-		return nil, c.release(ctx, l.r) // it can't start, and has said so
+		return nil, c.machines.Release(ctx, l.r) // it can't start, and has said so
 	}
 	if contract.Stopped(l.r) {
 		return nil, c.refuse(ctx, l.r, problem{reason: v1alpha1.RemediationStoppedReason, message: "the health checker has asked to stop"})
@@ -69,22 +67,22 @@ func (c *Client) start(ctx context.Context, l *look, s subject) (*look, error) {
 	if err != nil {
 		return nil, errors.Join(err, c.publish(ctx, l, notRead, "the machine of this remediation could not be read "+whyFailed(err)))
 	}
-	if found := c.takenBy(ctx, l.r, machine); found.found() {
-		return nil, c.standBy(ctx, l, found)
+	if found := c.machines.TakenBy(ctx, l.r, machine, c.Works, c.OtherWorks); found.Found() {
+		return nil, c.standBy(ctx, l, problemOf(found))
 	}
-	if (hasWaited(l.r, anotherRemediation) || hasWaited(l.r, machineMarked)) && s.node != nil && fencednode.IsReady(s.node) {
+	if (fencednode.HasWaited(&l.r.Status.FencingStatus, anotherRemediation) || fencednode.HasWaited(&l.r.Status.FencingStatus, fencednode.MachineMarked)) && s.node != nil && fencednode.IsReady(s.node) {
 		return nil, c.refuse(ctx, l.r, problem{reason: v1alpha1.CannotStartFencedMeanwhileReason, message: "node " + l.node + " has become Ready while this remediation waited for another controller or remediation, so nothing is left to do"})
 	}
 	if found := c.pin(ctx, l); found.found() {
 		return nil, c.refuseOrWait(ctx, l, found)
 	}
-	if err := c.releaseOthers(ctx, l.r, machine); err != nil {
+	if err := c.machines.ReleaseOthers(ctx, l.r, machine); err != nil {
 		return nil, err
 	}
 	if err := c.setFinalizer(ctx, l, machine); err != nil {
 		return nil, err
 	}
-	if err := c.claim(ctx, l.r, machine); err != nil {
+	if err := c.machines.Claim(ctx, l.r, machine); err != nil {
 		return nil, err
 	}
 	c.sessions.keep(l.s, l.r)
@@ -98,15 +96,12 @@ func (c *Client) start(ctx context.Context, l *look, s subject) (*look, error) {
 func (c *Client) standBy(ctx context.Context, l *look, why problem) error {
 	c.wake(c.sessions.end(l.key))
 	c.remediations.AddAfter(l.key, lookEvery)
-	return errors.Join(c.release(ctx, l.r), c.publish(ctx, l, why.reason, why.message))
+	return errors.Join(c.machines.Release(ctx, l.r), c.publish(ctx, l, why.reason, why.message))
 }
 
 // setFinalizer sets the finalizer of a remediation, with the name of the machine that it is about to claim.
 func (c *Client) setFinalizer(ctx context.Context, l *look, machine *unstructured.Unstructured) error {
-	var annotations map[string]string
-	if machine != nil {
-		annotations = map[string]string{annotation.ClaimedMachine: machine.GetNamespace() + "/" + machine.GetName()}
-	}
+	annotations := fencednode.ClaimOn(machine)
 	if slices.Contains(l.r.Finalizers, annotation.PowerFinalizer) && l.r.Annotations[annotation.ClaimedMachine] == annotations[annotation.ClaimedMachine] {
 		return nil
 	}
@@ -115,12 +110,6 @@ func (c *Client) setFinalizer(ctx context.Context, l *look, machine *unstructure
 }
 
 func isPowerFinalizer(name string) bool { return name == annotation.PowerFinalizer }
-
-// hasWaited reports whether a remediation has waited for a reason.
-func hasWaited(r *v1alpha1.PowerRemediation, reason string) bool {
-	said := meta.FindStatusCondition(r.Status.Conditions, v1alpha1.ProcessingCondition)
-	return said != nil && said.Reason == reason
-}
 
 // fencedBy returns which remediation fences the node: the remediation that has begun and not ended, or the first to claim the node.
 func (c *Client) fencedBy(ctx context.Context, l *look) fencednode.Holder {
@@ -133,8 +122,7 @@ func (c *Client) fencedBy(ctx context.Context, l *look) fencednode.Holder {
 	}
 	for i := range all.Items {
 		r := &all.Items[i]
-		phase := fencing.Phase(r.Status.Phase)
-		if r.UID != l.r.UID && phase != "" && !phase.Final() && claimOf(r) == l.claims() {
+		if r.UID != l.r.UID && fencednode.Underway(&r.Status.FencingStatus) && claimOf(r) == l.claims() {
 			c.sessions.wait(l.key)
 			return holderOf(client.ObjectKeyFromObject(r))
 		}
@@ -156,7 +144,7 @@ func (c *Client) Fences(ctx context.Context, node string) (fencednode.Holder, bo
 	}
 	for i := range all.Items {
 		r := &all.Items[i]
-		if phase := fencing.Phase(r.Status.Phase); phase != "" && !phase.Final() && claimOf(r) == node {
+		if fencednode.Underway(&r.Status.FencingStatus) && claimOf(r) == node {
 			return holderOf(client.ObjectKeyFromObject(r)), true
 		}
 	}

@@ -1,6 +1,7 @@
 package powercycle
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -65,7 +66,7 @@ func TestARemediationWaitsForTheEndOfAMark(t *testing.T) {
 		"the node is back":     {[]func(*corev1.Node){ready}, v1alpha1.CannotStartFencedMeanwhileReason},
 		"the node is not back": {nil, string(fencing.PowerNotRead)},
 	} {
-		w := claimWorld(t, machine(with(externalMark, "")), remediation(), tc.changes...)
+		w := claimWorld(t, machine(with(fencednode.ExternalMark, "")), remediation(), tc.changes...)
 		for range 2 {
 			if err := w.look(t.Context(), keyA); err != nil {
 				t.Fatalf("%s: %v", sentence, err)
@@ -73,7 +74,7 @@ func TestARemediationWaitsForTheEndOfAMark(t *testing.T) {
 		}
 		r := w.remediation(t, keyA)
 		said := meta.FindStatusCondition(r.Status.Conditions, v1alpha1.ProcessingCondition)
-		if said == nil || said.Status != metav1.ConditionTrue || said.Reason != machineMarked || !strings.Contains(said.Message, "machine machines/m has the annotation host.metal3.io/external-remediation") {
+		if said == nil || said.Status != metav1.ConditionTrue || said.Reason != fencednode.MachineMarked || !strings.Contains(said.Message, "machine machines/m has the annotation host.metal3.io/external-remediation") {
 			t.Errorf("%s: it says %+v", sentence, said)
 		}
 		if r.Status.Phase != "" || len(r.Finalizers) > 0 || len(w.patches) > 0 || w.sessions.claims.Len() > 0 || w.claimOfM(t) != "" {
@@ -138,7 +139,7 @@ func TestClaimRequiresTheRevision(t *testing.T) {
 		if m, is := o.(*metav1.PartialObjectMetadata); is && verb == "patch" && m.Kind == "Machine" && !marks {
 			marks = true
 			current := read(t, w, "machines", "m", machine())
-			with(externalMark, "")(current)
+			with(fencednode.ExternalMark, "")(current)
 			return w.api.Update(t.Context(), current)
 		}
 		return nil
@@ -149,7 +150,7 @@ func TestClaimRequiresTheRevision(t *testing.T) {
 	if r := w.remediation(t, keyA); r.Status.Phase != "" || w.claimOfM(t) != "" || len(w.node(t).Spec.Taints) > 0 {
 		t.Errorf("it is %+v, and the claim is %q", r.Status, w.claimOfM(t))
 	}
-	if err := w.look(t.Context(), keyA); err != nil || processing(w.remediation(t, keyA)) != machineMarked {
+	if err := w.look(t.Context(), keyA); err != nil || processing(w.remediation(t, keyA)) != fencednode.MachineMarked {
 		t.Errorf("then it says %s (%v)", processing(w.remediation(t, keyA)), err)
 	}
 }
@@ -286,7 +287,7 @@ func TestARefusedRemediationGivesItsClaimBack(t *testing.T) {
 		"the node was created since":            {always, []func(*corev1.Node){newer}, []func(*v1alpha1.BMC){reachedSystem("")}, v1alpha1.CannotStartNodeIsNewerReason},
 		"the node names another machine":        {ofMachine("machine.openshift.io/v1beta1", "other"), nil, []func(*v1alpha1.BMC){reachedSystem("")}, v1alpha1.CannotStartMachineNotFoundReason},
 		"its machine is gone":                   {ofMachine("machine.openshift.io/v1beta1", keyA.Name), nil, nil, v1alpha1.CannotStartMachineNotFoundReason},
-		"the machine that it was made for":      {func(r *v1alpha1.PowerRemediation) { r.Annotations[clonedFromAnnotations[0]] = "t" }, nil, nil, v1alpha1.CannotStartMachineNotFoundReason},
+		"the machine that it was made for":      {func(r *v1alpha1.PowerRemediation) { r.Annotations["machine.openshift.io/cloned-from-name"] = "t" }, nil, nil, v1alpha1.CannotStartMachineNotFoundReason},
 		"the node is back after another's work": {saying(anotherRemediation, metav1.ConditionUnknown), []func(*corev1.Node){ready}, []func(*v1alpha1.BMC){reachedSystem("")}, v1alpha1.CannotStartFencedMeanwhileReason},
 		"the BareMetalHost is gone":             {always, nil, []func(*v1alpha1.BMC){metal3}, v1alpha1.CannotStartNoBareMetalHostReason},
 		"the status is not as Fettle writes it": {func(r *v1alpha1.PowerRemediation) { r.Status.Phase = "Dancing" }, nil, nil, statusInvalid},
@@ -350,7 +351,7 @@ func TestARemediationThatWaitsGivesItsClaimBack(t *testing.T) {
 		want  string
 	}{
 		"another fences the node":      {[]client.Object{remediation(called(keyB), in(fencing.PoweringOff))}, func(*unstructured.Unstructured) {}, func(*v1alpha1.BMC) {}, anotherRemediation},
-		"the machine is marked":        {nil, with(externalMark, ""), func(*v1alpha1.BMC) {}, machineMarked},
+		"the machine is marked":        {nil, with(fencednode.ExternalMark, ""), func(*v1alpha1.BMC) {}, fencednode.MachineMarked},
 		"the host of Metal3 is hidden": {nil, func(*unstructured.Unstructured) {}, unread, "BareMetalHostNotRead"},
 	} {
 		w := newWorld(t, append(tc.other, node(annotated(machineAnnotation, "machines/m")), remediation(claiming, unbegun), machine(with(annotation.ClaimedBy, ourClaim), tc.mark), bmcFor("a", "node-a", "telnet://10.0.0.1", tc.bmc))...)
@@ -403,8 +404,13 @@ func TestTheClaimOfAnotherUnderWayStands(t *testing.T) {
 		"it is gone":                 {ofNodeB(fencing.Booting), "checks/gone/another-uid", false},
 		"one of its name took place": {ofNodeB(fencing.Booting), "checks/another/earlier-uid", false},
 		"no name":                    {ofNodeB(fencing.Booting), "checks/another", false},
+		"another kind is under way":  {ofNodeB(fencing.Booting), "checks/of-promise/its-uid", true},
+		"another kind has ended":     {ofNodeB(fencing.Booting), "checks/of-promise/ended-uid", false},
 	} {
 		w := newWorld(t, node(annotated(machineAnnotation, "machines/m")), remediation(), tc.other, machine(with(annotation.ClaimedBy, tc.by)), bmcFor("a", "node-a", "telnet://10.0.0.1"))
+		w.OtherWorks = func(_ context.Context, key types.NamespacedName, uid types.UID) (fencednode.Holder, string, bool) {
+			return fencednode.Holder{Kind: "SelfFenceRemediation", NamespacedName: key}, "node-b", key.Name == "of-promise" && uid == "its-uid"
+		}
 		if err := w.look(t.Context(), keyA); err != nil {
 			t.Errorf("%s: %v", sentence, err)
 		}

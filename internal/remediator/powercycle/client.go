@@ -24,7 +24,7 @@ import (
 // Kinds are the definitions without which this remediator does nothing, by name.
 var Kinds = []string{"powerremediations.fettle.io", "bmcs.fettle.io"} //nolint:gochecknoglobals // a constant list
 
-// Config is what a Client needs. Every field is required but Metrics, OtherFences, and Workload with HandBack.
+// Config is what a Client needs. Every field is required but Metrics, OtherFences, OtherWorks, and Workload with HandBack.
 type Config struct {
 	// Informers watch remediations, BMCs and nodes, and Cache reads them.
 	Informers cache.Informers
@@ -47,6 +47,8 @@ type Config struct {
 	// OtherFences returns the remediation of another kind that has begun to fence a node of the cluster that Fettle runs in, and has not
 	// ended. It may be nil.
 	OtherFences func(ctx context.Context, node string) (fencednode.Holder, bool)
+	// OtherWorks returns the node on which a remediation of another kind works. It may be nil.
+	OtherWorks fencednode.Works
 	// Namespace is where BMCs and the Secrets with their credentials are.
 	Namespace string
 	// Metrics may be nil.
@@ -56,7 +58,8 @@ type Config struct {
 // Client is the remediator. It is safe for concurrent use.
 type Client struct {
 	Config
-	nodes *fencednode.Nodes // of the cluster that Fettle runs in
+	nodes    *fencednode.Nodes // of the cluster that Fettle runs in
+	machines fencednode.Machines
 
 	remediations workqueue.TypedRateLimitingInterface[types.NamespacedName]
 	probes       workqueue.TypedRateLimitingInterface[types.NamespacedName]
@@ -93,7 +96,7 @@ const (
 func NewClient(c Config) *Client {
 	watches := make(chan struct{})
 	created := &Client{
-		Config: c, nodes: fencednode.New(c.Core, c.Now, fencednode.NewVolumes()), watching: watches, markWatching: sync.OnceFunc(func() { close(watches) }),
+		Config: c, nodes: fencednode.New(c.Core, c.Now, fencednode.NewVolumes()), machines: fencednode.Machines{Live: c.Live, Writer: c.Writer}, watching: watches, markWatching: sync.OnceFunc(func() { close(watches) }),
 		remediations: newQueue(), probes: newQueue(),
 		sessions: newSessions(c.Claims), bmcs: newInventory(), hosts: newHosts(c.Now), turns: newTurns(), lanes: newLanes(maxLanes, maxOthers), crowds: &crowds{byCluster: map[types.NamespacedName]*crowd{}},
 		elsewhere: make(chan struct{}, maxProbesElsewhere),

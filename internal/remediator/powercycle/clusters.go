@@ -195,7 +195,7 @@ func (c *Client) readMember(ctx context.Context, l *look, s *subject) (problem, 
 		return problem{}, err
 	}
 	found := memberMismatch(*s)
-	if !found.found() && fencednode.IsReady(n) && hasWaited(l.r, clusterPaused) { // no health check has withdrawn the remediation meanwhile
+	if !found.found() && fencednode.IsReady(n) && fencednode.HasWaited(&l.r.Status.FencingStatus, clusterPaused) { // no health check has withdrawn the remediation meanwhile
 		s.waits = problem{reason: clusterPaused, message: "node " + s.name + " has become Ready while Cluster " + s.cluster.String() + " was paused, and nothing is begun while it is"}
 	}
 	return found, nil
@@ -203,21 +203,18 @@ func (c *Client) readMember(ctx context.Context, l *look, s *subject) (problem, 
 
 // memberMismatch returns why the node of a workload cluster is not that of a machine, or not that of its BMC.
 func memberMismatch(s subject) problem {
-	if by := s.node.Annotations[clusterAPIMachineAnnotation]; by != "" && by != s.machine.Name {
+	if by := s.node.Annotations[fencednode.ClusterAPIMachineAnnotation]; by != "" && by != s.machine.Name {
 		return problem{reason: v1alpha1.CannotStartMachineNotFoundReason, message: "node " + named(nodeKey(s.cluster.NamespacedName, s.name)) + " names another machine than " + s.machine.Namespace + "/" + s.machine.Name + " by its annotations"}
 	}
 	return systemMismatch(s.bmc, s.node)
 }
-
-// clusterAPIMachineAnnotation names the machine of a node.
-const clusterAPIMachineAnnotation = "cluster.x-k8s.io/machine"
 
 // subjectOf returns the cluster and the name of the node that a machine refers to. The cluster is in the namespace of the machine.
 func subjectOf(m *unstructured.Unstructured, owner contract.Machine) (subject, problem) {
 	if m == nil || m.GetUID() != owner.UID {
 		return subject{}, problem{reason: v1alpha1.CannotStartMachineNotFoundReason, message: "machine " + owner.Key.String() + ", which owns this remediation, does not exist"}
 	}
-	s := subject{name: nodeRefOf(m), machine: &v1alpha1.ObjectReference{Kind: clusterAPIMachine.Kind, Namespace: owner.Key.Namespace, Name: owner.Key.Name, UID: string(owner.UID)}}
+	s := subject{name: fencednode.NodeRefOf(m), machine: &v1alpha1.ObjectReference{Kind: clusterAPIMachine.Kind, Namespace: owner.Key.Namespace, Name: owner.Key.Name, UID: string(owner.UID)}}
 	of, _, _ := unstructured.NestedString(m.Object, "spec", "clusterName")
 	s.cluster.NamespacedName = types.NamespacedName{Namespace: owner.Key.Namespace, Name: of}
 	switch {
@@ -279,7 +276,7 @@ func mustKeepMember(m *unstructured.Unstructured, l *look) fencing.Reason {
 		return fencing.KeptControlPlane
 	case !ofSet:
 		return fencing.KeptNoController
-	case nodeRefOf(m) != l.node:
+	case fencednode.NodeRefOf(m) != l.node:
 		return fencing.KeptOtherNode
 	}
 	return ""

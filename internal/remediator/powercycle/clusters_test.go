@@ -111,8 +111,8 @@ func TestI14MachinesReachHostsOfTheirClusterAlone(t *testing.T) {
 	}{
 		"the node and the BMC name the machine's cluster": {forMember(), node(), []client.Object{member(nil), up, good}, ""},
 		"the node is gone":                          {forMember(), nil, []client.Object{member(nil), up, good}, ""},
-		"the node names the machine":                {forMember(), node(annotated(clusterAPIMachineAnnotation, "m")), []client.Object{member(nil), up, good}, ""},
-		"the node names another machine":            {forMember(), node(annotated(clusterAPIMachineAnnotation, "n")), []client.Object{member(nil), up, good}, v1alpha1.CannotStartMachineNotFoundReason},
+		"the node names the machine":                {forMember(), node(annotated(fencednode.ClusterAPIMachineAnnotation, "m")), []client.Object{member(nil), up, good}, ""},
+		"the node names another machine":            {forMember(), node(annotated(fencednode.ClusterAPIMachineAnnotation, "n")), []client.Object{member(nil), up, good}, v1alpha1.CannotStartMachineNotFoundReason},
 		"the BMC is of another host":                {forMember(), node(onSystem(nodeUUID)), []client.Object{member(nil), up, mixedUp}, v1alpha1.CannotStartOtherSystemReason},
 		"the BMC is of Fettle's own cluster":        {forMember(), node(), []client.Object{member(nil), up, bmcFor("a", "node-a", "redfish://h")}, v1alpha1.CannotStartNoBMCReason},
 		"the BMC is of another cluster":             {forMember(), node(), []client.Object{member(nil), up, bmcIn("a", "fleet/west", "node-a")}, v1alpha1.CannotStartNoBMCReason},

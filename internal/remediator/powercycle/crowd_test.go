@@ -91,7 +91,7 @@ func TestI15MachinesOfOneNodeCrowdOutNoOthers(t *testing.T) {
 // TestI15RemediationsThatWaitReadNothing: they say once what they wait for. The end of the first wakes one of them.
 func TestI15RemediationsThatWaitReadNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		east := newWorld(t, node(annotated(clusterAPIMachineAnnotation, "none")))
+		east := newWorld(t, node(annotated(fencednode.ClusterAPIMachineAnnotation, "none")))
 		w := newCrowd(t, east, newWorld(t))
 		w.sessions.of(keyM, "uid", "fleet/east/node-a")
 		w.sessions.claim("fleet/east/node-a", keyM)

@@ -17,6 +17,7 @@ import (
 	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
 	"github.com/fettle-io/fettle/internal/fencing"
+	"github.com/fettle-io/fettle/internal/remediator/fencednode"
 )
 
 // TestWaitsLookAgain when the step says so, and every ten seconds at the latest.
@@ -160,7 +161,7 @@ func TestDeleteMachine(t *testing.T) {
 		l := &look{key: keyA, r: remediation(in(fencing.DeletingMachine, recorded))}
 		err := w.deleteMachine(t.Context(), l)
 		left := &unstructured.Unstructured{}
-		left.SetGroupVersionKind(openshiftMachine)
+		left.SetGroupVersionKind(fencednode.OpenShiftMachine)
 		gone := apierrors.IsNotFound(w.api.Get(t.Context(), types.NamespacedName{Namespace: "machines", Name: "m"}, left))
 		if (err != nil) != tc.fails || gone == tc.stands {
 			t.Errorf("%s: deleting returns %v, and it is gone: %t", sentence, err, gone)
@@ -185,7 +186,7 @@ func TestRemediationsOfOneNodeDoNotWakeEachOther(t *testing.T) {
 			}
 			if tc.marked {
 				objects[0] = node(annotated(machineAnnotation, "machines/m"))
-				objects = append(objects, machine(with(externalMark, "")))
+				objects = append(objects, machine(with(fencednode.ExternalMark, "")))
 			}
 			w := newWorld(t, objects...)
 			for range 2 {

@@ -15,6 +15,7 @@ import (
 	"github.com/fettle-io/fettle/internal/baremetalhost"
 	"github.com/fettle-io/fettle/internal/fencing"
 	"github.com/fettle-io/fettle/internal/power"
+	"github.com/fettle-io/fettle/internal/remediator/fencednode"
 )
 
 const (
@@ -40,6 +41,9 @@ type problem struct {
 }
 
 func (p problem) found() bool { return p.reason != "" }
+
+// problemOf returns the problem of a node or of its machine.
+func problemOf(p fencednode.Problem) problem { return problem{reason: p.Reason, message: p.Message} }
 
 // Reasons besides those of package power.
 const (

@@ -314,7 +314,7 @@ func (c *Client) finish(ctx context.Context, l *look) error {
 	}
 	c.wake(c.sessions.end(l.key))
 	if isDone(&l.r.Status) {
-		if err := c.release(ctx, l.r); err != nil {
+		if err := c.machines.Release(ctx, l.r); err != nil {
 			return err
 		}
 	}
@@ -332,7 +332,7 @@ func (c *Client) finish(ctx context.Context, l *look) error {
 func (c *Client) dropFinalizer(ctx context.Context, l *look) error {
 	without := slices.DeleteFunc(slices.Clone(l.r.Finalizers), isPowerFinalizer)
 	if len(without) != len(l.r.Finalizers) {
-		if err := c.release(ctx, l.r); err != nil {
+		if err := c.machines.Release(ctx, l.r); err != nil {
 			return err
 		}
 		if err := c.setMetadata(ctx, l, without, nil); err != nil && !apierrors.IsNotFound(err) {

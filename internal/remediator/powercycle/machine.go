@@ -16,6 +16,7 @@ import (
 
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
 	"github.com/fettle-io/fettle/internal/fencing"
+	"github.com/fettle-io/fettle/internal/remediator/fencednode"
 )
 
 var bareMetalHost = schema.GroupVersionKind{Group: "metal3.io", Version: "v1alpha1", Kind: "BareMetalHost"} //nolint:gochecknoglobals // a constant
@@ -32,11 +33,11 @@ func (c *Client) machineOf(ctx context.Context, node *corev1.Node) (*v1alpha1.Ob
 	if !found || namespace == "" || name == "" {
 		return nil, nil //nolint:nilnil // there is none
 	}
-	m, err := c.getMachine(ctx, types.NamespacedName{Namespace: namespace, Name: name})
-	if err != nil || m == nil || nodeRefOf(m) != node.Name || ofControlPlane(m, node) {
+	m, err := c.machines.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name})
+	if err != nil || m == nil || fencednode.NodeRefOf(m) != node.Name || ofControlPlane(m, node) {
 		return nil, err
 	}
-	return &v1alpha1.ObjectReference{Kind: openshiftMachine.Kind, Namespace: namespace, Name: name, UID: string(m.GetUID())}, nil
+	return &v1alpha1.ObjectReference{Kind: fencednode.OpenShiftMachine.Kind, Namespace: namespace, Name: name, UID: string(m.GetUID())}, nil
 }
 
 // readMachine reads the recorded machine of a remediation.
@@ -48,7 +49,7 @@ func (c *Client) readMachine(ctx context.Context, l *look) *fencing.Machine {
 	if !l.cluster.isHome() {
 		return c.readMemberMachine(ctx, l)
 	}
-	m, err := c.getMachine(ctx, types.NamespacedName{Namespace: recorded.Namespace, Name: recorded.Name})
+	m, err := c.machines.Get(ctx, types.NamespacedName{Namespace: recorded.Namespace, Name: recorded.Name})
 	switch {
 	case err != nil:
 		return &fencing.Machine{Failed: true, RetryAt: c.Now().Add(retryRead)}
@@ -83,7 +84,7 @@ func (c *Client) mustKeep(ctx context.Context, l *look, m *unstructured.Unstruct
 		return fencing.KeptControlPlane, nil
 	case metav1.GetControllerOf(m) == nil:
 		return fencing.KeptNoController, nil
-	case nodeRefOf(m) != l.node:
+	case fencednode.NodeRefOf(m) != l.node:
 		return fencing.KeptOtherNode, nil
 	}
 	if external, err := c.externallyProvisioned(ctx, m); err != nil || !external {
@@ -129,7 +130,7 @@ func (c *Client) deleteMachine(ctx context.Context, l *look) error {
 	}
 	recorded := l.r.Status.Machine
 	m := &metav1.PartialObjectMetadata{}
-	m.SetGroupVersionKind(openshiftMachine)
+	m.SetGroupVersionKind(fencednode.OpenShiftMachine)
 	m.SetNamespace(recorded.Namespace)
 	m.SetName(recorded.Name)
 	uid := types.UID(recorded.UID)

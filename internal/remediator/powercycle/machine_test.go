@@ -13,13 +13,14 @@ import (
 
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
 	"github.com/fettle-io/fettle/internal/fencing"
+	"github.com/fettle-io/fettle/internal/remediator/fencednode"
 )
 
 // machine returns machine m of node-a, which has a controller and a BareMetalHost.
 func machine(changes ...func(*unstructured.Unstructured)) *unstructured.Unstructured {
 	yes := true
 	m := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"nodeRef": map[string]any{"name": "node-a"}}}}
-	m.SetGroupVersionKind(openshiftMachine)
+	m.SetGroupVersionKind(fencednode.OpenShiftMachine)
 	m.SetNamespace("machines")
 	m.SetName("m")
 	m.SetUID("m-uid")

@@ -13,7 +13,7 @@ import (
 )
 
 // anotherRemediation is the reason of a remediation that waits until another has fenced the node.
-const anotherRemediation = "AnotherRemediation"
+const anotherRemediation = fencednode.AnotherRemediation
 
 // Reasons of a remediation that waits because a call to the API server has failed.
 const (

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
+	"github.com/fettle-io/fettle/internal/remediator/fencednode"
 )
 
 // TestSeriesOfBMCs: a BMC on which an operation failed has one series, with the last reason, until it works or is gone.
@@ -76,7 +77,7 @@ func TestNodeOfAMachine(t *testing.T) {
 		return remediation(func(r *v1alpha1.PowerRemediation) {
 			r.Namespace, r.Name = "machines", "m"
 			r.OwnerReferences = []metav1.OwnerReference{
-				{APIVersion: openshiftMachine.GroupVersion().String(), Kind: openshiftMachine.Kind, Name: "m", UID: uid, Controller: &controller},
+				{APIVersion: fencednode.OpenShiftMachine.GroupVersion().String(), Kind: fencednode.OpenShiftMachine.Kind, Name: "m", UID: uid, Controller: &controller},
 			}
 		})
 	}

@@ -71,7 +71,7 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 			t.Fatal(err)
 		}
 	}
-	for _, kind := range []schema.GroupVersionKind{openshiftMachine, bareMetalHost, clusterAPIMachine, clusterAPICluster} {
+	for _, kind := range []schema.GroupVersionKind{fencednode.OpenShiftMachine, bareMetalHost, clusterAPIMachine, clusterAPICluster} {
 		scheme.AddKnownTypeWithName(kind, &unstructured.Unstructured{})
 	}
 	w := &world{time: noon, events: events.NewFakeRecorder(100)}

@@ -155,7 +155,7 @@ func (c *Client) refuse(ctx context.Context, r *v1alpha1.PowerRemediation, why p
 		c.emit(r, corev1.EventTypeWarning, "RemediationCannotStart", message)
 		c.forget(client.ObjectKeyFromObject(r))
 	}
-	return c.release(ctx, r)
+	return c.machines.Release(ctx, r)
 }
 
 // replaceStatus writes the status of the remediation of a look, and keeps the answer.
