@@ -77,10 +77,10 @@ func (r *components) wireFencing(o controllerOptions) error {
 		return err
 	}
 	if o.remediates(powerCycleRemediator) {
-		r.selfFence.OtherFences = r.power.Fences
+		r.selfFence.OtherFences, r.selfFence.OtherWorks = r.power.Fences, r.power.Works
 	}
 	if o.remediates(selfFenceRemediator) {
-		r.power.OtherFences = r.selfFence.Fences
+		r.power.OtherFences, r.power.OtherWorks = r.selfFence.Fences, r.selfFence.Works
 	}
 	return nil
 }

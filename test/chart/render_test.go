@@ -246,6 +246,7 @@ func TestRightsToMachines(t *testing.T) {
 		`dialects=["nhc"]`:                                  {"machines": {"delete", "get", "list", "patch", "watch"}, "machinesets": {"get"}},
 		`dialects=["nhc"],remediators=["machine-deletion"]`: {"machines": {"delete", "get", "list", "watch"}, "machinesets": {"get"}},
 		`dialects=["nhc"],remediators=["power"]`:            {"machines": {"delete", "get", "list", "patch", "watch"}, "machinesets": nil},
+		`dialects=["nhc"],remediators=["self-fence"]`:       {"machines": {"get", "list", "patch", "watch"}, "machinesets": nil},
 		`dialects=["nhc"],remediators=[]`:                   {"machines": {"get", "list", "watch"}, "machinesets": nil},
 		`dialects=["cluster-api"],remediators=[]`:           {"machines": nil, "machinesets": nil},
 	} {

@@ -84,11 +84,11 @@ const (
 	AggregateToFettleLabel = "fettle.io/aggregate-to-fettle"
 )
 
-// ClaimedBy, on a machine, names the PowerRemediation that works on its host. Fettle sets and removes it. No machine gets a
+// ClaimedBy, on a machine, names the PowerRemediation or SelfFenceRemediation that works on its host. Fettle sets and removes it. No machine gets a
 // mark for another remediator while it is there.
 const ClaimedBy = "fettle.io/claimed-by"
 
-// ClaimedMachine, on a PowerRemediation, names the machine that it has claimed.
+// ClaimedMachine, on such a remediation, names the machine that it has claimed.
 const ClaimedMachine = "fettle.io/claimed-machine"
 
 // MachineDeletionFinalizer is on a MachineDeletionRemediation before its first effect, and until it

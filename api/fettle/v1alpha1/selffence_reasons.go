@@ -5,4 +5,6 @@ package v1alpha1
 const (
 	// CannotStartNoPromiseReason: the node has promised nothing, so its agent would not have it reset.
 	CannotStartNoPromiseReason = "RemediationCannotStartNoPromise"
+	// CannotStartWorkloadClusterReason: the node is of a workload cluster, whose agents promise nothing to this Fettle.
+	CannotStartWorkloadClusterReason = "RemediationCannotStartWorkloadCluster"
 )

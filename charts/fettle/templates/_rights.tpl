@@ -12,7 +12,7 @@ rules and the root; the result is a YAML object with the key rules.
 {{- $needed := dict
   "machine.openshift.io/machinehealthchecks" $openshift
   "machine.openshift.io/machinehealthchecks/status" $openshift
-  "machine.openshift.io/machines" (or $openshift $nhc $deletion $power)
+  "machine.openshift.io/machines" (or $openshift $nhc $deletion $power $selfFence)
   "machine.openshift.io/machinesets" (or $openshift $deletion)
   "fettle.io/machinedeletionremediations" $deletion
   "fettle.io/machinedeletionremediations/status" $deletion
@@ -38,7 +38,7 @@ rules and the root; the result is a YAML object with the key rules.
 {{- end -}}
 {{- end -}}
 {{- $verbs := $rule.verbs -}}
-{{- if or (and (eq $group "") (has "nodes" $resources) (not $nhc) (not $power) (not $selfFence)) (and (has "machines" $resources) (not $openshift) (not $power)) -}}
+{{- if or (and (eq $group "") (has "nodes" $resources) (not $nhc) (not $power) (not $selfFence)) (and (has "machines" $resources) (not $openshift) (not $power) (not $selfFence)) -}}
 {{- $verbs = without $verbs "patch" -}}
 {{- end -}}
 {{- if and (has "machines" $resources) (not $openshift) (not $deletion) (not $power) -}}

@@ -214,11 +214,11 @@ func TestRemarksOnWays(t *testing.T) {
 	}
 }
 
-// TestClaimOfAMachine: a machine says which PowerRemediation works on it.
+// TestClaimOfAMachine: a machine says which remediation works on it.
 func TestClaimOfAMachine(t *testing.T) {
 	for value, want := range map[string]string{
-		"":          `PowerRemediation "" has claimed it by annotation fettle.io/claimed-by`,
-		"m/a/a-uid": `PowerRemediation "m/a/a-uid" has claimed it by annotation fettle.io/claimed-by`,
+		"":          `remediation "" has claimed it by annotation fettle.io/claimed-by`,
+		"m/a/a-uid": `remediation "m/a/a-uid" has claimed it by annotation fettle.io/claimed-by`,
 	} {
 		if got := readMachine(aMachine("a", annotated(annotation.ClaimedBy, value))).target.Claimed; got != want {
 			t.Errorf("%s: %q, want %q", value, got, want)

@@ -97,11 +97,11 @@ func (m Machines) NodeNameOf(ctx context.Context, r metav1.Object) (string, Prob
 		return "", Problem{}, err
 	}
 	if of == nil || of.GetUID() != owner.UID {
-		return "", Problem{v1alpha1.CannotStartMachineNotFoundReason, "machine " + owner.Key.String() + ", which owns this remediation, does not exist"}, nil
+		return "", Problem{Reason: v1alpha1.CannotStartMachineNotFoundReason, Message: "machine " + owner.Key.String() + ", which owns this remediation, does not exist"}, nil
 	}
 	name := NodeRefOf(of)
 	if name == "" {
-		return "", Problem{v1alpha1.CannotStartNodeNotFoundReason, "machine " + owner.Key.String() + " has no node (status.nodeRef)"}, nil
+		return "", Problem{Reason: v1alpha1.CannotStartNodeNotFoundReason, Message: "machine " + owner.Key.String() + " has no node (status.nodeRef)"}, nil
 	}
 	return name, Problem{}, nil
 }
@@ -114,7 +114,7 @@ func OrphanMismatch(r metav1.Object) Problem {
 	if owned || !made {
 		return Problem{}
 	}
-	return Problem{v1alpha1.CannotStartMachineNotFoundReason, "this remediation was made for a machine, and no machine owns it any more"}
+	return Problem{Reason: v1alpha1.CannotStartMachineNotFoundReason, Message: "this remediation was made for a machine, and no machine owns it any more"}
 }
 
 // MachineMismatch returns why a remediation that a machine owns is not for a node, which may be nil. A health check may belong to a tenant,
@@ -125,10 +125,10 @@ func MachineMismatch(r metav1.Object, name string, node *corev1.Node) Problem {
 			continue
 		}
 		if node == nil {
-			return Problem{v1alpha1.CannotStartNodeNotFoundReason, "there is no node " + name + " in this cluster that names machine " + r.GetNamespace() + "/" + o.Name + " as its own"}
+			return Problem{Reason: v1alpha1.CannotStartNodeNotFoundReason, Message: "there is no node " + name + " in this cluster that names machine " + r.GetNamespace() + "/" + o.Name + " as its own"}
 		}
 		if !names(node, schema.FromAPIVersionAndKind(o.APIVersion, o.Kind).Group, r.GetNamespace(), o.Name) {
-			return Problem{v1alpha1.CannotStartMachineNotFoundReason, "node " + name + " does not name machine " + r.GetNamespace() + "/" + o.Name + " by its annotations, so it is not known to be its node"}
+			return Problem{Reason: v1alpha1.CannotStartMachineNotFoundReason, Message: "node " + name + " does not name machine " + r.GetNamespace() + "/" + o.Name + " by its annotations, so it is not known to be its node"}
 		}
 	}
 	return Problem{}
@@ -190,7 +190,7 @@ func (Machines) TakenBy(ctx context.Context, r metav1.Object, m *unstructured.Un
 		return Problem{}
 	}
 	if why := marked(m); why != "" {
-		return Problem{MachineMarked, why}
+		return Problem{Reason: MachineMarked, Message: why}
 	}
 	by := strings.Split(m.GetAnnotations()[annotation.ClaimedBy], "/")
 	if len(by) != 3 || by[2] == string(r.GetUID()) {
@@ -201,7 +201,7 @@ func (Machines) TakenBy(ctx context.Context, r metav1.Object, m *unstructured.Un
 			continue
 		}
 		if holder, node, is := works(ctx, types.NamespacedName{Namespace: by[0], Name: by[1]}, types.UID(by[2])); is {
-			return Problem{AnotherRemediation, holder.String() + " has claimed machine " + m.GetNamespace() + "/" + m.GetName() + ", which node " + node +
+			return Problem{Reason: AnotherRemediation, Message: holder.String() + " has claimed machine " + m.GetNamespace() + "/" + m.GetName() + ", which node " + node +
 				" names too, and this one waits until it has ended; correct the annotation " + MachineAnnotation + " of one of the nodes"}
 		}
 	}

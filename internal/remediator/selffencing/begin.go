@@ -4,49 +4,66 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
-	"github.com/fettle-io/fettle/internal/fencing"
 	"github.com/fettle-io/fettle/internal/promiselease"
 	"github.com/fettle-io/fettle/internal/remediator/contract"
 	"github.com/fettle-io/fettle/internal/remediator/fencednode"
 	"github.com/fettle-io/fettle/internal/selffence"
 )
 
-// begin finds the node of a remediation that has not begun, and its promise.
+// begin finds the node of a remediation that has not begun, its promise and its machine, and claims both.
 func (c *Client) begin(ctx context.Context, l *look) (*look, error) {
 	if contract.Succeeded(l.r.Status.Conditions) == metav1.ConditionFalse {
-		return nil, nil //nolint:nilnil // it can't start, and has said so
+		return nil, c.machines.Release(ctx, l.r) // it can't start, and has said so
 	}
 	if contract.Stopped(l.r) {
-		return nil, c.refuse(ctx, l.r, problem{v1alpha1.RemediationStoppedReason, "the health checker has asked to stop"})
+		return nil, c.refuse(ctx, l.r, problem{Reason: v1alpha1.RemediationStoppedReason, Message: "the health checker has asked to stop"})
 	}
-	if found := notForNode(l.r); found.found() {
-		return nil, c.refuse(ctx, l.r, found)
-	}
-	l.node = contract.NodeOf(l.r)
 	begun := c.Now()
 	n, found, err := c.identify(ctx, l)
 	switch {
 	case err != nil:
-		return nil, errors.Join(err, c.publish(ctx, l, notRead, "node "+l.node+" or its Lease could not be read "+whyFailed(err)))
-	case found.found():
+		return nil, errors.Join(err, c.publish(ctx, l, notRead, "the node of this remediation, its machine or its Lease could not be read "+whyFailed(err)))
+	case found.Found():
 		return nil, c.refuse(ctx, l.r, found)
 	}
 	l.s = c.sessions.of(l.key, l.r.UID, l.node)
 	if other, held := c.fencedBy(ctx, l); held {
-		c.remediations.AddAfter(l.key, lookEvery)
-		return nil, c.publish(ctx, l, anotherRemediation, anotherMessage(other, l.node))
+		return nil, c.standBy(ctx, l, problem{Reason: anotherRemediation, Message: anotherMessage(other, l.node)})
 	}
-	if err := c.setFinalizer(ctx, l); err != nil {
+	return c.start(ctx, l, n, begun)
+}
+
+// start claims the machine of a remediation that can begin and has claimed its node, or waits for others that work on the host.
+func (c *Client) start(ctx context.Context, l *look, n *corev1.Node, begun time.Time) (*look, error) {
+	machine, err := c.machines.NamedBy(ctx, n)
+	if err != nil {
+		return nil, errors.Join(err, c.publish(ctx, l, notRead, "the machine of node "+l.node+" could not be read "+whyFailed(err)))
+	}
+	if found := c.machines.TakenBy(ctx, l.r, machine, c.Works, c.OtherWorks); found.Found() {
+		return nil, c.standBy(ctx, l, found)
+	}
+	waited := fencednode.HasWaited(&l.r.Status.FencingStatus, anotherRemediation) || fencednode.HasWaited(&l.r.Status.FencingStatus, fencednode.MachineMarked)
+	if waited && fencednode.IsReady(n) {
+		return nil, c.refuse(ctx, l.r, problem{Reason: v1alpha1.CannotStartFencedMeanwhileReason, Message: "node " + l.node + " has become Ready while this remediation waited for another controller or remediation, so nothing is left to do"})
+	}
+	if err := c.machines.ReleaseOthers(ctx, l.r, machine); err != nil {
+		return nil, err
+	}
+	if err := c.setFinalizer(ctx, l, machine); err != nil {
+		return nil, err
+	}
+	if err := c.machines.Claim(ctx, l.r, machine); err != nil {
 		return nil, err
 	}
 	l.record = recordOf(&l.r.Status)
@@ -55,40 +72,48 @@ func (c *Client) begin(ctx context.Context, l *look) (*look, error) {
 	return l, nil
 }
 
-// machineGroups are the API groups of machines.
-var machineGroups = []string{"machine.openshift.io", "cluster.x-k8s.io"} //nolint:gochecknoglobals // a constant list
-
-// clonedFromAnnotations are on each remediation that was made for a machine, by any health checker (docs/contract.md).
-var clonedFromAnnotations = []string{"machine.openshift.io/cloned-from-name", "cluster.x-k8s.io/cloned-from-name"} //nolint:gochecknoglobals // a constant list
-
-// notForNode returns why a remediation is for no node: it was made for a machine. The machine has the name that a user of its namespace has
-// given to it, which may be that of any node.
-func notForNode(r *v1alpha1.SelfFenceRemediation) problem {
-	owned := slices.ContainsFunc(r.OwnerReferences, func(o metav1.OwnerReference) bool {
-		return slices.Contains(machineGroups, schema.FromAPIVersionAndKind(o.APIVersion, o.Kind).Group) && o.Kind == "Machine"
-	})
-	made := slices.ContainsFunc(clonedFromAnnotations, func(key string) bool { _, set := r.Annotations[key]; return set })
-	if !owned && !made {
-		return problem{}
-	}
-	return problem{v1alpha1.CannotStartNodeNotFoundReason, "a SelfFenceRemediation is for a node, and this one was made for a machine; name its template in a NodeHealthCheck"}
+// standBy has a remediation that has done nothing wait. It holds neither the node nor the machine meanwhile.
+func (c *Client) standBy(ctx context.Context, l *look, why problem) error {
+	c.Claims.Release(l.holder())
+	c.remediations.AddAfter(l.key, lookEvery)
+	return errors.Join(c.machines.Release(ctx, l.r), c.publish(ctx, l, why.Reason, why.Message))
 }
 
-// identify reads the node and the Lease of a remediation, or returns why it can't start.
+// clusterAPIMachine is the kind of machines whose nodes are in workload clusters.
+var clusterAPIMachine = schema.GroupKind{Group: "cluster.x-k8s.io", Kind: "Machine"} //nolint:gochecknoglobals // a constant
+
+// identify finds the node of a remediation and reads it and its Lease, or returns why the remediation can't start.
 func (c *Client) identify(ctx context.Context, l *look) (*corev1.Node, problem, error) {
-	if wrong := validation.IsDNS1123Subdomain(l.node); len(wrong) > 0 {
-		return nil, problem{v1alpha1.CannotStartNodeNotFoundReason, "no node can be called " + l.node + ": " + strings.Join(wrong, "; ")}, nil
+	if contract.IsForMachine(l.r, clusterAPIMachine) {
+		return nil, problem{
+			Reason:  v1alpha1.CannotStartWorkloadClusterReason,
+			Message: "this remediation was made for a machine of Cluster API, whose node promises something to the Fettle of its own cluster alone; install Fettle there, with a NodeHealthCheck",
+		}, nil
 	}
-	n, err := c.nodes.Get(ctx, l.node)
+	if found := fencednode.OrphanMismatch(l.r); found.Found() {
+		return nil, found, nil
+	}
+	name, found, err := c.machines.NodeNameOf(ctx, l.r)
+	if err != nil || found.Found() {
+		return nil, found, err //nolint:wrapcheck // it names what was read
+	}
+	l.node = name
+	if wrong := validation.IsDNS1123Subdomain(name); len(wrong) > 0 {
+		return nil, problem{Reason: v1alpha1.CannotStartNodeNotFoundReason, Message: "no node can be called " + name + ": " + strings.Join(wrong, "; ")}, nil
+	}
+	n, err := c.nodes.Get(ctx, name)
 	switch {
 	case err != nil:
 		return nil, problem{}, fmt.Errorf("finding its node: %w", err)
 	case n == nil:
-		return nil, problem{v1alpha1.CannotStartNodeNotFoundReason, "there is no node " + l.node}, nil
+		return nil, problem{Reason: v1alpha1.CannotStartNodeNotFoundReason, Message: "there is no node " + name}, nil
 	case !n.CreationTimestamp.Time.Before(l.r.CreationTimestamp.Time):
-		return nil, problem{v1alpha1.CannotStartNodeIsNewerReason, "node " + l.node + " is not older than this remediation, so it was not meant"}, nil
+		return nil, problem{Reason: v1alpha1.CannotStartNodeIsNewerReason, Message: "node " + name + " is not older than this remediation, so it was not meant"}, nil
 	}
-	found, err := c.promiseProblem(ctx, l.node)
+	if found := fencednode.MachineMismatch(l.r, name, n); found.Found() {
+		return nil, found, nil
+	}
+	found, err = c.promiseProblem(ctx, name)
 	return n, found, err
 }
 
@@ -99,7 +124,7 @@ func (c *Client) promiseProblem(ctx context.Context, node string) (problem, erro
 		return problem{}, err
 	}
 	none := func(why string) (problem, error) {
-		return problem{v1alpha1.CannotStartNoPromiseReason, "node " + node + " has promised nothing: " + why}, nil
+		return problem{Reason: v1alpha1.CannotStartNoPromiseReason, Message: "node " + node + " has promised nothing: " + why}, nil
 	}
 	if lease == nil {
 		return none("there is no Lease " + promiselease.Namespace + "/" + node + "; see whether a FencePolicy selects the node and its agent runs")
@@ -136,10 +161,19 @@ func (c *Client) Fences(ctx context.Context, node string) (fencednode.Holder, bo
 	}
 	for i := range all.Items {
 		r := &all.Items[i]
-		phase := fencing.Phase(r.Status.Phase)
-		if phase != "" && !phase.Final() && r.Status.Node != nil && r.Status.Node.Name == node {
+		if fencednode.Underway(&r.Status.FencingStatus) && r.Status.Node != nil && r.Status.Node.Name == node {
 			return holderOf(client.ObjectKeyFromObject(r)), true
 		}
 	}
 	return fencednode.Holder{}, false
+}
+
+// Works returns the node on which the remediation with a name and a UID works, if it has begun and not ended.
+func (c *Client) Works(ctx context.Context, key types.NamespacedName, uid types.UID) (fencednode.Holder, string, bool) {
+	var r v1alpha1.SelfFenceRemediation
+	if err := c.Cache.Get(ctx, key, &r); err != nil {
+		return fencednode.Holder{}, "", false // it is gone
+	}
+	node, works := fencednode.WorksOn(&r, &r.Status.FencingStatus, uid)
+	return holderOf(key), node, works
 }

@@ -25,11 +25,6 @@ import (
 
 // TestRefusals: a remediation that can't start says why, and nothing is done.
 func TestRefusals(t *testing.T) {
-	owned := func(apiVersion, kind string) func(*v1alpha1.SelfFenceRemediation) {
-		return func(r *v1alpha1.SelfFenceRemediation) {
-			r.OwnerReferences = []metav1.OwnerReference{{APIVersion: apiVersion, Kind: kind, Name: "m", UID: "m-uid"}}
-		}
-	}
 	noted := func(key, value string) func(*v1alpha1.SelfFenceRemediation) {
 		return func(r *v1alpha1.SelfFenceRemediation) { r.Annotations = map[string]string{key: value} }
 	}
@@ -42,9 +37,6 @@ func TestRefusals(t *testing.T) {
 		reason, saying string
 	}{
 		"it was stopped":             {remediation(noted(v1alpha1.TimedOutAnnotation, "now")), []client.Object{node(), leaseOf(t, "node-a")}, v1alpha1.RemediationStoppedReason, "asked to stop"},
-		"of a machine of OpenShift":  {remediation(owned("machine.openshift.io/v1beta1", "Machine")), []client.Object{node(), leaseOf(t, "node-a")}, v1alpha1.CannotStartNodeNotFoundReason, "made for a machine"},
-		"of a machine of CAPI":       {remediation(owned("cluster.x-k8s.io/v1beta2", "Machine")), []client.Object{node(), leaseOf(t, "node-a")}, v1alpha1.CannotStartNodeNotFoundReason, "made for a machine"},
-		"it was of a machine":        {remediation(noted("cluster.x-k8s.io/cloned-from-name", "x")), []client.Object{node(), leaseOf(t, "node-a")}, v1alpha1.CannotStartNodeNotFoundReason, "made for a machine"},
 		"no node can be called so":   {remediation(noted(v1alpha1.NodeNameAnnotation, "no/de")), []client.Object{node(), leaseOf(t, "node-a")}, v1alpha1.CannotStartNodeNotFoundReason, "no/de"},
 		"there is no such node":      {remediation(), nil, v1alpha1.CannotStartNodeNotFoundReason, "there is no node node-a"},
 		"the node is newer":          {remediation(), []client.Object{newer, leaseOf(t, "node-a")}, v1alpha1.CannotStartNodeIsNewerReason, "not older"},
@@ -73,18 +65,6 @@ func TestRefusals(t *testing.T) {
 				t.Error("it holds a node")
 			}
 		})
-	}
-}
-
-// TestOwnersThatAreNoMachines: a node or a health check may own a remediation.
-func TestOwnersThatAreNoMachines(t *testing.T) {
-	for _, o := range []metav1.OwnerReference{
-		{APIVersion: "v1", Kind: "Machine"}, {APIVersion: "cluster.x-k8s.io/v1beta2", Kind: "MachineHealthCheck"},
-		{APIVersion: "remediation.medik8s.io/v1alpha1", Kind: "NodeHealthCheck"},
-	} {
-		if found := notForNode(remediation(func(r *v1alpha1.SelfFenceRemediation) { r.OwnerReferences = []metav1.OwnerReference{o} })); found.found() {
-			t.Errorf("%s %s: %s", o.APIVersion, o.Kind, found.message)
-		}
 	}
 }
 

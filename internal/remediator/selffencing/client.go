@@ -24,14 +24,14 @@ import (
 // Kinds are the definitions without which this remediator does nothing, by name.
 var Kinds = []string{"selffenceremediations.fettle.io", "fencepolicies.fettle.io"} //nolint:gochecknoglobals // a constant list
 
-// Config is what a Client needs. Every field is required but OtherFences.
+// Config is what a Client needs. Every field is required but OtherFences and OtherWorks.
 type Config struct {
 	// Informers watch remediations, policies and nodes, and Cache reads remediations and policies.
 	Informers cache.Informers
 	Cache     client.Reader
-	// Writer writes remediations.
+	// Writer writes remediations, and claims on machines.
 	Writer client.Client
-	// Core reads and writes Nodes, Leases, remediations, Pods and VolumeAttachments at the API server, never from a cache.
+	// Core reads and writes Nodes, machines, Leases, remediations, Pods and VolumeAttachments at the API server, never from a cache.
 	Core   client.Client
 	Events events.EventRecorder
 	Log    logr.Logger
@@ -41,6 +41,8 @@ type Config struct {
 	Claims *fencednode.Claims
 	// OtherFences returns the remediation of another kind that has begun to fence a node and has not ended. It may be nil.
 	OtherFences func(ctx context.Context, node string) (fencednode.Holder, bool)
+	// OtherWorks returns the node on which a remediation of another kind works. It may be nil.
+	OtherWorks fencednode.Works
 }
 
 // Client is the remediator. It is safe for concurrent use.
@@ -48,6 +50,7 @@ type Client struct {
 	Config
 
 	nodes        *fencednode.Nodes
+	machines     fencednode.Machines
 	remediations workqueue.TypedRateLimitingInterface[types.NamespacedName]
 	silent       workqueue.TypedRateLimitingInterface[string]
 	sessions     *sessions
@@ -74,6 +77,7 @@ func NewClient(c Config) *Client {
 	watches := make(chan struct{})
 	return &Client{
 		Config: c, nodes: fencednode.New(c.Core, c.Now, fencednode.NewVolumes()),
+		machines:     fencednode.Machines{Live: c.Core, Writer: c.Writer},
 		remediations: newQueue[types.NamespacedName](), silent: newQueue[string](),
 		sessions: newSessions(), sights: newSights(),
 		watching: watches, markWatching: sync.OnceFunc(func() { close(watches) }),

@@ -71,7 +71,7 @@ func (c *Client) open(ctx context.Context, key types.NamespacedName) (*look, err
 		c.emit(r, corev1.EventTypeWarning, statusInvalid, "status.phase is "+phase+", or status.node is missing, so nothing is taken back; look at the node")
 		return nil, c.dropFinalizer(ctx, l)
 	case !valid:
-		return nil, c.refuse(ctx, r, problem{statusInvalid, "status.phase is " + phase + ", or status.node is missing, which Fettle doesn't write; delete the remediation"})
+		return nil, c.refuse(ctx, r, problem{Reason: statusInvalid, Message: "status.phase is " + phase + ", or status.node is missing, which Fettle doesn't write; delete the remediation"})
 	case phase == "" && deleting:
 		return nil, c.dropFinalizer(ctx, l)
 	case phase == "":
@@ -230,6 +230,9 @@ func (c *Client) finish(ctx context.Context, l *look) error {
 		return c.dropFinalizer(ctx, l)
 	}
 	c.Claims.Release(l.holder())
+	if err := c.machines.Release(ctx, l.r); err != nil {
+		return err //nolint:wrapcheck // it names the machine
+	}
 	if !fencednode.IsRestored(l.r.Status.Node.Saved, l.facts.Node) {
 		return nil
 	}

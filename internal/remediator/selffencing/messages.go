@@ -15,7 +15,7 @@ import (
 // Reasons of conditions, besides those of package fencing.
 const (
 	// anotherRemediation: it waits until another has fenced the node.
-	anotherRemediation = "AnotherRemediation"
+	anotherRemediation = fencednode.AnotherRemediation
 	// notRead: its node or its Lease can't be read, and nothing was done yet.
 	notRead = "NotRead"
 	// notChanged: a change of its node or its Lease has failed.

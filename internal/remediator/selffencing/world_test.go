@@ -13,6 +13,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
@@ -70,6 +71,7 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 			t.Fatal(err)
 		}
 	}
+	scheme.AddKnownTypeWithName(fencednode.OpenShiftMachine, &unstructured.Unstructured{})
 	w := &world{time: noon, events: events.NewFakeRecorder(100)}
 	w.api = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&v1alpha1.SelfFenceRemediation{}).
 		WithIndex(&corev1.Pod{}, "spec.nodeName", func(o client.Object) []string {

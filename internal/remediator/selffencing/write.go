@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -111,29 +112,26 @@ func (c *Client) publish(ctx context.Context, l *look, reason, message string) e
 	return c.patchStatus(ctx, l.r, status)
 }
 
-// problem is why a remediation can't start, with a reason for its conditions.
-type problem struct{ reason, message string }
+// problem is why a remediation can't start or has to wait.
+type problem = fencednode.Problem
 
-func (p problem) found() bool { return p != problem{} }
-
-// refuse ends a remediation that has done nothing, so that the health checker takes its next step.
+// refuse ends a remediation that has done nothing, so that the health checker takes its next step. The machine is free for that.
 func (c *Client) refuse(ctx context.Context, r *v1alpha1.SelfFenceRemediation, why problem) error {
 	status := r.Status.DeepCopy()
-	message := "nothing was done: " + why.message
+	message := "nothing was done: " + why.Message
 	changed := fencednode.SetConditions(&status.FencingStatus, c.Now(),
-		fencednode.NewCondition(v1alpha1.ProcessingCondition, metav1.ConditionFalse, why.reason, message),
-		fencednode.NewCondition(v1alpha1.SucceededCondition, metav1.ConditionFalse, why.reason, message),
+		fencednode.NewCondition(v1alpha1.ProcessingCondition, metav1.ConditionFalse, why.Reason, message),
+		fencednode.NewCondition(v1alpha1.SucceededCondition, metav1.ConditionFalse, why.Reason, message),
 		fencednode.NewCondition(v1alpha1.PermanentNodeDeletionExpectedCondition, metav1.ConditionFalse, v1alpha1.HostIsReusedReason, message),
 	)
-	if !changed {
-		return nil
+	if changed {
+		if err := c.patchStatus(ctx, r, status); err != nil {
+			return err
+		}
+		c.emit(r, corev1.EventTypeWarning, "RemediationCannotStart", message)
+		c.forget(client.ObjectKeyFromObject(r))
 	}
-	if err := c.patchStatus(ctx, r, status); err != nil {
-		return err
-	}
-	c.emit(r, corev1.EventTypeWarning, "RemediationCannotStart", message)
-	c.forget(client.ObjectKeyFromObject(r))
-	return nil
+	return c.machines.Release(ctx, r)
 }
 
 // patchStatus writes a status, unless the remediation has changed since it was read.
@@ -157,19 +155,25 @@ func emptyRemediation(key types.NamespacedName) *v1alpha1.SelfFenceRemediation {
 	return &v1alpha1.SelfFenceRemediation{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
 }
 
-// setFinalizer sets the finalizer of a remediation.
-func (c *Client) setFinalizer(ctx context.Context, l *look) error {
-	if slices.Contains(l.r.Finalizers, annotation.SelfFenceFinalizer) {
+// setFinalizer sets the finalizer of a remediation, with the name of the machine, which may be nil, that it is about to claim.
+func (c *Client) setFinalizer(ctx context.Context, l *look, machine *unstructured.Unstructured) error {
+	annotations := fencednode.ClaimOn(machine)
+	if slices.Contains(l.r.Finalizers, annotation.SelfFenceFinalizer) && l.r.Annotations[annotation.ClaimedMachine] == annotations[annotation.ClaimedMachine] {
 		return nil
 	}
-	return c.setFinalizers(ctx, l, append(slices.Clone(l.r.Finalizers), annotation.SelfFenceFinalizer))
+	return c.setMetadata(ctx, l, append(slices.DeleteFunc(slices.Clone(l.r.Finalizers), isFinalizer), annotation.SelfFenceFinalizer), annotations)
 }
+
+func isFinalizer(name string) bool { return name == annotation.SelfFenceFinalizer }
 
 // dropFinalizer removes the finalizer of a remediation, which ends it.
 func (c *Client) dropFinalizer(ctx context.Context, l *look) error {
-	without := slices.DeleteFunc(slices.Clone(l.r.Finalizers), func(name string) bool { return name == annotation.SelfFenceFinalizer })
+	without := slices.DeleteFunc(slices.Clone(l.r.Finalizers), isFinalizer)
 	if len(without) != len(l.r.Finalizers) {
-		if err := c.setFinalizers(ctx, l, without); err != nil && !apierrors.IsNotFound(err) {
+		if err := c.machines.Release(ctx, l.r); err != nil {
+			return err //nolint:wrapcheck // it names the machine
+		}
+		if err := c.setMetadata(ctx, l, without, nil); err != nil && !apierrors.IsNotFound(err) {
 			return err
 		}
 	}
@@ -177,9 +181,14 @@ func (c *Client) dropFinalizer(ctx context.Context, l *look) error {
 	return nil
 }
 
-// setFinalizers replaces the finalizers. It has the revision as its precondition, since other controllers change finalizers too.
-func (c *Client) setFinalizers(ctx context.Context, l *look, finalizers []string) error {
-	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": l.r.ResourceVersion, "finalizers": finalizers}})
+// setMetadata replaces the finalizers and adds annotations. It has the revision as its precondition, since other controllers change
+// finalizers too.
+func (c *Client) setMetadata(ctx context.Context, l *look, finalizers []string, annotations map[string]string) error {
+	metadata := map[string]any{"resourceVersion": l.r.ResourceVersion, "finalizers": finalizers}
+	if len(annotations) > 0 {
+		metadata["annotations"] = annotations
+	}
+	body, err := json.Marshal(map[string]any{"metadata": metadata})
 	if err != nil {
 		return fmt.Errorf("encoding a patch: %w", err)
 	}
