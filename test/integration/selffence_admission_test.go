@@ -19,8 +19,9 @@ import (
 // TestSelfFencingExamplesAreAdmitted: the API server accepts the examples of the page on self-fencing.
 func TestSelfFencingExamplesAreAdmitted(t *testing.T) {
 	t.Parallel()
-	c := cluster.Start(t, cluster.Options{Args: []string{noNodeController}})
+	c := cluster.Start(t, cluster.Options{Args: []string{"--machine-api", noNodeController}})
 	c.InstallFettle(t)
+	c.Namespace(t, "openshift-machine-api")
 	strict := client.WithFieldValidation(c.Client, metav1.FieldValidationStrict)
 	kinds := map[string]int{}
 	for _, u := range examplesOf(t, "docs/remedies/self-fencing.md") {
@@ -29,8 +30,10 @@ func TestSelfFencingExamplesAreAdmitted(t *testing.T) {
 			t.Errorf("the example of a %s: %v", u.GetKind(), err)
 		}
 	}
-	if kinds["FencePolicy"] == 0 || kinds["SelfFenceRemediationTemplate"] == 0 {
-		t.Errorf("the page has examples of %v", kinds)
+	for _, kind := range []string{"FencePolicy", "SelfFenceRemediationTemplate", "NodeHealthCheck", "MachineHealthCheck"} {
+		if kinds[kind] == 0 {
+			t.Errorf("the page has no example of a %s", kind)
+		}
 	}
 }
 

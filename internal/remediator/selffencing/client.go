@@ -53,8 +53,11 @@ type Client struct {
 	machines     fencednode.Machines
 	remediations workqueue.TypedRateLimitingInterface[types.NamespacedName]
 	silent       workqueue.TypedRateLimitingInterface[string]
-	sessions     *sessions
-	sights       *sights
+	// tidying has the nodes whose Lease is to be tidied, and allNodes.
+	tidying  workqueue.TypedRateLimitingInterface[string]
+	present  *presence
+	sessions *sessions
+	sights   *sights
 
 	watched informer.Kinds
 	// watching is closed by markWatching, once all kinds are watched.
@@ -78,7 +81,7 @@ func NewClient(c Config) *Client {
 	return &Client{
 		Config: c, nodes: fencednode.New(c.Core, c.Now, fencednode.NewVolumes()),
 		machines:     fencednode.Machines{Live: c.Core, Writer: c.Writer},
-		remediations: newQueue[types.NamespacedName](), silent: newQueue[string](),
+		remediations: newQueue[types.NamespacedName](), silent: newQueue[string](), tidying: newQueue[string](), present: newPresence(),
 		sessions: newSessions(), sights: newSights(),
 		watching: watches, markWatching: sync.OnceFunc(func() { close(watches) }),
 	}
@@ -105,14 +108,25 @@ func (c *Client) Watch(ctx context.Context) error {
 	return err
 }
 
-// remediationEvents has a remediation looked at.
+// remediationEvents has a remediation looked at, and once it is gone the Lease of its node.
 func (c *Client) remediationEvents() toolscache.ResourceEventHandler {
 	take := func(obj any) {
 		if key, ok := keyOf(obj); ok {
 			c.remediations.Add(key)
 		}
 	}
-	return toolscache.ResourceEventHandlerFuncs{AddFunc: take, UpdateFunc: func(_, obj any) { take(obj) }, DeleteFunc: take}
+	return toolscache.ResourceEventHandlerFuncs{
+		AddFunc: take, UpdateFunc: func(_, obj any) { take(obj) },
+		DeleteFunc: func(obj any) {
+			take(obj)
+			if last, known := obj.(toolscache.DeletedFinalStateUnknown); known {
+				obj = last.Obj
+			}
+			if r, is := obj.(*v1alpha1.SelfFenceRemediation); is && r.Status.Node != nil {
+				c.tidying.Add(r.Status.Node.Name)
+			}
+		},
+	}
 }
 
 // nodeEvents has the remediations of a node looked at when its readiness has changed, and has the promise of a node read that is not
@@ -134,6 +148,7 @@ func (c *Client) nodeEvents() toolscache.ResourceEventHandler {
 		DeleteFunc: func(obj any) {
 			if key, ok := keyOf(obj); ok {
 				c.sights.drop(key.Name)
+				c.present.ends(key.Name)
 				c.wakeNode(key.Name)
 			}
 		},
@@ -142,6 +157,7 @@ func (c *Client) nodeEvents() toolscache.ResourceEventHandler {
 
 // noteNode notes that the readiness of a node has changed.
 func (c *Client) noteNode(n *slim.Node) {
+	c.present.exists(n.Name)
 	if n.IsReady() {
 		c.sights.drop(n.Name)
 	} else {
@@ -170,8 +186,8 @@ func (*Client) NeedLeaderElection() bool { return true }
 
 // Start works until the context ends. It must run only in the replica that leads.
 func (c *Client) Start(ctx context.Context) error {
-	defer c.remediations.ShutDown()
-	defer c.silent.ShutDown()
+	shutDown := func() { c.remediations.ShutDown(); c.silent.ShutDown(); c.tidying.ShutDown() }
+	defer shutDown()
 	select {
 	case <-ctx.Done():
 		return nil
@@ -180,9 +196,11 @@ func (c *Client) Start(ctx context.Context) error {
 	if !toolscache.WaitForCacheSync(ctx.Done(), c.HasSynced) {
 		return nil
 	}
-	stop := context.AfterFunc(ctx, func() { c.remediations.ShutDown(); c.silent.ShutDown() })
+	stop := context.AfterFunc(ctx, shutDown)
 	defer stop()
+	c.tidying.Add(allNodes)
 	var group sync.WaitGroup
+	group.Go(func() { worker[string]{c, c.tidying, "node", c.tidy}.run(ctx) })
 	for range maxLooks {
 		group.Go(func() { worker[types.NamespacedName]{c, c.remediations, "remediation", c.look}.run(ctx) })
 		group.Go(func() { worker[string]{c, c.silent, "node", c.sight}.run(ctx) })

@@ -156,25 +156,10 @@ func (c *Client) acknowledged(ctx context.Context, s *session, lease selffence.L
 	return s.acknowledged, nil
 }
 
-// +kubebuilder:rbac:groups=fettle.io,resources=selffenceremediations,verbs=list
-
 // exists reports whether a remediation with a UID exists. The promise that a remediation without a trace has revoked would stay so.
 func (c *Client) exists(ctx context.Context, uid types.UID) (bool, error) {
-	var page v1alpha1.SelfFenceRemediationList
-	for range maxPages {
-		if err := c.Core.List(ctx, &page, client.Limit(pageSize), client.Continue(page.Continue)); err != nil {
-			return false, fmt.Errorf("listing the SelfFenceRemediations: %w", err)
-		}
-		for i := range page.Items {
-			if page.Items[i].UID == uid {
-				return true, nil
-			}
-		}
-		if page.Continue == "" {
-			return false, nil
-		}
-	}
-	return true, nil // unknown
+	exist, complete, err := c.remediationUIDs(ctx)
+	return exist[uid] || !complete, err // unknown counts as existing
 }
 
 // writePromise revokes the promise of a node, or frees it, if the Lease is as it was read.

@@ -97,6 +97,7 @@ func (w *world) restart(t *testing.T) {
 	t.Cleanup(func() {
 		c.remediations.ShutDown()
 		c.silent.ShutDown()
+		c.tidying.ShutDown()
 	})
 }
 

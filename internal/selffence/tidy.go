@@ -1,0 +1,49 @@
+package selffence
+
+import "time"
+
+// GoneFor is for how long a node must have been known not to exist before its Lease is deleted. It is above any time after which a request of
+// its agent could still arrive: a late one would create the Lease again, with a promise that nothing keeps.
+const GoneFor = time.Hour
+
+// Existence is whether something exists. Its zero value is unknown.
+type Existence int
+
+// The values of an Existence.
+const (
+	ExistenceUnknown Existence = iota
+	Exists
+	Gone
+)
+
+// Surroundings are what is known around a Lease. They were read after the Lease.
+type Surroundings struct {
+	// Condemner is whether the remediation exists that has condemned the Lease.
+	Condemner Existence
+	// NodeGone is for how long the node has been known not to exist, or zero.
+	NodeGone time.Duration
+}
+
+// Tidying is what a manager does with a Lease that no remediation looks after.
+type Tidying int
+
+// Kinds of Tidying. The zero value does nothing.
+const (
+	LeaveLease Tidying = iota
+	// FreeLease takes the condemnation back, so that the agent of the node can promise anew.
+	FreeLease
+	// DeleteLease deletes a Lease that promises nothing.
+	DeleteLease
+)
+
+// Tidy returns what to do with a Lease that no remediation may look after. A condemnation is taken back only once the remediation that has
+// condemned the Lease is known to be gone: what is not known may be about to release the workload of the node.
+func (l Lease) Tidy(around Surroundings) Tidying {
+	switch {
+	case l.State == Condemned && around.Condemner == Gone:
+		return FreeLease
+	case l.State == Withdrawn && around.NodeGone >= GoneFor:
+		return DeleteLease
+	}
+	return LeaveLease
+}
