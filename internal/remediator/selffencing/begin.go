@@ -95,7 +95,7 @@ func (c *Client) identify(ctx context.Context, l *look) (*corev1.Node, problem, 
 	}
 	name, found, err := c.machines.NodeNameOf(ctx, l.r)
 	if err != nil || found.Found() {
-		return nil, found, err //nolint:wrapcheck // it names what was read
+		return nil, found, err
 	}
 	l.node = name
 	if wrong := validation.IsDNS1123Subdomain(name); len(wrong) > 0 {

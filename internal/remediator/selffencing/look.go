@@ -231,7 +231,7 @@ func (c *Client) finish(ctx context.Context, l *look) error {
 	}
 	c.Claims.Release(l.holder())
 	if err := c.machines.Release(ctx, l.r); err != nil {
-		return err //nolint:wrapcheck // it names the machine
+		return err
 	}
 	if !fencednode.IsRestored(l.r.Status.Node.Saved, l.facts.Node) {
 		return nil

@@ -143,7 +143,7 @@ func (c *Client) freeLease(ctx context.Context, l tidied) error {
 // deleteLease deletes a Lease whose node does not exist.
 func (c *Client) deleteLease(ctx context.Context, l tidied) error {
 	if n, err := c.nodes.Get(ctx, l.Name); n != nil || err != nil {
-		return err //nolint:wrapcheck // it names the node
+		return err
 	}
 	uid, revision := l.UID, l.ResourceVersion
 	if err := c.Core.Delete(ctx, l.Lease, client.Preconditions{UID: &uid, ResourceVersion: &revision}); err != nil {

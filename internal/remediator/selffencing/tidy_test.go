@@ -129,7 +129,8 @@ func TestTheRemediationOfALeaseEnds(t *testing.T) {
 	}
 	w.refuses(nil)
 	w.forward(24 * time.Hour)
-	if w.tidies(t, "node-a"); w.state(t, "node-a") == "" {
+	w.tidies(t, "node-a")
+	if w.state(t, "node-a") == "" {
 		t.Error("the Lease of a node is deleted that is not known to be gone")
 	}
 }
@@ -188,7 +189,8 @@ func TestLeasesOfNodesThatAreGone(t *testing.T) {
 			}
 			return nil
 		})
-		if w.tidies(t, allNodes); w.state(t, "node-a") != selffence.Withdrawn {
+		w.tidies(t, allNodes)
+		if w.state(t, "node-a") != selffence.Withdrawn {
 			t.Error("the Lease is deleted that was written meanwhile")
 		}
 	})

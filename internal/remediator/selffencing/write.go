@@ -171,7 +171,7 @@ func (c *Client) dropFinalizer(ctx context.Context, l *look) error {
 	without := slices.DeleteFunc(slices.Clone(l.r.Finalizers), isFinalizer)
 	if len(without) != len(l.r.Finalizers) {
 		if err := c.machines.Release(ctx, l.r); err != nil {
-			return err //nolint:wrapcheck // it names the machine
+			return err
 		}
 		if err := c.setMetadata(ctx, l, without, nil); err != nil && !apierrors.IsNotFound(err) {
 			return err
