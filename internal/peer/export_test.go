@@ -21,3 +21,13 @@ const (
 
 // MostAsking returns the bounds of questions at a time.
 func MostAsking() (ofNode, all int) { return askingBound().ofNode, askingBound().all }
+
+// Bounds of streams.
+const (
+	RelayRate = relayRate
+	RelayIdle = relayIdle
+	RelayTime = relayTime
+)
+
+// MostRelaying returns the bounds of streams at a time.
+func MostRelaying() (ofNode, all int) { return relayBound().ofNode, relayBound().all }

@@ -23,6 +23,9 @@ type Server struct {
 	handlers map[string]Handler
 	places   places
 	asking   turns
+	// dial connects to the API server for agents that can't, or is nil.
+	dial     func(context.Context) (net.Conn, error)
+	relaying turns
 }
 
 // NewServer returns a server that answers nothing yet. It calls failed with the error of a handler, which may be a panic of it.
@@ -88,6 +91,10 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
 	node, err := nodeAt(r.TLS)
 	if err != nil {
 		refuse(w, http.StatusForbidden)
+		return
+	}
+	if r.Method == http.MethodConnect {
+		s.relay(w, r, node)
 		return
 	}
 	handle, is := s.handlers[r.URL.Path]
