@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/fettle-io/fettle/internal/agentsigner"
 	"github.com/fettle-io/fettle/internal/core"
 	"github.com/fettle-io/fettle/internal/dialect/nhc"
 	"github.com/fettle-io/fettle/internal/dialect/openshift"
@@ -49,9 +50,12 @@ type components struct {
 	powerAccess *powercycle.Access
 	selfFence   *selffencing.Client
 	fenceStatus *fencestatus.Client
-	clusters    *workloadClusters
-	home        *homeCluster
-	leases      *nodelease.Client
+	// signer issues the certificates of agents. requestCache caches their requests.
+	signer       *agentsigner.Client
+	requestCache cache.Cache
+	clusters     *workloadClusters
+	home         *homeCluster
+	leases       *nodelease.Client
 	// leaseCache caches the leases of one namespace.
 	leaseCache cache.Cache
 	upgrades   *upgrade.Client
@@ -82,7 +86,7 @@ func wireComponents(manager ctrl.Manager, w transports, m controllerMetrics, o c
 	if err := r.wireFencing(o); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(r.addRemedies(o), r.addGuards(w.watched)); err != nil {
+	if err := errors.Join(r.addRemedies(o), r.addGuards(w.watched), r.addSigner(w.watched, o)); err != nil {
 		return nil, err
 	}
 	var err error
@@ -195,7 +199,7 @@ func (r *components) addGuards(watched *watchLogger) error {
 
 func (r *components) addTo(manager ctrl.Manager) error {
 	return errors.Join(
-		add(manager, r.clock), add(manager, cached{r.leaseCache}), add(manager, r.templates), add(manager, r.powerAccess), r.clusters.addTo(manager), add(manager, r.waker),
+		add(manager, r.clock), add(manager, cached{r.leaseCache}), add(manager, cached{r.requestCache}), add(manager, r.templates), add(manager, r.powerAccess), r.clusters.addTo(manager), add(manager, r.waker),
 		addChecks(manager, r.watchdog, r.waker),
 	)
 }

@@ -64,7 +64,7 @@ func newManager(config *rest.Config, o controllerOptions, log logr.Logger) (ctrl
 		return nil, err
 	}
 	acting := &leader{loop: parts.loop, metrics: m.engine, log: log.WithName("leader"), lease: held}
-	return manager, errors.Join(add(manager, acting), add(manager, leaderOnly{parts.deletion, held}), add(manager, leaderOnly{parts.power, held}), add(manager, leaderOnly{parts.selfFence, held}), add(manager, leaderOnly{parts.fenceStatus, held}), parts.addTo(manager))
+	return manager, errors.Join(add(manager, acting), add(manager, leaderOnly{parts.deletion, held}), add(manager, leaderOnly{parts.power, held}), add(manager, leaderOnly{parts.selfFence, held}), add(manager, leaderOnly{parts.fenceStatus, held}), add(manager, leaderOnly{parts.signer, held}), parts.addTo(manager))
 }
 
 func add(manager ctrl.Manager, part interface{ Start(context.Context) error }) error {

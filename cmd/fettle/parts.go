@@ -76,7 +76,7 @@ func (r *components) parts(o controllerOptions) []servedapi.Part {
 		parts = append(parts, powerPart(r.power))
 	}
 	if o.remediates(selfFenceRemediator) {
-		parts = append(parts, selfFencePart(r.selfFence), fenceStatusPart(r.fenceStatus))
+		parts = append(parts, selfFencePart(r.selfFence), fenceStatusPart(r.fenceStatus), signerPart(r.signer))
 	}
 	for _, d := range o.servedDialects() {
 		parts = append(parts, d.parts(r)...)

@@ -29,7 +29,7 @@ func TestPartsAskForWhatTheyWatch(t *testing.T) {
 			t.Errorf("%s asks for %v, which %q grants", p.Name, p.Reads, p.Grants)
 		}
 	}
-	if len(parts) != 12 {
+	if len(parts) != 13 {
 		t.Errorf("there are %d parts", len(parts))
 	}
 }
@@ -40,7 +40,7 @@ func TestPartsAskForWhatTheyWatch(t *testing.T) {
 func TestPartsOfDialects(t *testing.T) {
 	r := &components{clusters: &workloadClusters{}, machines: &openshift.Client{}, nodes: &nhc.Client{}}
 	of := map[string]string{
-		"MachineDeletionRemediation": machineDeletionRemediator, "PowerRemediation": powerCycleRemediator, "SelfFenceRemediation": selfFenceRemediator, "FencePolicy": selfFenceRemediator, "Cluster API MachineHealthCheck": clusterAPIName,
+		"MachineDeletionRemediation": machineDeletionRemediator, "PowerRemediation": powerCycleRemediator, "SelfFenceRemediation": selfFenceRemediator, "FencePolicy": selfFenceRemediator, "certificates of agents": selfFenceRemediator, "Cluster API MachineHealthCheck": clusterAPIName,
 		"OpenShift MachineHealthCheck": openshiftName, "medik8s NodeHealthCheck": nhcName, machinesPart: nhcName, "leases of nodes": nhcName,
 	}
 	for _, o := range []controllerOptions{

@@ -1,24 +1,29 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/go-logr/logr"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
 	"github.com/fettle-io/fettle/api/openshift/v1beta1"
+	"github.com/fettle-io/fettle/internal/agentsigner"
 	"github.com/fettle-io/fettle/internal/clusterapi"
 	"github.com/fettle-io/fettle/internal/dialect/openshift"
 	"github.com/fettle-io/fettle/internal/fencestatus"
@@ -140,6 +145,37 @@ func fenceStatusPart(c *fencestatus.Client) servedapi.Part {
 	return servedapi.Part{
 		Name: "FencePolicy", Kinds: fencestatus.Kinds, Watch: c.Watch, HasSynced: c.HasSynced, Grants: ownRights, Optional: true,
 		Reads: append(servedapi.ReadsOf(v1alpha1.GroupVersion, "FencePolicy"), readsNodes), Without: "no FencePolicy has a status",
+	}
+}
+
+// addSigner makes what issues the certificates of agents. Their requests have a cache of their own, since it is limited to them.
+func (r *components) addSigner(watched *watchLogger, o controllerOptions) error {
+	full := runtime.NewScheme()
+	utilruntime.Must(errors.Join(corev1.AddToScheme(full), certificatesv1.AddToScheme(full)))
+	core, err := client.New(r.manager.GetConfig(), client.Options{HTTPClient: r.manager.GetHTTPClient(), Scheme: full, Mapper: r.manager.GetRESTMapper()})
+	if err != nil {
+		return fmt.Errorf("preparing the client of requests for certificates: %w", err)
+	}
+	r.requestCache, err = cache.New(r.manager.GetConfig(), cache.Options{
+		HTTPClient: r.manager.GetHTTPClient(), Scheme: full, Mapper: r.manager.GetRESTMapper(),
+		DefaultTransform: cache.TransformStripManagedFields(), DefaultWatchErrorHandler: watched.handleError,
+		DefaultFieldSelector: fields.OneTermEqualSelector("spec.signerName", agentsigner.SignerName),
+	})
+	if err != nil {
+		return fmt.Errorf("preparing to watch requests for certificates: %w", err)
+	}
+	r.signer = agentsigner.NewClient(agentsigner.Config{
+		Informers: r.requestCache, Core: core, Namespace: o.leaderElectionNamespace, Log: r.log.WithName("agent-signer"), Now: time.Now,
+	})
+	return nil
+}
+
+// signerPart returns the part that starts to issue certificates once agents can run.
+func signerPart(c *agentsigner.Client) servedapi.Part {
+	return servedapi.Part{
+		Name: "certificates of agents", Kinds: agentsigner.Kinds, Watch: c.Watch, HasSynced: c.HasSynced, Grants: "config/selffence", Optional: true,
+		Reads:   append(servedapi.ReadsOf(certificatesv1.SchemeGroupVersion, "CertificateSigningRequest"), servedapi.ReadsOf(v1alpha1.GroupVersion, "FencePolicy")...),
+		Without: "agents of nodes get no certificates",
 	}
 }
 

@@ -116,6 +116,9 @@ const FencedBy = "fettle.io/fenced-by"
 // a BMC that names the BareMetalHost.
 const RebootBareMetalHost = "reboot.metal3.io/fettle"
 
+// AgentSigner is the signer of the certificates of agents, which their requests name.
+const AgentSigner = "fettle.io/agent"
+
 // Annotations on the Lease of a node in the namespace fettle-agents: the promise of the node's agent. The agent sets all but
 // CondemnedBy. The controller sets PromiseState and CondemnedBy.
 const (

@@ -1,0 +1,288 @@
+package agentsigner
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fettle-io/fettle/internal/contain"
+	"github.com/fettle-io/fettle/internal/informer"
+	"github.com/fettle-io/fettle/internal/promiselease"
+)
+
+// Kinds are the definitions without which no agent runs.
+var Kinds = []string{"fencepolicies.fettle.io"} //nolint:gochecknoglobals // a constant list
+
+// Names of objects.
+const (
+	// SecretName is the Secret with the authorities and their keys, in the namespace of Fettle.
+	SecretName = "fettle-agent-authorities"
+	// ConfigMapName is the ConfigMap with the certificates of the authorities, in the namespace of the agents.
+	ConfigMapName = "fettle-agent-authorities"
+	// BundleKey is the key of the certificates there.
+	BundleKey = "authorities.pem"
+)
+
+// Config is what a Client needs. Every field is required.
+type Config struct {
+	// Informers watch requests. They should be limited to SignerName.
+	Informers cache.Informers
+	// Core reads and writes requests, the Secret and the ConfigMap at the API server, never from a cache.
+	Core client.Client
+	// Namespace is that of Fettle, where the Secret is.
+	Namespace string
+	Log       logr.Logger
+	Now       func() time.Time
+}
+
+// Client approves and signs the requests of agents. It is safe for concurrent use.
+type Client struct {
+	Config
+
+	requests     workqueue.TypedRateLimitingInterface[string]
+	watched      informer.Kinds
+	watching     chan struct{}
+	markWatching func()
+}
+
+// Pauses and bounds.
+const (
+	retryFirst = 100 * time.Millisecond
+	retryMost  = time.Minute
+	// lookAgain is how often the authorities are looked at.
+	lookAgain = time.Minute
+	callTime  = 30 * time.Second
+	workers   = 4
+)
+
+// NewClient returns a client that watches nothing yet.
+func NewClient(c Config) *Client {
+	watches := make(chan struct{})
+	return &Client{
+		Config: c, watching: watches, markWatching: sync.OnceFunc(func() { close(watches) }),
+		requests: workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](retryFirst, retryMost)),
+	}
+}
+
+// Watch begins to watch requests. After it has succeeded, it does nothing.
+func (c *Client) Watch(ctx context.Context) error {
+	take := func(obj any) {
+		if key, err := toolscache.DeletionHandlingObjectToName(obj); err == nil {
+			c.requests.Add(key.Name)
+		}
+	}
+	err := c.watched.Watch(ctx, c.Informers, informer.Kind{
+		Plural: "requests for certificates of agents", Object: &certificatesv1.CertificateSigningRequest{},
+		Handler: toolscache.ResourceEventHandlerFuncs{AddFunc: take, UpdateFunc: func(_, obj any) { take(obj) }},
+	})
+	if err == nil {
+		c.markWatching()
+	}
+	return err
+}
+
+// HasSynced reports whether the initial list was handled.
+func (c *Client) HasSynced() bool { return c.watched.HasSynced() }
+
+// NeedLeaderElection keeps replicas that don't lead from working.
+func (*Client) NeedLeaderElection() bool { return true }
+
+// Start works until the context ends. It must run only in the replica that leads.
+func (c *Client) Start(ctx context.Context) error {
+	defer c.requests.ShutDown()
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-c.watching:
+	}
+	stop := context.AfterFunc(ctx, c.requests.ShutDown)
+	defer stop()
+	var group sync.WaitGroup
+	defer group.Wait()
+	group.Go(func() { c.keepAuthorities(ctx) })
+	for range workers {
+		group.Go(func() { c.work(ctx) })
+	}
+	return nil
+}
+
+// keepAuthorities has agents know the authorities, and replaces these in time.
+func (c *Client) keepAuthorities(ctx context.Context) {
+	for ctx.Err() == nil {
+		err := contain.Run(func() error {
+			_, err := c.authorities(ctx)
+			return err
+		})
+		if err != nil && ctx.Err() == nil {
+			c.Log.Error(err, "the authorities of agents could not be looked after")
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(lookAgain):
+		}
+	}
+}
+
+// work takes requests from the queue until it is shut down.
+func (c *Client) work(ctx context.Context) {
+	for {
+		name, ends := c.requests.Get()
+		if ends {
+			return
+		}
+		err := contain.Run(func() error { return c.handle(ctx, name) })
+		switch {
+		case err == nil:
+			c.requests.Forget(name)
+		case ctx.Err() == nil:
+			c.Log.Error(err, "a request for a certificate of an agent was not handled", "request", name)
+			c.requests.AddRateLimited(name)
+		}
+		c.requests.Done(name)
+	}
+}
+
+// authorities returns the authorities, and has agents know them. It makes and replaces them where that is due. Of two leaders that do, one fails.
+func (c *Client) authorities(ctx context.Context) (authorities, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	secret := &corev1.Secret{}
+	err := c.Core.Get(ctx, client.ObjectKey{Namespace: c.Namespace, Name: SecretName}, secret)
+	exists := err == nil
+	if client.IgnoreNotFound(err) != nil {
+		return authorities{}, fmt.Errorf("reading the authorities: %w", err)
+	}
+	var a authorities
+	if exists {
+		if a, err = decode(secret.Data); err != nil {
+			return authorities{}, err
+		}
+	}
+	now := c.Now()
+	a, changed, err := a.next(now)
+	if err != nil {
+		return authorities{}, err
+	}
+	if changed {
+		if err := c.store(ctx, secret, exists, a); err != nil {
+			return authorities{}, err
+		}
+	}
+	return a, c.publish(ctx, a.bundle(now))
+}
+
+// store stores the authorities, if the Secret is still as it was read.
+func (c *Client) store(ctx context.Context, secret *corev1.Secret, exists bool, a authorities) error {
+	data, err := a.encode()
+	if err != nil {
+		return err
+	}
+	secret.Data = data
+	if exists {
+		err = c.Core.Update(ctx, secret)
+	} else {
+		secret.ObjectMeta = metav1.ObjectMeta{Namespace: c.Namespace, Name: SecretName}
+		err = c.Core.Create(ctx, secret)
+	}
+	if err != nil {
+		return fmt.Errorf("storing the authorities: %w", err)
+	}
+	return nil
+}
+
+// publish has agents know which authorities to trust.
+func (c *Client) publish(ctx context.Context, bundle []byte) error {
+	m := &corev1.ConfigMap{}
+	err := c.Core.Get(ctx, client.ObjectKey{Namespace: promiselease.Namespace, Name: ConfigMapName}, m)
+	switch {
+	case apierrors.IsNotFound(err):
+		m.ObjectMeta = metav1.ObjectMeta{Namespace: promiselease.Namespace, Name: ConfigMapName}
+		m.Data = map[string]string{BundleKey: string(bundle)}
+		err = c.Core.Create(ctx, m)
+	case err == nil && m.Data[BundleKey] != string(bundle):
+		m.Data = map[string]string{BundleKey: string(bundle)}
+		err = c.Core.Update(ctx, m)
+	}
+	if err != nil {
+		return fmt.Errorf("publishing the authorities: %w", err)
+	}
+	return nil
+}
+
+// handle approves and signs a request, or denies it.
+func (c *Client) handle(ctx context.Context, name string) error {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	r := &certificatesv1.CertificateSigningRequest{}
+	if err := c.Core.Get(ctx, client.ObjectKey{Name: name}, r); err != nil {
+		return client.IgnoreNotFound(err) //nolint:wrapcheck // the caller names the request
+	}
+	if r.Spec.SignerName != SignerName || len(r.Status.Certificate) > 0 || has(r, certificatesv1.CertificateDenied) || has(r, certificatesv1.CertificateFailed) {
+		return nil
+	}
+	g, reason := decide(r)
+	if reason != "" {
+		return c.deny(ctx, r, reason)
+	}
+	a, err := c.authorities(ctx)
+	if err != nil {
+		return err
+	}
+	if !has(r, certificatesv1.CertificateApproved) {
+		add(r, certificatesv1.CertificateApproved, "NodeOfToken", "the token of the agent names the node of the request")
+		if err := c.Core.SubResource("approval").Update(ctx, r); err != nil {
+			return fmt.Errorf("approving: %w", err)
+		}
+	}
+	if r.Status.Certificate, err = a.issuer(c.Now()).issue(g); err != nil {
+		return err
+	}
+	if err := c.Core.Status().Update(ctx, r); err != nil {
+		return fmt.Errorf("storing the certificate: %w", err)
+	}
+	c.Log.Info("issued the certificate of an agent", "node", g.node, "request", name)
+	return nil
+}
+
+// deny denies a request. If an administrator has approved it, it fails instead.
+func (c *Client) deny(ctx context.Context, r *certificatesv1.CertificateSigningRequest, reason Reason) error {
+	var err error
+	if has(r, certificatesv1.CertificateApproved) {
+		add(r, certificatesv1.CertificateFailed, string(reason), reason.message())
+		err = c.Core.Status().Update(ctx, r)
+	} else {
+		add(r, certificatesv1.CertificateDenied, string(reason), reason.message())
+		err = c.Core.SubResource("approval").Update(ctx, r)
+	}
+	if err != nil {
+		return fmt.Errorf("denying: %w", err)
+	}
+	c.Log.Info("denied a certificate of an agent", "reason", reason, "request", r.Name)
+	return nil
+}
+
+func has(r *certificatesv1.CertificateSigningRequest, t certificatesv1.RequestConditionType) bool {
+	for _, c := range r.Status.Conditions {
+		if c.Type == t {
+			return true
+		}
+	}
+	return false
+}
+
+func add(r *certificatesv1.CertificateSigningRequest, t certificatesv1.RequestConditionType, reason, message string) {
+	r.Status.Conditions = append(r.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
+		Type: t, Status: corev1.ConditionTrue, Reason: reason, Message: message,
+	})
+}
