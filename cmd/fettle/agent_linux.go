@@ -4,14 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/rest"
 
 	"github.com/fettle-io/fettle/internal/agent"
+	"github.com/fettle-io/fettle/internal/peer"
 	"github.com/fettle-io/fettle/internal/watchdog"
 )
 
@@ -20,6 +24,8 @@ type agentOptions struct {
 	kubeconfig string
 	node       string
 	stateDir   string
+	address    string
+	port       uint16
 	stopWithin time.Duration
 	logLevel   string
 	logFormat  string
@@ -27,6 +33,9 @@ type agentOptions struct {
 
 // nodeNameVariable is the environment variable with the name of the node, which a pod gets from its own spec.
 const nodeNameVariable = "NODE_NAME"
+
+// nodeAddressVariable is that with the IP address of the node.
+const nodeAddressVariable = "NODE_ADDRESS"
 
 func agentCommand() *cobra.Command {
 	var o agentOptions
@@ -44,6 +53,8 @@ func agentCommand() *cobra.Command {
 	f.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster of this node (default: $KUBECONFIG, then ~/.kube/config, then the pod's service account)")
 	f.StringVar(&o.node, "node-name", os.Getenv(nodeNameVariable), "name of this node (default: $"+nodeNameVariable+")")
 	f.StringVar(&o.stateDir, "state-dir", "/run/fettle", "directory of what must outlive this process, but not the boot; it must be on a file system in memory")
+	f.StringVar(&o.address, "address", os.Getenv(nodeAddressVariable), "IP address at which other agents reach this one; if it is empty, the agent answers none (default: $"+nodeAddressVariable+")")
+	f.Uint16Var(&o.port, "port", peer.DefaultPort, "port at which other agents reach this one, on all addresses of the node")
 	f.DurationVar(&o.stopWithin, "stop-within", 45*time.Second, "how long to try to withdraw the promise after a signal; the watchdog stays armed if that fails")
 	f.StringVar(&o.logLevel, "log-level", "info", "debug, info, warn or error")
 	f.StringVar(&o.logFormat, "log-format", "json", "json, or text for people")
@@ -54,6 +65,12 @@ func (o agentOptions) validate() error {
 	var problems []error
 	if wrong := validation.IsDNS1123Subdomain(o.node); len(wrong) > 0 {
 		problems = append(problems, fmt.Errorf("--node-name is %q, which no node can be called", o.node))
+	}
+	if a, err := netip.ParseAddr(o.address); o.address != "" && (err != nil || a.Zone() != "") {
+		problems = append(problems, fmt.Errorf("--address is %q; it must be an IP address, such as 192.0.2.1", o.address))
+	}
+	if o.address != "" && o.port == 0 {
+		problems = append(problems, errors.New("--port is 0; it must be a port, such as 9643"))
 	}
 	if o.stopWithin <= 0 {
 		problems = append(problems, fmt.Errorf("--stop-within is %s; it must be above zero, such as 45s", o.stopWithin))
@@ -98,12 +115,45 @@ func runAgent(ctx context.Context, o agentOptions) error {
 	reporter := agent.NewReporter(server, o.node, time.Now, log)
 	stopReports := report(reporter) //nolint:contextcheck // reports go on until the agent has ended
 	defer stopReports()
+	leases := agent.NewLeases(grantor, o.node, time.Now)
+	endPeers, err := startPeers(config, o, leases, reporter.Tell, log) //nolint:contextcheck // other agents are answered until this one has ended
+	if err != nil {
+		return err
+	}
+	defer endPeers()
 	log.Info("starting", "version", version, "node", o.node, "boot", boot)
-	lease := agent.NewLeases(grantor, o.node, time.Now)
 	return agent.Run(ctx, agent.Config{
-		Boot: boot, Hardware: machine, Grantor: lease, Explainer: lease, Policies: agent.NewFencePolicies(server, o.node),
+		Boot: boot, Hardware: machine, Grantor: leases, Explainer: leases, Policies: agent.NewFencePolicies(server, o.node),
 		Store: dir, Boottime: bootTime, Tell: reporter.Tell, StopWithin: o.stopWithin,
 	})
+}
+
+// startPeers has the agent get its certificate, and answer other agents. It returns the function that ends that.
+func startPeers(config *rest.Config, o agentOptions, leases *agent.Leases, tell func(agent.Note), log logr.Logger) (func(), error) {
+	if o.address == "" {
+		return func() {}, nil
+	}
+	address, err := netip.ParseAddr(o.address)
+	if err != nil {
+		return nil, fmt.Errorf("reading --address: %w", err)
+	}
+	server, err := agent.NewServer(config)
+	if err != nil {
+		return nil, err
+	}
+	leases.Address = netip.AddrPortFrom(address.Unmap(), o.port)
+	certificates := agent.NewCertificates(server, o.node, agent.Directory(o.stateDir), bootTime, tell)
+	peers := peer.NewServer(certificates.Identity, func(path string, err error) {
+		log.Error(err, "another agent was not answered", "path", path)
+	})
+	ctx, end := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { certificates.Run(ctx) })
+	running.Go(func() { agent.Listen(ctx, peers, o.port, tell) })
+	return func() {
+		end()
+		running.Wait()
+	}, nil
 }
 
 // bootTime reads CLOCK_BOOTTIME.

@@ -1,6 +1,11 @@
 package agent
 
-import "github.com/fettle-io/fettle/internal/promiselease"
+import (
+	"context"
+	"time"
+
+	"github.com/fettle-io/fettle/internal/promiselease"
+)
 
 // Decode returns the state of a text.
 func Decode(text []byte) (State, error) { return decodeState(text) }
@@ -10,3 +15,9 @@ func Encode(s State) ([]byte, error) { return s.encode() }
 
 // Statable returns a reason as a Lease states it.
 func Statable(r Reason) promiselease.NoPromise { return statable(r) }
+
+// Look looks after a certificate once.
+func (c *Certificates) Look(ctx context.Context) (time.Duration, error) { return c.look(ctx) }
+
+// RenewWithin is the time in which agents replace their certificates.
+const RenewWithin = renewWithin

@@ -31,6 +31,10 @@ const (
 	NoPolicies Reason = "NoPolicies"
 	// EarlierBoot: the Lease condemns an earlier boot of the node, and its manager has yet to free it.
 	EarlierBoot Reason = "EarlierBoot"
+	// NoCertificate: the agent has no certificate by which other agents know it, or could not replace it.
+	NoCertificate Reason = "NoCertificate"
+	// NotListening: the agent can't listen for other agents.
+	NotListening Reason = "NotListening"
 	// Condemned: the node is condemned, and resets.
 	Condemned Reason = "Condemned"
 	// NotReset: the node could not be reset at once. The watchdog resets it.
@@ -64,6 +68,10 @@ func (r Reason) text() string {
 		return "the FencePolicies can't be read, so the agent goes on as before"
 	case EarlierBoot:
 		return "an earlier boot of the node is condemned, so the node has no promise until its remediation is over"
+	case NotListening:
+		return "this agent can't listen for other agents, so it answers none"
+	case NoCertificate:
+		return "this agent has no certificate, or can't replace it, so other agents may not know it"
 	case Condemned:
 		return "the node is condemned, and is reset"
 	case NotReset:

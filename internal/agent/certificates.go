@@ -1,0 +1,278 @@
+package agent
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/hex"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"net/http"
+	"path"
+	"sync"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fettle-io/fettle/api/fettle/annotation"
+	"github.com/fettle-io/fettle/internal/peer"
+	"github.com/fettle-io/fettle/internal/promiselease"
+)
+
+// What agents and Fettle agree on about certificates.
+const (
+	requestName = "fettle-agent-"
+	bundle      = "/api/v1/namespaces/" + promiselease.Namespace + "/configmaps/fettle-agent-authorities"
+	bundleKey   = "authorities.pem"
+	requests    = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
+)
+
+// How often the agent looks after its certificate.
+const (
+	// bundleEvery is how often the authorities are read, and bundleAgain how soon after a failure.
+	bundleEvery = 5 * time.Minute
+	bundleAgain = 30 * time.Second
+	// answerSoon is how soon a request is looked at that was just sent. The pause doubles each time, up to bundleAgain.
+	answerSoon = 2 * time.Second
+	// deniedAgain is how soon another request follows that was denied. The API server keeps each for an hour.
+	deniedAgain = time.Hour
+	// renewWithin is the time in which all agents ask a new authority, each at its own moment.
+	renewWithin = time.Hour
+)
+
+// Certificates are the certificate of this agent, and the authorities that it trusts. Both are stored, so that agents know each other without the
+// API server.
+type Certificates struct {
+	server   *Server
+	node     string
+	dir      Directory
+	boottime func() time.Duration
+	tell     func(Note)
+
+	mu    sync.Mutex
+	owned *peer.Identity
+
+	// What follows is of the goroutine that runs.
+	papers papers
+	issuer *x509.Certificate
+	// asked is the request that was not answered yet, or empty.
+	asked asked
+	// denied is why the last request was denied, and notBefore when another one may be sent then.
+	denied    error
+	notBefore time.Duration
+	// renews is when the certificate is to be replaced, or zero.
+	renews time.Duration
+	told   bool
+}
+
+// asked is a request for a certificate.
+type asked struct {
+	name string
+	key  *ecdsa.PrivateKey
+	at   time.Duration
+}
+
+// NewCertificates returns the certificate of a node's agent, as an earlier process has stored it in a directory.
+func NewCertificates(s *Server, node string, dir Directory, boottime func() time.Duration, tell func(Note)) *Certificates {
+	c := &Certificates{server: s, node: node, dir: dir, boottime: boottime, tell: tell}
+	p, err := dir.loadPapers()
+	if err == nil && p != (papers{}) {
+		err = c.adopt(p)
+	}
+	if err != nil {
+		tell(Note{Reason: NoCertificate, Err: err})
+	}
+	return c
+}
+
+var errNoCertificate = errors.New("this agent has no certificate yet")
+
+// Identity returns the identity of this agent. It is a peer.Source.
+func (c *Certificates) Identity() (peer.Identity, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.owned == nil {
+		return peer.Identity{}, errNoCertificate
+	}
+	return *c.owned, nil
+}
+
+// adopt uses papers from now on.
+func (c *Certificates) adopt(p papers) error {
+	i, issuer, err := p.identity(c.node)
+	if err != nil {
+		return err
+	}
+	c.papers, c.issuer = p, issuer
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.owned = &i
+	return nil
+}
+
+// Run looks after the certificate until the context ends.
+func (c *Certificates) Run(ctx context.Context) {
+	for ctx.Err() == nil {
+		pause, err := c.look(ctx)
+		if err != nil && !c.told && ctx.Err() == nil {
+			c.tell(Note{Reason: NoCertificate, Err: err})
+		}
+		c.told = err != nil
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+		}
+	}
+}
+
+// look reads the authorities, and asks for a certificate where one is due. It returns when to look again.
+func (c *Certificates) look(ctx context.Context) (time.Duration, error) {
+	ctx, cancel := context.WithTimeout(ctx, lookUpTime)
+	defer cancel()
+	var m corev1.ConfigMap
+	if err := c.server.do(ctx, call{method: http.MethodGet, path: bundle}, &m); err != nil {
+		return bundleAgain, fmt.Errorf("reading the authorities of agents: %w", err)
+	}
+	text := m.Data[bundleKey]
+	all, err := authoritiesOf(text)
+	if err != nil {
+		return bundleAgain, err
+	}
+	trusted := c.trust(text) == nil
+	if trusted && c.fresh(all[0]) {
+		return bundleEvery, nil
+	}
+	return c.ask(ctx, text)
+}
+
+// trust uses other authorities from now on, if one of them has issued the certificate.
+func (c *Certificates) trust(text string) error {
+	p := c.papers
+	p.Authorities = text
+	if p == c.papers && c.issuer != nil {
+		return nil
+	}
+	if err := c.adopt(p); err != nil {
+		return err
+	}
+	return c.dir.savePapers(p)
+}
+
+// fresh reports whether the certificate need not be replaced yet. After a change of the issuer each agent waits for its own moment.
+func (c *Certificates) fresh(issuer *x509.Certificate) bool {
+	i, err := c.Identity()
+	if err != nil {
+		return false
+	}
+	now := c.boottime()
+	switch {
+	case issuedBy(i, issuer):
+		c.renews = 0
+		return true
+	case c.renews == 0:
+		c.renews = now + spread(c.node)
+	}
+	return now < c.renews
+}
+
+// spread returns the moment of a node within renewWithin.
+func spread(node string) time.Duration {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(node))
+	return time.Duration(h.Sum32()) * time.Microsecond % renewWithin
+}
+
+// ask sends a request, or looks at the last one. The API server has one of each agent, however long no answer comes.
+func (c *Certificates) ask(ctx context.Context, authorities string) (time.Duration, error) {
+	now := c.boottime()
+	if now < c.notBefore {
+		return bundleEvery, c.denied
+	}
+	if c.asked == (asked{}) {
+		next, err := c.send(ctx)
+		if err != nil {
+			return bundleAgain, err
+		}
+		c.asked = next
+		return answerSoon, nil
+	}
+	var r certificatesv1.CertificateSigningRequest
+	err := c.server.do(ctx, call{method: http.MethodGet, path: path.Join(requests, c.asked.name)}, &r)
+	switch {
+	case apierrors.IsNotFound(err):
+		c.asked = asked{}
+		return bundleAgain, nil
+	case err != nil:
+		return bundleAgain, fmt.Errorf("reading the request for a certificate: %w", err)
+	case len(r.Status.Certificate) > 0:
+		return c.receive(r.Status.Certificate, authorities)
+	}
+	for _, condition := range r.Status.Conditions {
+		if t := condition.Type; t == certificatesv1.CertificateDenied || t == certificatesv1.CertificateFailed {
+			c.asked, c.notBefore = asked{}, now+deniedAgain
+			c.denied = fmt.Errorf("the request for a certificate was denied (%s): %s", condition.Reason, condition.Message)
+			return bundleEvery, c.denied
+		}
+	}
+	if waited := max(now-c.asked.at, answerSoon); waited < bundleAgain {
+		return waited, nil
+	}
+	return bundleAgain, errUnanswered
+}
+
+var errUnanswered = errors.New("Fettle has not answered the request for a certificate")
+
+// receive uses a certificate that was issued.
+func (c *Certificates) receive(certificate []byte, authorities string) (time.Duration, error) {
+	key, err := x509.MarshalECPrivateKey(c.asked.key)
+	if err != nil {
+		return bundleAgain, fmt.Errorf("encoding the key of the certificate: %w", err)
+	}
+	c.asked = asked{}
+	p := papers{string(certificate), string(pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: key})), authorities}
+	if len(certificate) > maxBundle {
+		return bundleEvery, errPapers
+	}
+	if err := c.adopt(p); err != nil {
+		return bundleAgain, err
+	}
+	if err := c.dir.savePapers(p); err != nil {
+		return bundleAgain, err
+	}
+	return bundleEvery, nil
+}
+
+// send makes a key and sends the request for its certificate.
+func (c *Certificates) send(ctx context.Context) (asked, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return asked{}, fmt.Errorf("making a key: %w", err)
+	}
+	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{DNSNames: []string{peer.NameOf(c.node)}}, key)
+	if err != nil {
+		return asked{}, fmt.Errorf("making a request for a certificate: %w", err)
+	}
+	var random [16]byte
+	_, _ = rand.Read(random[:])
+	r := certificatesv1.CertificateSigningRequest{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "certificates.k8s.io/v1", Kind: "CertificateSigningRequest"},
+		ObjectMeta: metav1.ObjectMeta{Name: requestName + hex.EncodeToString(random[:])},
+		Spec: certificatesv1.CertificateSigningRequestSpec{
+			SignerName: annotation.AgentSigner, Request: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}),
+			Usages: []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth, certificatesv1.UsageServerAuth},
+		},
+	}
+	if err := c.server.do(ctx, call{method: http.MethodPost, path: requests, body: r}, nil); err != nil {
+		return asked{}, fmt.Errorf("requesting a certificate: %w", err)
+	}
+	return asked{r.Name, key, c.boottime()}, nil
+}
