@@ -74,9 +74,12 @@ func TestBMCNamesAnotherBareMetalHost(t *testing.T) {
 		t.Errorf("host-b is commanded before that is recorded (%v)", err)
 	}
 	w.refuses(nil)
-	for range 2 {
-		wantSays(t, w.looks(t), fencing.PoweringOff, "PowerNotOff: ", "metal3/host-b")
+	taken(w.remediations)
+	wantSays(t, w.looks(t), fencing.PoweringOff, "PowerNotOff: ", "metal3/host-b")
+	if looks := taken(w.remediations); !looks[keyA] || !w.holds(t, "host-a") {
+		t.Errorf("looked at again are %v", looks)
 	}
+	w.looks(t)
 	r := w.remediation(t, keyA)
 	if w.holds(t, "host-a") || !w.holds(t, "host-b") || r.Status.BMC.HostName != "host-b" || len(r.Status.FormerHosts) > 0 {
 		t.Errorf("host-a is kept off: %t, host-b: %t, recorded are %+v and %+v", w.holds(t, "host-a"), w.holds(t, "host-b"), r.Status.BMC, r.Status.FormerHosts)
