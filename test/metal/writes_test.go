@@ -31,6 +31,7 @@ var writesOfRemediations = []string{
 	"create powerremediations", "delete powerremediations",
 	"patch powerremediations: the finalizer is set", "patch powerremediations: the finalizer is removed",
 	"patch powerremediations/status: Preparing", "patch powerremediations/status: PoweringOff", "patch powerremediations/status: Releasing",
+	"patch powerremediations/status: PoweringOff, PowerOffOnce",
 	"patch powerremediations/status: Releasing, released", "patch powerremediations/status: PoweringOn, released",
 	"patch powerremediations/status: Booting, released", "patch powerremediations/status: Restoring, released",
 	"patch powerremediations/status: Succeeded, released", "patch powerremediations/status: Aborting, released",
@@ -310,11 +311,12 @@ func (p *pool) repairIsOver(ctx context.Context, target string) error {
 // patient are the limits of a remediation during which Fettle is killed again and again.
 const patient = "powerOffTimeout: 1h, releaseTimeout: 1h, powerOnTimeout: 1h, bootTimeout: 1h"
 
-// survivesByNodeHealthCheck: a NodeHealthCheck has a node fenced, whose workload is released by the taint.
+// survivesByNodeHealthCheck: a NodeHealthCheck has a node fenced through a BMC that lags. The taint releases its workload.
 func (m *restarted) survivesByNodeHealthCheck(t *testing.T, p *pool) {
 	t.Helper()
 	b := p.beforehand()
 	p.nodesCheckedBy(patient)
+	p.faults(p.first(), `{"lag":"3s"}`)
 	p.hangs(p.first())
 	m.until(t, "remediation by a NodeHealthCheck", func(ctx context.Context) error {
 		return errors.Join(b.isBack(ctx), p.repairIsOver(ctx, p.first()))
