@@ -121,6 +121,8 @@ type pool struct {
 	*site
 
 	name string
+	// kind is that of the hosts of machines: redfish, which is the default, or baremetalhost.
+	kind string
 	// key is that of the remediation of the first node, if it isn't called as the node is.
 	key client.ObjectKey
 }

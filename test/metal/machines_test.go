@@ -1,6 +1,7 @@
 package metal
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,9 +26,12 @@ const machines = "openshift-machine-api"
 func TestPowerRemediationOfMachines(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, "--machine-api")
+	s.AllowMetal3(t)
 	s.StartFettle(t)
 	for name, test := range map[string]func(*pool){
 		"replaced":      machineIsReplaced,
+		"m3-replaced":   metal3MachineIsReplaced,
+		"m3-escalated":  metal3MachineIsEscalated,
 		"control-plane": controlPlaneMachineIsKept,
 		"master":        masterIsKept,
 		"no-controller": machineWithoutControllerIsKept,
@@ -47,7 +51,7 @@ func (p *pool) spec(labels string) string {
 	return fmt.Sprintf(`
       metadata: {annotations: {example.org/keep: annotation}}
       taints: [{key: example.org/keep, effect: PreferNoSchedule}]
-      providerSpec: {value: {nodeLabels: {pool: %s, sandbox.fettle.io/host: redfish, example.org/keep: label%s}}}`, p.name, labels)
+      providerSpec: {value: {nodeLabels: {pool: %s, sandbox.fettle.io/host: %s, example.org/keep: label%s}}}`, p.name, cmp.Or(p.kind, "redfish"), labels)
 }
 
 // machineSet creates a machine set of one machine. It returns the machine, whose node has a BMC.
@@ -85,7 +89,12 @@ func (p *pool) running(other types.UID) *unstructured.Unstructured {
 		}
 		return fmt.Errorf("none of %d machines has a node", len(all.Items))
 	})
-	p.bmc(p.Cluster, p.hosted(found.GetName()), found.GetName(), nil)
+	node := p.hosted(found.GetName())
+	if p.kind == "baremetalhost" {
+		p.metal3BMC(node.Name)
+	} else {
+		p.bmc(p.Cluster, node, node.Name, nil)
+	}
 	return found
 }
 
@@ -139,6 +148,88 @@ func machineIsReplaced(p *pool) {
 		p.Errorf("the deletions of machine %s, whose UID is %s, are %+v", m.GetName(), m.GetUID(), all)
 	}
 	runs.Check(p.T, p.log)
+}
+
+// metal3Machine creates a machine set of one machine, whose host Metal3 powers and reports late, and which hangs.
+func (p *pool) metal3Machine() *unstructured.Unstructured {
+	p.Helper()
+	p.kind = "baremetalhost"
+	m := p.machineSet("worker", "")
+	p.merges(m.GetName(), `{"spec":{"externallyProvisioned":false}}`)
+	host := fmt.Appendf(nil, `{"metadata":{"annotations":{"metal3.io/BareMetalHost":"%s/%s"}}}`, metal3, m.GetName())
+	if err := p.Patch(cluster.Context(p.T), m, client.RawPatch(types.MergePatchType, host)); err != nil {
+		p.Fatalf("naming the host of a machine: %v", err)
+	}
+	p.set()
+	p.runsOn(m.GetName())
+	p.annotates(m.GetName(), sandboxes+"lag", "10m")
+	p.hangs(m.GetName())
+	return m
+}
+
+// isUsable checks that Metal3 powers the host of a deleted machine on again, where its next kubelet registers a node.
+func (p *pool) isUsable(m *unstructured.Unstructured) {
+	p.Helper()
+	p.running(m.GetUID())
+	p.Eventually(p.T, "annotation of "+m.GetName(), func(context.Context) error {
+		if own := p.annotationOf(m.GetName(), rebootBy+"fettle"); own != "" {
+			return fmt.Errorf("it is %s", own)
+		}
+		return nil
+	})
+	p.powerIs(m.GetName(), "on")
+	runs.Check(p.T, p.log)
+}
+
+// metal3MachineIsReplaced: the annotation goes once the machine is gone, so that the next machine on the host does not stay off.
+func metal3MachineIsReplaced(p *pool) {
+	m := p.metal3Machine()
+	p.remediates(m.GetName(), v1alpha1.PowerRemediationSpec{OnFailure: v1alpha1.DeleteMachineAction, PowerOffTimeout: seconds(15), Retries: new(int32)})
+	p.powerIs(m.GetName(), "off")
+	r := p.inPhase(m.GetName(), "Succeeded")
+	if said := conditionsOf(r); !strings.Contains(said, "Succeeded=True MachineDeleted") || r.Status.Proof != nil || r.Status.PoweredOff {
+		p.Errorf("its conditions are %s, the proof %+v", said, r.Status.Proof)
+	}
+	p.hasNoAnnotation(m.GetName())
+	p.isUsable(m)
+	p.ends(m.GetName())
+}
+
+// metal3MachineIsEscalated: the power cycle fails, and the next step of the ladder deletes the machine. The annotation goes with the failed
+// remediation.
+func metal3MachineIsEscalated(p *pool) {
+	m := p.metal3Machine()
+	p.Apply(p.T, fmt.Sprintf(`apiVersion: fettle.io/v1alpha1
+kind: PowerRemediationTemplate
+metadata: {name: %[1]s, namespace: fettle-system}
+spec: {template: {spec: {powerOffTimeout: 15s, retries: 0}}}
+---
+apiVersion: fettle.io/v1alpha1
+kind: MachineDeletionRemediationTemplate
+metadata: {name: %[1]s, namespace: %[2]s}
+spec: {template: {spec: {}}}
+---
+apiVersion: remediation.medik8s.io/v1alpha1
+kind: NodeHealthCheck
+metadata: {name: %[1]s}
+spec:
+  selector: {matchLabels: {pool: %[1]s}}
+  minHealthy: 0
+  unhealthyConditions: [{type: Ready, status: Unknown, duration: 1s}]
+  escalatingRemediations:
+  - order: 1
+    timeout: 10m
+    remediationTemplate: {apiVersion: fettle.io/v1alpha1, kind: PowerRemediationTemplate, name: %[1]s, namespace: fettle-system}
+  - order: 2
+    timeout: 10m
+    remediationTemplate: {apiVersion: fettle.io/v1alpha1, kind: MachineDeletionRemediationTemplate, name: %[1]s, namespace: %[2]s}
+`, p.name, machines))
+	p.powerIs(m.GetName(), "off")
+	p.isUsable(m)
+	p.Eventually(p.T, "end of the remediation", func(ctx context.Context) error { return p.noRemediation(ctx, m.GetName()) })
+	if all := p.deletions(m.GetName()); len(all) != 1 || all[0].UID != string(m.GetUID()) {
+		p.Errorf("the deletions of machine %s, whose UID is %s, are %+v", m.GetName(), m.GetUID(), all)
+	}
 }
 
 // isKept checks that the remediation of a machine's node fails with a reason and keeps the machine, and that the node is not released.

@@ -46,6 +46,8 @@ func TestBareMetalHost(t *testing.T) {
 		"m3-taken":    anotherConsumerTakesIt,
 		"m3-reboots":  metal3WouldRebootIt,
 		"m3-state":    metal3LeavesThePowerAlone,
+		"m3-renamed":  bmcNamesAnotherHost,
+		"m3-unnamed":  bmcOfAHostIsDeleted,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -106,6 +108,12 @@ func (s *site) newMetal3Pool(t *testing.T, name string) *pool {
 func (p *pool) metal3Host(name string) {
 	p.Helper()
 	p.newNode(name, "baremetalhost")
+	p.metal3BMC(name)
+}
+
+// metal3BMC creates the BMC of a node that names its BareMetalHost, once Metal3 reports its power.
+func (p *pool) metal3BMC(name string) {
+	p.Helper()
 	p.reports(name, true)
 	bmc := &v1alpha1.BMC{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: v1alpha1.BMCSpec{
 		NodeName: name, BareMetalHost: &v1alpha1.BareMetalHostReference{Namespace: metal3, Name: name},
