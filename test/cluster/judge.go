@@ -131,12 +131,13 @@ func passOn(out http.ResponseWriter, answer *httptest.ResponseRecorder) {
 	_, _ = answer.Body.WriteTo(out)
 }
 
-// readWrite reads a request that changes an object. Reviews of tokens and rights are created, and change nothing.
+// readWrite reads a request that changes an object. Reviews of tokens and rights are created, and change nothing. Dry runs
+// change nothing either.
 func readWrite(r *http.Request) (Write, bool) {
 	verb := map[string]string{http.MethodPost: "create", http.MethodPut: "update", http.MethodPatch: "patch", http.MethodDelete: "delete"}[r.Method]
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	switch {
-	case verb == "":
+	case verb == "", r.URL.Query().Has("dryRun"):
 		return Write{}, false
 	case parts[0] == "api" && len(parts) > 2: // api/v1/…
 		parts = parts[2:]

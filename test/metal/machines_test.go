@@ -155,6 +155,8 @@ func (p *pool) metal3Machine() *unstructured.Unstructured {
 	p.Helper()
 	p.kind = "baremetalhost"
 	m := p.machineSet("worker", "")
+	p.annotates(m.GetName(), sandboxes+"state", "provisioned")
+	p.hasState(m.GetName(), "provisioned")
 	p.merges(m.GetName(), `{"spec":{"externallyProvisioned":false}}`)
 	host := fmt.Appendf(nil, `{"metadata":{"annotations":{"metal3.io/BareMetalHost":"%s/%s"}}}`, metal3, m.GetName())
 	if err := p.Patch(cluster.Context(p.T), m, client.RawPatch(types.MergePatchType, host)); err != nil {

@@ -492,12 +492,12 @@ func (p *pool) hasNoAnnotation(name string) {
 // nothing is commanded and nothing is believed.
 func metal3LeavesThePowerAlone(p *pool) {
 	p.annotates(p.first(), sandboxes+"state", "available")
-	p.hasState("available")
+	p.hasState(p.first(), "available")
 	p.hangs(p.first())
 	p.remediates(p.first(), v1alpha1.PowerRemediationSpec{})
 	p.refused("RemediationCannotStartUnsuitableBareMetalHost")
 	p.annotates(p.first(), sandboxes+"state", "provisioned")
-	p.hasState("provisioned")
+	p.hasState(p.first(), "provisioned")
 	p.begunWhilePaused()
 	p.annotates(p.first(), sandboxes+"state", "deprovisioning")
 	p.annotates(p.first(), paused, "")
@@ -511,11 +511,11 @@ func metal3LeavesThePowerAlone(p *pool) {
 	p.ranTimes(2)
 }
 
-// hasState waits until Metal3 reports a state of the provisioning of the first host.
-func (p *pool) hasState(want string) {
+// hasState waits until Metal3 reports a state of the provisioning of a host.
+func (p *pool) hasState(name, want string) {
 	p.Helper()
 	p.Eventually(p.T, "state "+want, func(ctx context.Context) error {
-		u := bareMetalHost(p.first())
+		u := bareMetalHost(name)
 		if err := p.Get(ctx, client.ObjectKeyFromObject(u), u); err != nil {
 			return err
 		}

@@ -39,6 +39,7 @@ var writesOfRemediations = []string{
 	"patch machines: the claim is set", "patch machines: the claim is removed",
 	"patch nodes: the fencing is marked, taints fencing", "patch nodes: taints fencing out-of-service", "patch nodes: taints fencing",
 	"patch nodes: the mark is removed", "patch nodes: taints", "delete nodes", "patch nodes: labels are restored, taints",
+	"patch baremetalhosts: the annotation is set", "patch baremetalhosts: the annotation is removed",
 }
 
 // interruptions decides at which writes Fettle is killed: at each kind twice.
@@ -78,6 +79,7 @@ func TestPowerRemediationSurvivesEachWrite(t *testing.T) {
 	t.Parallel()
 	s := newMachineSite(t)
 	s.AllowPower(t)
+	s.AllowMetal3(t)
 	kubeconfig := s.FettleKubeconfig(t)
 	proxy, address := s.StartProxy(t)
 	cluster.Redirect(t, kubeconfig, address)
@@ -88,6 +90,7 @@ func TestPowerRemediationSurvivesEachWrite(t *testing.T) {
 	m.survivesByNodeHealthCheck(t, taint)
 	m.survivesByMachineHealthCheck(t, deletion)
 	m.survivesAbort(t, abort)
+	m.survivesThroughMetal3(t, s.newMetal3Pool(t, "writes-metal3"))
 	m.wasKilledAtEach(t)
 }
 
@@ -154,6 +157,8 @@ func kindOf(w cluster.Write) string {
 		return kind + ": the finalizer is " + setOrRemoved(strings.Contains(string(w.Body), annotation.PowerFinalizer))
 	case "patch machines":
 		return kind + ": the claim is " + setOrRemoved(!strings.Contains(string(w.Body), "null"))
+	case "patch baremetalhosts":
+		return kind + ": the annotation is " + setOrRemoved(!strings.Contains(string(w.Body), "null"))
 	case "patch nodes":
 		return kind + ": " + changeOf(w.Body)
 	}
@@ -373,5 +378,32 @@ func (m *restarted) survivesAbort(t *testing.T, p *pool) {
 		}
 		return b.isBack(ctx)
 	})
+	p.ranAlone()
+}
+
+// survivesThroughMetal3: a host is powered through its BareMetalHost.
+func (m *restarted) survivesThroughMetal3(t *testing.T, p *pool) {
+	t.Helper()
+	b := p.beforehand()
+	hour := seconds(3600)
+	p.hangs(p.first())
+	p.remediates(p.first(), v1alpha1.PowerRemediationSpec{PowerOffTimeout: hour, ReleaseTimeout: hour, PowerOnTimeout: hour, BootTimeout: hour})
+	m.until(t, "remediation through Metal3", func(ctx context.Context) error {
+		r, err := p.remediation(ctx, p.first())
+		if err == nil && r.Status.Phase != "Succeeded" {
+			err = fmt.Errorf("%s: %s", r.Status.Phase, conditionsOf(r))
+		}
+		return err
+	})
+	p.deletes(p.first())
+	m.until(t, "end of the remediation through Metal3", func(ctx context.Context) error {
+		_, err := p.remediation(ctx, p.first())
+		if !apierrors.IsNotFound(err) {
+			return fmt.Errorf("the remediation is there (%w)", err)
+		}
+		return b.isBack(ctx)
+	})
+	p.hasNoAnnotation(p.first())
+	p.runs()
 	p.ranAlone()
 }
