@@ -90,28 +90,27 @@ func TestBMCNamesAnotherBareMetalHost(t *testing.T) {
 func TestBMCIsGone(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		in    fencing.Phase
-		stop  bool
-		means []func(*v1alpha1.PowerRemediationStatus)
-		ends  fencing.Phase
+		in        fencing.Phase
+		stop, off bool
+		ends      fencing.Phase
 	}{
-		"powering off, and not stopped": {fencing.PoweringOff, false, nil, ""},
-		"powering off":                  {fencing.PoweringOff, true, nil, fencing.Aborted},
-		"failed, and not stopped":       {fencing.Failed, false, nil, ""},
-		"powering on":                   {fencing.PoweringOn, false, nil, fencing.Booting},
-		"with another strategy":         {fencing.PoweringOff, true, nil, ""},
+		"powering off, and not stopped": {fencing.PoweringOff, false, false, ""},
+		"powering off":                  {fencing.PoweringOff, true, false, fencing.Aborted},
+		"failed, and not stopped":       {fencing.Failed, false, false, ""},
+		"powering on":                   {fencing.PoweringOn, false, false, fencing.Booting},
+		"it is to stay off":             {fencing.PoweringOff, true, true, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			off := func(r *v1alpha1.PowerRemediation) {
-				if name == "with another strategy" {
+			asked := func(r *v1alpha1.PowerRemediation) {
+				if c.off {
 					r.Spec.Strategy = v1alpha1.OffStrategy
 				}
 				if c.stop {
 					stopped(r)
 				}
 			}
-			w := newWorld(t, node(tainted(ownTaint)), remediation(in(c.in, usedHostA), off), bmcFor("bmc-a", "node-a", "", throughMetal3("host-a")), heldOff("host-a", "a-uid"))
+			w := newWorld(t, node(tainted(ownTaint)), remediation(in(c.in, usedHostA), asked), bmcFor("bmc-a", "node-a", "", throughMetal3("host-a")), heldOff("host-a", "a-uid"))
 			w.losesBMC()
 			w.reports(t, "host-a", false)
 			w.looks(t)
@@ -129,6 +128,20 @@ func TestBMCIsGone(t *testing.T) {
 				t.Errorf("it is in phase %s, powered off: %t", r.Status.Phase, r.Status.PoweredOff)
 			}
 		})
+	}
+}
+
+// TestMachineOfAHostWithoutABMCIsGone: the next machine on the host must not stay off, though no BMC names it.
+func TestMachineOfAHostWithoutABMCIsGone(t *testing.T) {
+	t.Parallel()
+	deleted := func(s *v1alpha1.PowerRemediationStatus) {
+		usedHostA(s)
+		s.MachineDeletion = true
+		s.Machine = &v1alpha1.ObjectReference{Kind: "Machine", Namespace: "machines", Name: "m", UID: "m-uid"}
+	}
+	w := newWorld(t, remediation(in(fencing.DeletingMachine, deleted)), heldOff("host-a", "a-uid"))
+	if r := w.looks(t); r.Status.Phase != string(fencing.Succeeded) || r.Status.PoweredOff || w.holds(t, "host-a") {
+		t.Errorf("it is in phase %s, and the host is kept off: %t", r.Status.Phase, w.holds(t, "host-a"))
 	}
 }
 
