@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"os"
 	"sync"
@@ -98,6 +99,8 @@ func runAgent(ctx context.Context, o agentOptions) error {
 	if err != nil {
 		return err
 	}
+	paths := &agent.Dialer{Direct: agent.Direct, Neighbours: func() []string { return nil }}
+	config.Dial = paths.DialContext
 	grantor, err := agent.NewServer(config)
 	if err != nil {
 		return err
@@ -113,14 +116,14 @@ func runAgent(ctx context.Context, o agentOptions) error {
 	}
 	defer unlock()
 	reporter := agent.NewReporter(server, o.node, time.Now, log)
-	stopReports := report(reporter) //nolint:contextcheck // reports go on until the agent has ended
-	defer stopReports()
 	leases := agent.NewLeases(grantor, o.node, time.Now)
-	endPeers, err := startPeers(config, o, leases, reporter.Tell, log) //nolint:contextcheck // other agents are answered until this one has ended
+	endPeers, err := startPeers(config, o, leases, paths, reporter.Tell, log) //nolint:contextcheck // other agents are answered until this one has ended
 	if err != nil {
 		return err
 	}
 	defer endPeers()
+	stopReports := report(reporter) //nolint:contextcheck // reports go on until the agent has ended
+	defer stopReports()
 	log.Info("starting", "version", version, "node", o.node, "boot", boot)
 	return agent.Run(ctx, agent.Config{
 		Boot: boot, Hardware: machine, Grantor: leases, Explainer: leases, Policies: agent.NewFencePolicies(server, o.node),
@@ -128,8 +131,9 @@ func runAgent(ctx context.Context, o agentOptions) error {
 	})
 }
 
-// startPeers has the agent get its certificate, and answer other agents. It returns the function that ends that.
-func startPeers(config *rest.Config, o agentOptions, leases *agent.Leases, tell func(agent.Note), log logr.Logger) (func(), error) {
+// startPeers has the agent get its certificate, answer other agents, and reach the API server through them. It returns the function that ends that.
+// Nothing connects to the API server before it is called.
+func startPeers(config *rest.Config, o agentOptions, leases *agent.Leases, paths *agent.Dialer, tell func(agent.Note), log logr.Logger) (func(), error) {
 	if o.address == "" {
 		return func() {}, nil
 	}
@@ -146,8 +150,12 @@ func startPeers(config *rest.Config, o agentOptions, leases *agent.Leases, tell 
 	peers := peer.NewServer(certificates.Identity, func(path string, err error) {
 		log.Error(err, "another agent was not answered", "path", path)
 	})
+	peers.Relay(func(ctx context.Context) (net.Conn, error) { return agent.Direct(ctx, "tcp", server.Address()) })
+	neighbours := agent.NewNeighbours(server, o.node, agent.Directory(o.stateDir))
+	paths.Relay, paths.Neighbours = peer.NewClient(certificates.Identity, neighbours.Address).Relay, neighbours.Names
 	ctx, end := context.WithCancel(context.Background())
 	var running sync.WaitGroup
+	running.Go(func() { neighbours.Run(ctx) })
 	running.Go(func() { certificates.Run(ctx) })
 	running.Go(func() { agent.Listen(ctx, peers, o.port, tell) })
 	return func() {

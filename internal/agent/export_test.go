@@ -21,3 +21,6 @@ func (c *Certificates) Look(ctx context.Context) (time.Duration, error) { return
 
 // RenewWithin is the time in which agents replace their certificates.
 const RenewWithin = renewWithin
+
+// Look looks for neighbours once.
+func (n *Neighbours) Look(ctx context.Context) error { return n.look(ctx) }

@@ -26,10 +26,14 @@ type Server struct {
 	dialer *connrotation.Dialer
 }
 
-// NewServer returns the API server of a configuration, with connections of its own. It sends nothing.
+// NewServer returns the API server of a configuration, with connections of its own. It sends nothing. The configuration may say how to connect.
 func NewServer(config *rest.Config) (*Server, error) {
 	config = rest.CopyConfig(config)
-	dialer := connrotation.NewDialer((&net.Dialer{Timeout: dialTime, KeepAlive: keepAlive}).DialContext)
+	dial := config.Dial
+	if dial == nil {
+		dial = Direct
+	}
+	dialer := connrotation.NewDialer(dial)
 	config.Dial = dialer.DialContext
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {
@@ -41,6 +45,20 @@ func NewServer(config *rest.Config) (*Server, error) {
 		return nil, fmt.Errorf("reading the address of the API server: %w", err)
 	}
 	return &Server{client, base, dialer}, nil
+}
+
+// Direct connects to an address, and not through another agent.
+func Direct(ctx context.Context, network, address string) (net.Conn, error) {
+	return (&net.Dialer{Timeout: dialTime, KeepAlive: keepAlive}).DialContext(ctx, network, address) //nolint:wrapcheck // it names the address
+}
+
+// Address returns the host and the port of the API server.
+func (s *Server) Address() string {
+	port := s.base.Port()
+	if port == "" {
+		port = s.base.Scheme // net knows both
+	}
+	return net.JoinHostPort(s.base.Hostname(), port)
 }
 
 // Times of connections.

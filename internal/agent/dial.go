@@ -1,0 +1,90 @@
+package agent
+
+import (
+	"context"
+	"net"
+	"time"
+)
+
+// Dialer connects to the API server: directly, or through the agents of other nodes if that fails. TLS and identity stay end to end in both cases.
+type Dialer struct {
+	// Direct connects to an address.
+	Direct func(ctx context.Context, network, address string) (net.Conn, error)
+	// Relay connects to the API server through the agent of a node.
+	Relay func(ctx context.Context, node string) (net.Conn, error)
+	// Neighbours returns the nodes through which to try, the best first.
+	Neighbours func() []string
+}
+
+const (
+	// dialNext is when the next way is tried beside the ones before it. A renewal through the last one still ends in time: it may take half of the
+	// time between two renewals, which is 5s by default.
+	dialNext = 600 * time.Millisecond
+	// mostRelays is through how many other agents a connection is tried.
+	mostRelays = 3
+)
+
+// dialed is the result of one way.
+type dialed struct {
+	conn net.Conn
+	err  error
+}
+
+// DialContext connects to the API server. The direct way is tried first, and a way that fails makes room for the next one at once. The first
+// connection counts.
+func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialTime)
+	defer cancel()
+	ways := d.ways(network, address)
+	results := make(chan dialed, len(ways))
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	var failed error
+	for started, ended := 0, 0; ; {
+		select {
+		case <-timer.C:
+			if started < len(ways) {
+				go func(way func(context.Context) (net.Conn, error)) {
+					conn, err := way(ctx)
+					results <- dialed{conn, err}
+				}(ways[started])
+				started++
+				timer.Reset(dialNext)
+			}
+		case r := <-results:
+			ended++
+			if r.err == nil {
+				go closeAll(results, started-ended)
+				return r.conn, nil
+			}
+			if failed == nil {
+				failed = r.err // the one of the direct way says most
+			}
+			if ended == len(ways) {
+				return nil, failed
+			}
+			timer.Reset(0)
+		}
+	}
+}
+
+// ways returns the ways to the API server, the best first.
+func (d *Dialer) ways(network, address string) []func(context.Context) (net.Conn, error) {
+	ways := []func(context.Context) (net.Conn, error){
+		func(ctx context.Context) (net.Conn, error) { return d.Direct(ctx, network, address) },
+	}
+	nodes := d.Neighbours()
+	for _, node := range nodes[:min(mostRelays, len(nodes))] {
+		ways = append(ways, func(ctx context.Context) (net.Conn, error) { return d.Relay(ctx, node) })
+	}
+	return ways
+}
+
+// closeAll closes the connections that come too late.
+func closeAll(results <-chan dialed, count int) {
+	for range count {
+		if r := <-results; r.err == nil {
+			_ = r.conn.Close()
+		}
+	}
+}

@@ -1,0 +1,110 @@
+package agent_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fettle-io/fettle/internal/agent"
+)
+
+// way is a way to the API server: it takes a time, and then fails or connects.
+type way struct {
+	takes time.Duration
+	err   error
+}
+
+// TestDial: the direct way is tried first, and the next one once a way fails or takes long. The first connection counts.
+func TestDial(t *testing.T) {
+	t.Parallel()
+	cut := way{time.Hour, nil}
+	refused := way{0, errAway}
+	for name, c := range map[string]struct {
+		direct way
+		relays []way
+		want   string
+		took   time.Duration
+		tried  int
+	}{
+		"the direct way":               {way{10 * time.Millisecond, nil}, []way{{}}, "direct", 10 * time.Millisecond, 0},
+		"a slow direct way":            {way{2 * time.Second, nil}, nil, "direct", 2 * time.Second, 0},
+		"a direct way that is cut":     {cut, []way{{}}, "a", 600 * time.Millisecond, 1},
+		"a direct way that is refused": {refused, []way{{}}, "a", 0, 1},
+		"a slow one beside a cut one":  {way{time.Second, nil}, []way{cut, cut}, "direct", time.Second, 1},
+		"the second relay":             {cut, []way{cut, {}}, "b", 1200 * time.Millisecond, 2},
+		"the third relay":              {cut, []way{refused, refused, {}}, "c", 600 * time.Millisecond, 3},
+		"no fourth relay":              {refused, []way{refused, refused, refused, {}}, "", 0, 3},
+		"all are cut":                  {cut, []way{cut, cut, cut}, "", 5 * time.Second, 3},
+		"all are refused":              {refused, nil, "", 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				var mu sync.Mutex
+				open, tried := 0, []string{}
+				count := func(by int) {
+					mu.Lock()
+					defer mu.Unlock()
+					open += by
+				}
+				connect := func(ctx context.Context, name string, w way) (net.Conn, error) {
+					select {
+					case <-time.After(w.takes):
+					case <-ctx.Done():
+						return nil, ctx.Err()
+					}
+					if w.err != nil {
+						return nil, w.err
+					}
+					count(1)
+					return named{name: name, closed: func() { count(-1) }}, nil
+				}
+				d := agent.Dialer{
+					Direct: func(ctx context.Context, _, _ string) (net.Conn, error) { return connect(ctx, "direct", c.direct) },
+					Relay: func(ctx context.Context, node string) (net.Conn, error) {
+						mu.Lock()
+						tried = append(tried, node)
+						mu.Unlock()
+						return connect(ctx, node, c.relays[slices.Index(all, node)])
+					},
+					Neighbours: func() []string { return all[:len(c.relays)] },
+				}
+				began := clock()
+				conn, err := d.DialContext(t.Context(), "tcp", "api:443")
+				if took := clock().Sub(began); took != c.took {
+					t.Errorf("it takes %s, want %s", took, c.took)
+				}
+				synctest.Wait()
+				got := ""
+				if err == nil {
+					got = conn.(named).name //nolint:errcheck,forcetypeassert // the only kind
+				} else if c.direct == refused && !errors.Is(err, errAway) {
+					t.Errorf("the error is %v", err)
+				}
+				if got != c.want || len(tried) != c.tried || err == nil && open != 1 || err != nil && open != 0 {
+					t.Errorf("connected by %q after trying %v, with %d open connections, want %q after %d: %v", got, tried, open, c.want, c.tried, err)
+				}
+			})
+		})
+	}
+}
+
+var all = []string{"a", "b", "c", "d"} //nolint:gochecknoglobals // a constant
+
+// named is a connection with a name.
+type named struct {
+	net.Conn
+
+	name   string
+	closed func()
+}
+
+func (n named) Close() error {
+	n.closed()
+	return nil
+}
