@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -19,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fettle-io/fettle/internal/agent"
@@ -44,6 +46,8 @@ type node struct {
 	c    *cluster.Cluster
 	name string
 	dir  agent.Directory
+	// dial connects to the API server. If it is nil, the agent does so directly.
+	dial func(ctx context.Context, network, address string) (net.Conn, error)
 
 	mu    sync.Mutex
 	armed bool
@@ -104,7 +108,9 @@ func (s stand) Disarm() error {
 // start runs an agent of the node. Stop ends it by a signal and returns its error.
 func (n *node) start() (stop func() error) {
 	n.t.Helper()
-	server, err := agent.NewServer(n.c.Config)
+	config := rest.CopyConfig(n.c.Config)
+	config.Dial = n.dial
+	server, err := agent.NewServer(config)
 	if err != nil {
 		n.t.Fatal(err)
 	}
