@@ -151,7 +151,7 @@ func fenceStatusPart(c *fencestatus.Client) servedapi.Part {
 // addSigner makes what issues the certificates of agents. Their requests have a cache of their own, since it is limited to them.
 func (r *components) addSigner(watched *watchLogger, o controllerOptions) error {
 	full := runtime.NewScheme()
-	utilruntime.Must(errors.Join(corev1.AddToScheme(full), certificatesv1.AddToScheme(full)))
+	utilruntime.Must(errors.Join(corev1.AddToScheme(full), authorizationv1.AddToScheme(full), certificatesv1.AddToScheme(full)))
 	core, err := client.New(r.manager.GetConfig(), client.Options{HTTPClient: r.manager.GetHTTPClient(), Scheme: full, Mapper: r.manager.GetRESTMapper()})
 	if err != nil {
 		return fmt.Errorf("preparing the client of requests for certificates: %w", err)
@@ -174,7 +174,7 @@ func (r *components) addSigner(watched *watchLogger, o controllerOptions) error 
 func signerPart(c *agentsigner.Client) servedapi.Part {
 	return servedapi.Part{
 		Name: "certificates of agents", Kinds: agentsigner.Kinds, Watch: c.Watch, HasSynced: c.HasSynced, Grants: "config/selffence", Optional: true,
-		Reads:   append(servedapi.ReadsOf(certificatesv1.SchemeGroupVersion, "CertificateSigningRequest"), servedapi.ReadsOf(v1alpha1.GroupVersion, "FencePolicy")...),
+		Reads:   servedapi.ReadsOf(v1alpha1.GroupVersion, "FencePolicy"),
 		Without: "agents of nodes get no certificates",
 	}
 }

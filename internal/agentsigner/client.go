@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -75,25 +76,57 @@ func NewClient(c Config) *Client {
 	}
 }
 
-// Watch begins to watch requests. After it has succeeded, it does nothing.
-func (c *Client) Watch(ctx context.Context) error {
+// Watch lets Start begin. Not every installation grants the rights on requests, so Start watches them once it may.
+func (c *Client) Watch(context.Context) error {
+	c.markWatching()
+	return nil
+}
+
+// HasSynced reports true, since nothing else waits for requests.
+func (*Client) HasSynced() bool { return true }
+
+// follow watches requests as soon as Fettle may. It returns false if the context ends before that.
+func (c *Client) follow(ctx context.Context) bool {
 	take := func(obj any) {
 		if key, err := toolscache.DeletionHandlingObjectToName(obj); err == nil {
 			c.requests.Add(key.Name)
 		}
 	}
-	err := c.watched.Watch(ctx, c.Informers, informer.Kind{
+	kind := informer.Kind{
 		Plural: "requests for certificates of agents", Object: &certificatesv1.CertificateSigningRequest{},
 		Handler: toolscache.ResourceEventHandlerFuncs{AddFunc: take, UpdateFunc: func(_, obj any) { take(obj) }},
-	})
-	if err == nil {
-		c.markWatching()
 	}
-	return err
+	for ctx.Err() == nil {
+		may, err := c.mayWatch(ctx)
+		if may {
+			err = c.watched.Watch(ctx, c.Informers, kind)
+		}
+		if may && err == nil {
+			return true
+		}
+		if err != nil && ctx.Err() == nil {
+			c.Log.Error(err, "requests for certificates of agents can't be watched")
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(lookAgain):
+		}
+	}
+	return false
 }
 
-// HasSynced reports whether the initial list was handled.
-func (c *Client) HasSynced() bool { return c.watched.HasSynced() }
+// mayWatch reports whether Fettle may watch requests. Every user may ask that.
+func (c *Client) mayWatch(ctx context.Context) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	r := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+		ResourceAttributes: &authorizationv1.ResourceAttributes{Group: certificatesv1.GroupName, Resource: "certificatesigningrequests", Verb: "watch"},
+	}}
+	if err := c.Core.Create(ctx, r); err != nil {
+		return false, fmt.Errorf("asking for the right to watch requests: %w", err)
+	}
+	return r.Status.Allowed, nil
+}
 
 // NeedLeaderElection keeps replicas that don't lead from working.
 func (*Client) NeedLeaderElection() bool { return true }
@@ -105,6 +138,9 @@ func (c *Client) Start(ctx context.Context) error {
 	case <-ctx.Done():
 		return nil
 	case <-c.watching:
+	}
+	if !c.follow(ctx) {
+		return nil
 	}
 	stop := context.AfterFunc(ctx, c.requests.ShutDown)
 	defer stop()
