@@ -158,6 +158,7 @@ func (s *story) isOut(l link) {
 		}
 		return client.IgnoreNotFound(err)
 	})
+	s.signal(roleKubelet, syscall.SIGSTOP) // were the node Ready first, its health check would have the Lease freed before the agent reads it
 	s.sets(works)
 	s.movesAway(boot)
 }

@@ -136,9 +136,10 @@ func resetItself(ctx context.Context, t *timeline[fences], victim metalNode, tim
 	return t.stage.ran(ctx, times)
 }
 
-// link cuts or mends the link of a node. A node that is cut off goes on by itself.
+// link cuts or mends the link of a node. A node that is cut off goes on by itself. The kubelet of a link that is mended is silent until the
+// next boot: were the node Ready first, its health check would have the Lease freed before the agent reads it.
 func (s *demo) link(ctx context.Context, name string, cut bool) error {
-	labels := `{"sandbox.fettle.io/kubelet":null,"sandbox.fettle.io/link":null}`
+	labels := `{"sandbox.fettle.io/link":null}`
 	if cut {
 		labels = `{"sandbox.fettle.io/kubelet":"stopped","sandbox.fettle.io/link":"cut"}`
 	}
