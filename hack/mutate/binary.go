@@ -23,6 +23,7 @@ type binary struct {
 	dir   string // of the package, where its tests run
 	flags []string
 	tests []*test
+	grace time.Duration // how long tests may take at least with a mutant
 }
 
 // test is one test, and what it reaches while no mutant is on.
@@ -68,7 +69,7 @@ func build(ctx context.Context, folder, overlay string, p testPackage) (*binary,
 	if _, err := os.Stat(name); err != nil {
 		return nil, nil //nolint:nilerr // go test -c writes nothing where there is no test
 	}
-	b := &binary{file: name, dir: p.dir, flags: []string{"-test.short"}}
+	b := &binary{file: name, dir: p.dir, flags: []string{"-test.short"}, grace: 10 * time.Second}
 	// The draws of rapid are the same for each mutant, and nothing is written to testdata.
 	help := exec.CommandContext(ctx, name, "-h") //nolint:gosec // it was just built
 	usage, _ := help.CombinedOutput()            // asking for help fails by design
@@ -126,6 +127,17 @@ func (b *binary) run(ctx context.Context, names []string, limit time.Duration, e
 	err := cmd.Run()
 	_ = writer.Close() // a pipe in memory
 	return result{passed: err == nil, test: <-failed, ended: ctx.Err() == nil}
+}
+
+// runPatiently is run, but gives tests that don't end in time more time once. A busy machine may have withheld the
+// processor, and a mutant that only met such a machine is not noticed.
+func (b *binary) runPatiently(ctx context.Context, names []string, limit time.Duration, env ...string) result {
+	const more = 3
+	r := b.run(ctx, names, limit, env...)
+	if r.ended || ctx.Err() != nil {
+		return r
+	}
+	return b.run(ctx, names, more*limit, env...)
 }
 
 // firstFailure reads the output of tests to its end. It returns the name of the first test that failed or, after a panic, of the
@@ -191,11 +203,11 @@ func (b *binary) batches(id int) [][]*test {
 // meet runs the tests that reach a mutant with it until one notices it.
 func (b *binary) meet(ctx context.Context, id int) (reached bool, caught string) {
 	for _, batch := range b.batches(id) {
-		names, limit := make([]string, 0, len(batch)), 10*time.Second
+		names, limit := make([]string, 0, len(batch)), b.grace
 		for _, t := range batch {
 			names, limit = append(names, t.name), limit+5*t.took
 		}
-		switch r := b.run(ctx, names, limit, "FETTLE_MUTANT="+strconv.Itoa(id)); {
+		switch r := b.runPatiently(ctx, names, limit, "FETTLE_MUTANT="+strconv.Itoa(id)); {
 		case ctx.Err() != nil:
 			return true, ""
 		case !r.ended:

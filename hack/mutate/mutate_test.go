@@ -250,6 +250,47 @@ func TestCount(t *testing.T) {
 	}
 }
 
+// TestSlowMachine: tests that end in time only when they run again don't notice the mutant.
+func TestSlowMachine(t *testing.T) {
+	module(t, "package pkg\n\nfunc Two() int { return 2 }\n", `package pkg
+
+import (
+	"os"
+	"testing"
+	"time"
+)
+
+func TestTwo(t *testing.T) {
+	Two()
+	if os.Getenv("FETTLE_MUTANT") == "" {
+		return
+	}
+	if _, err := os.Stat("before"); err != nil {
+		os.WriteFile("before", nil, 0o600)
+		time.Sleep(time.Hour)
+	}
+}
+`)
+	_, m := loaded(t)
+	folder := t.TempDir()
+	changed, err := overlay(folder, m.files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := build(t.Context(), folder, changed, testPackage{dir: "pkg"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.measure(t.Context(), folder, 1)
+	b.grace = time.Second
+	if reached, caught := b.meet(t.Context(), m.mutants[0].id); !reached || caught != "" {
+		t.Errorf("got reached %t, caught by %q; want a mutant that no test notices", reached, caught)
+	}
+	if _, err := os.Stat("pkg/before"); err != nil {
+		t.Errorf("the tests did not run: %v", err)
+	}
+}
+
 // TestSwitchesAllocateNothing: a test that counts allocations passes while it is measured.
 func TestSwitchesAllocateNothing(t *testing.T) {
 	module(t, "package pkg\n\nfunc Count() int {\n\ti := 0\n"+strings.Repeat("\ti++\n", 300)+"\treturn i\n}\n", `package pkg
