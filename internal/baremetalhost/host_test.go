@@ -179,6 +179,8 @@ func TestEvidence(t *testing.T) {
 		"taken while off":                      {nil, []step{commands, turnsOff, readsOff, happens(consumed("claim-2")), failsRead(baremetalhost.Taken), happens(unconsumed, annotated(own, hard)), unbelieve}, hard},
 		"taken, and commanded off":             {nil, []step{happens(consumed("claim-2")), failsOff(baremetalhost.Taken, "claim-2"), happens(unconsumed), commands}, hard},
 		"taken while kept off by Fettle":       {annotated(own, hard), []step{happens(consumed("claim-2")), failsOff(baremetalhost.Taken, `its spec.consumerRef is "HostClaim.metal3.io ns/claim-2", and was "" when`)}, ""},
+		"taken, and not to be powered off":     {annotated(own, hard), []step{happens(consumed("claim-2"), set(true, "spec", "disablePowerOff")), failsOff(baremetalhost.Taken, "claim-2")}, ""},
+		"taken by one with a long name":        {nil, []step{happens(consumed(strings.Repeat("x", 300))), failsOff(baremetalhost.Taken, `"HostClaim.metal3.io ns/`+strings.Repeat("x", 192-len("HostClaim.metal3.io ns/"))+`"`)}, ""},
 		"taken, and powered on":                {annotated(own, hard), []step{happens(consumed("claim-2")), failsOn(baremetalhost.Taken, "belongs to another consumer")}, ""},
 		"taken, and left":                      {annotated(own, hard), []step{happens(consumed("claim-2")), leaves}, ""},
 		"the command on ends the evidence":     {nil, []step{commands, powersOn, happens(annotated(own, hard)), turnsOff, failsOff(baremetalhost.OffBefore, ""), uncommand}, ""},
@@ -351,8 +353,17 @@ func TestConsumer(t *testing.T) {
 	if longer := find(with("name", strings.Repeat("x", 601))); long == longer || len(long) > 512 || len(longer) > 512 {
 		t.Errorf("long ones are %q and %q", long, longer)
 	}
-	if fits := find(with("name", strings.Repeat("x", 512-len("HostClaim.metal3.io ns/ u")))); !strings.HasPrefix(fits, "HostClaim") || len(fits) != 512 {
+	room := 512 - len("HostClaim.metal3.io ns/ u")
+	if fits := find(with("name", strings.Repeat("x", room))); !strings.HasPrefix(fits, "HostClaim") || len(fits) != 512 {
 		t.Errorf("the longest name that fits is %q", fits)
+	}
+	if hashed := find(with("name", strings.Repeat("x", room+1))); !strings.HasPrefix(hashed, "sha256:") {
+		t.Errorf("the shortest name that doesn't fit is %q", hashed)
+	}
+	for field, value := range reference {
+		if got := find(set(map[string]any{field: value}, "spec", "consumerRef")); got == "" {
+			t.Errorf("a consumer that has only its %s is none", field)
+		}
 	}
 	for _, none := range []func(map[string]any){unset("spec", "consumerRef"), set("text", "spec", "consumerRef"), set(map[string]any{}, "spec", "consumerRef")} {
 		if got := find(none); got != "" {
