@@ -25,12 +25,18 @@ type reviewer struct {
 	denied []string
 	err    error
 	asked  []string
+	// hangs has no review answered.
+	hangs bool
 }
 
-func (r *reviewer) Create(_ context.Context, o client.Object, _ ...client.CreateOption) error {
+func (r *reviewer) Create(ctx context.Context, o client.Object, _ ...client.CreateOption) error {
 	review, is := o.(*authorizationv1.SelfSubjectAccessReview)
 	if !is {
 		return fmt.Errorf("%T is no review", o)
+	}
+	if r.hangs {
+		<-ctx.Done()
+		return ctx.Err()
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -100,6 +106,43 @@ func TestAccess(t *testing.T) {
 			t.Error("it waits for the lead")
 		}
 	})
+}
+
+// reviewed returns what one review of the rights ends with.
+func reviewed(t *testing.T, api *reviewer) (problem string, all bool, took time.Duration) {
+	t.Helper()
+	a, begun := NewAccess(api, "bmcs", func() {}, logr.Discard()), time.Now() //nolint:forbidigo // the clock of the bubble
+	all = a.review(t.Context())
+	problem, _ = a.Problem()
+	return problem, all, time.Since(begun) //nolint:forbidigo // the same
+}
+
+// TestMissingRights are named in the order in which they are needed, also where it is one.
+func TestMissingRights(t *testing.T) {
+	const how = "; kubectl apply -k config/power grants that, or power.enabled=true in the chart"
+	all := []string{"bmcs get  secrets", "delete  nodes", "list  pods", "list storage.k8s.io volumeattachments", "get metal3.io baremetalhosts"}
+	for want, denied := range map[string][]string{
+		"Fettle may not list pods": {"list  pods"},
+		"Fettle may not get secrets of namespace bmcs, delete nodes, list pods, list volumeattachments, get baremetalhosts": all,
+	} {
+		problem, granted, _ := reviewed(t, &reviewer{denied: denied})
+		if problem != want+how || granted {
+			t.Errorf("without %v it says %q, all granted: %t", denied, problem, granted)
+		}
+	}
+}
+
+// TestAReviewIsBounded: an API server that does not answer is given up after a while, and its error is shortened.
+func TestAReviewIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		if _, all, took := reviewed(t, &reviewer{hangs: true}); all || took != reviewTimeout {
+			t.Errorf("after %v, all are granted: %t", took, all)
+		}
+	})
+	const prefix = "it is not known whether Fettle has the rights of config/power: "
+	if problem, _, _ := reviewed(t, &reviewer{err: errors.New(strings.Repeat("x", 2*mostFailure))}); len(problem) != len(prefix)+mostFailure {
+		t.Errorf("it says %d bytes: %q", len(problem), problem)
+	}
 }
 
 // TestAccessEnds while it pauses before it asks again.

@@ -1,0 +1,134 @@
+package powercycle
+
+import (
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
+	"github.com/fettle-io/fettle/internal/baremetalhost"
+	"github.com/fettle-io/fettle/internal/fencing"
+	"github.com/fettle-io/fettle/internal/power"
+)
+
+// lookThrough returns a look at a remediation whose BMC names a BareMetalHost. The remediation has recorded a BMC.
+func (w *world) lookThrough(bmc *v1alpha1.BMC, recorded *v1alpha1.FencingBMC) *look {
+	r := remediation(in(fencing.PoweringOff, func(s *v1alpha1.PowerRemediationStatus) { s.BMC = recorded }))
+	return &look{key: keyA, node: "node-a", r: r, bmc: bmc, s: w.sessions.of(keyA, r.UID, "node-a")}
+}
+
+// TestWhichBareMetalHostIsMeant: only a record that has a BareMetalHost, and the BMC as it is now, spares the search for it. Nothing is
+// known of the host where the search fails.
+func TestWhichBareMetalHostIsMeant(t *testing.T) {
+	t.Parallel()
+	recorded := func(host string, generation int64) *v1alpha1.FencingBMC {
+		return &v1alpha1.FencingBMC{Name: "bmc-a", UID: "bmc-a-uid", Generation: generation, HostUID: host}
+	}
+	for sentence, tc := range map[string]struct {
+		recorded *v1alpha1.FencingBMC
+		changed  bool // the BMC that the look has read is not the latest
+		uid      string
+		problem  string
+	}{
+		"nothing is recorded":                   {nil, false, "host-uid", ""},
+		"the host":                              {recorded("first-uid", 1), false, "first-uid", ""},
+		"a host of another spec":                {recorded("first-uid", 0), false, "host-uid", ""},
+		"no host":                               {recorded("", 1), false, "host-uid", ""},
+		"the BMC has changed since it was read": {recorded("first-uid", 0), true, "", string(power.Busy)},
+	} {
+		w := newWorld(t, bmcFor("bmc-a", "node-a", "", throughMetal3("host-a")), metal3Host("host-a", "host-uid", true))
+		bmc := w.bmc(t, "bmc-a")
+		if tc.changed {
+			w.openLater(t, bmc)
+		}
+		l := w.lookThrough(bmc, tc.recorded)
+		found := w.pin(t.Context(), l)
+		if found.reason != tc.problem || l.metal != (baremetalhost.Identity{UID: types.UID(tc.uid)}) {
+			t.Errorf("%s: the host is %+v, with problem %+v", sentence, l.metal, found)
+		}
+	}
+}
+
+// openLater has another look have opened the host of a later spec of a BMC.
+func (w *world) openLater(t *testing.T, bmc *v1alpha1.BMC) {
+	t.Helper()
+	later := bmc.DeepCopy()
+	later.Generation++
+	if _, found := w.hosts.open(t.Context(), later); found.found() {
+		t.Fatal(found)
+	}
+}
+
+// TestABMCThatHasChangedIsReadAgain: what was read of it before names no host that may be asked.
+func TestABMCThatHasChangedIsReadAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, bmcFor("bmc-a", "node-a", "", throughMetal3("host-a")), metal3Host("host-a", "host-uid", true))
+	bmc := w.bmc(t, "bmc-a")
+	w.openLater(t, bmc)
+	l := w.lookThrough(bmc, nil)
+	for _, kind := range []fencing.StepKind{fencing.ReadPower, fencing.CommandOff, fencing.CommandOn, fencing.LeaveHost} {
+		if found := w.tryBareMetalHost(t.Context(), l, kind); found.reason != string(power.Busy) {
+			t.Errorf("step %d: the problem is %+v", kind, found)
+		}
+	}
+	w.lookAtBareMetalHost(t.Context(), bmc)
+	if w.holds(t, "host-a") {
+		t.Error("a host was commanded")
+	}
+}
+
+// TestOperationsThroughMetal3AreSeen: the status of a BMC shows the power that a remediation has read, or why it could not.
+func TestOperationsThroughMetal3AreSeen(t *testing.T) {
+	t.Parallel()
+	for sentence, tc := range map[string]struct {
+		host   client.Object
+		power  v1alpha1.HostPower
+		reason string
+	}{
+		"on":            {metal3Host("host-a", "host-uid", true), v1alpha1.HostOn, ""},
+		"there is none": {metal3Host("host-b", "host-uid", true), "", string(baremetalhost.NotFound)},
+	} {
+		w := newWorld(t, bmcFor("bmc-a", "node-a", "", throughMetal3("host-a")), tc.host)
+		bmc := w.bmc(t, "bmc-a")
+		l := w.lookThrough(bmc, nil)
+		l.metal = baremetalhost.Identity{UID: "host-uid"}
+		found := w.tryBareMetalHost(t.Context(), l, fencing.ReadPower)
+		seen := w.seenOf(bmc)
+		if found.reason != tc.reason || seen.power != tc.power || seen.problem.reason != tc.reason || !seen.at.After(noon) {
+			t.Errorf("%s: the problem is %+v, and seen is %+v", sentence, found, seen)
+		}
+		if probed := taken(w.probes); !probed[client.ObjectKeyFromObject(bmc)] {
+			t.Errorf("%s: the status is not written: %v", sentence, probed)
+		}
+	}
+}
+
+// TestASuccessThroughMetal3IsNoProblem, also where the caller gave up at the end.
+func TestASuccessThroughMetal3IsNoProblem(t *testing.T) {
+	t.Parallel()
+	bmc := bmcFor("bmc-a", "node-a", "", throughMetal3("host-a"))
+	if found := ofBareMetalHost(bmc, baremetalhost.Failure{Interrupted: true}); found != (problem{}) {
+		t.Errorf("it is %+v", found)
+	}
+	failed := baremetalhost.Failure{Reason: baremetalhost.Paused, Message: "it is paused", Interrupted: true}
+	if found := ofBareMetalHost(bmc, failed); found != (problem{reason: "BareMetalHostPaused", message: "BMC bmc-a: it is paused", interrupted: true}) {
+		t.Errorf("a failure is %+v", found)
+	}
+}
+
+// TestLongestPauses: what Metal3 reports may change at any moment, so it is read more often than a BMC that has failed.
+func TestLongestPauses(t *testing.T) {
+	t.Parallel()
+	for want, bmc := range map[time.Duration]*v1alpha1.BMC{
+		5 * time.Second: bmcFor("a", "node-a", "", throughMetal3("host-a")), 30 * time.Second: bmcFor("a", "node-a", "redfish://10.0.0.1"),
+	} {
+		if got := (&look{bmc: bmc}).mostRetry(); got != want {
+			t.Errorf("the longest pause is %v, want %v", got, want)
+		}
+	}
+	if got := (&look{}).mostRetry(); got != 30*time.Second {
+		t.Errorf("without a BMC the longest pause is %v", got)
+	}
+}
