@@ -136,11 +136,12 @@ func (c *Client) fencedBy(ctx context.Context, l *look) fencednode.Holder {
 	return c.sessions.claim(l.claims(), l.key)
 }
 
-// Fences returns the remediation that has begun to fence a node of the cluster that Fettle runs in, and has not ended.
+// Fences returns the remediation that has begun to fence a node of the cluster that Fettle runs in, and has not ended. Where the remediations
+// can't be read, any of them may.
 func (c *Client) Fences(ctx context.Context, node string) (fencednode.Holder, bool) {
 	var all v1alpha1.PowerRemediationList
 	if err := c.Cache.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
-		return fencednode.Holder{}, false
+		return fencednode.Holder{Kind: Kind}, !isNotServed(err)
 	}
 	for i := range all.Items {
 		r := &all.Items[i]

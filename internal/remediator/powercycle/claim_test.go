@@ -238,9 +238,11 @@ func TestFinalizerOutlivesTheClaim(t *testing.T) {
 func TestMachineNamedByANode(t *testing.T) {
 	w := newWorld(t, machine())
 	for value, want := range map[string]bool{"machines/m": true, "machines": false, "/m": false, "machines/": false, "": false, "other/m": false} {
+		asked := false
+		w.refuses(func(string, runtime.Object) error { asked = true; return nil })
 		m, err := w.machineNamedBy(t.Context(), &look{}, node(annotated(machineAnnotation, value)))
-		if err != nil || (m != nil) != want {
-			t.Errorf("%q: there is %v (%v)", value, m, err)
+		if err != nil || (m != nil) != want || asked != (want || value == "other/m") {
+			t.Errorf("%q: there is %v (%v), and the API server was asked: %t", value, m, err, asked)
 		}
 	}
 	if m, err := w.machineNamedBy(t.Context(), &look{}, nil); m != nil || err != nil {
