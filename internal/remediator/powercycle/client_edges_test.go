@@ -1,0 +1,209 @@
+package powercycle
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fettle-io/fettle/internal/slim"
+)
+
+// TestPausesOfAQueue double from a tenth of a second to a minute.
+func TestPausesOfAQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue()
+		defer q.ShutDown()
+		for want := 100 * time.Millisecond; want <= 128*time.Second; want *= 2 {
+			begun := time.Now() //nolint:forbidigo // the clock of the bubble
+			q.AddRateLimited(keyA)
+			key, _ := q.Get()
+			q.Done(key)
+			if got := time.Since(begun); got != min(want, time.Minute) { //nolint:forbidigo // the same
+				t.Errorf("the pause is %v, want %v", got, min(want, time.Minute))
+			}
+		}
+	})
+}
+
+// silentReader gives no answer before the context ends.
+type silentReader struct{ client.Reader }
+
+func (silentReader) Get(ctx context.Context, _ client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// TestWorkOfOneMoment is bounded in number and time, for remediations and for BMCs.
+func TestWorkOfOneMoment(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const more = 9
+		var objects []client.Object
+		for i := range maxProbes + more {
+			objects = append(objects, bmcFor(fmt.Sprint(i), fmt.Sprint("node-", i), fmt.Sprintf("redfish://10.0.1.%d", i), unchecked))
+		}
+		w := newWorld(t, objects...)
+		w.Cache = silentReader{}
+		for range maxOperations { // no operation of a BMC begins
+			w.hosts.slots <- struct{}{}
+		}
+		informers := &syncingInformers{}
+		informers.synced.Store(true)
+		w.Informers = informers
+		ctx, cancel := context.WithCancel(t.Context())
+		if err := w.Watch(ctx); err != nil {
+			t.Fatal(err)
+		}
+		for i := range maxLooks + more {
+			w.remediations.Add(types.NamespacedName{Namespace: "checks", Name: fmt.Sprint(i)})
+		}
+		for _, o := range objects {
+			w.probes.Add(client.ObjectKeyFromObject(o))
+		}
+		done := make(chan error, 1)
+		go func() { done <- w.Start(ctx) }()
+		begun := time.Now() //nolint:forbidigo // the clock of the bubble
+		wants := func(sentence string, at time.Duration, looks, probes int) {
+			t.Helper()
+			<-time.After(at - time.Since(begun)) //nolint:forbidigo // the same
+			synctest.Wait()
+			if w.remediations.Len() != looks || w.probes.Len() != probes {
+				t.Errorf("%s: %d remediations and %d BMCs wait, want %d and %d", sentence, w.remediations.Len(), w.probes.Len(), looks, probes)
+			}
+		}
+		wants("at first", 0, more, more)
+		wants("before the limit of a probe", probeTimeout-1, more, more)
+		wants("after it", probeTimeout, more, 0)
+		for _, o := range objects { // those that are tried again end at once
+			w.bmcs.drop(client.ObjectKeyFromObject(o))
+		}
+		wants("before the limit of a look", lookTimeout-1, more, 0)
+		wants("after it", lookTimeout, 0, 0)
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("Start returns %v", err)
+		}
+	})
+}
+
+// lateReader has a look go on after the end of its context, and then use a BMC.
+type lateReader struct {
+	client.Reader
+
+	entered chan struct{}
+	use     func()
+}
+
+func (r lateReader) Get(ctx context.Context, _ client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
+	close(r.entered)
+	<-ctx.Done()
+	r.use()
+	return ctx.Err()
+}
+
+// TestSessionsEndAfterTheWork: what is still under way when the process ends may use a BMC. Its session is given back too.
+func TestSessionsEndAfterTheWork(t *testing.T) {
+	w, r := newRack(t, 1)
+	bmc := w.bmc(t, hostKey(0).Name)
+	informers := &syncingInformers{}
+	informers.synced.Store(true)
+	w.Informers = informers
+	entered := make(chan struct{})
+	w.Cache = lateReader{entered: entered, use: func() {
+		if _, found := w.readPower(t.Context(), bmc); found.found() {
+			t.Error(found)
+		}
+	}}
+	ctx, cancel := context.WithCancel(t.Context())
+	if err := w.Watch(ctx); err != nil {
+		t.Fatal(err)
+	}
+	w.remediations.Add(hostKey(0))
+	go func() { <-entered; cancel() }()
+	err := w.Start(ctx)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err != nil || r.ended != 1 {
+		t.Errorf("Start returns %v, and %d sessions were given back", err, r.ended)
+	}
+}
+
+// TestChangesThatConcernNothing: events of other types, and nodes whose readiness is as before, wake nothing.
+func TestChangesThatConcernNothing(t *testing.T) {
+	named := func() *slim.Node {
+		n := &slim.Node{}
+		n.Name = "node-a"
+		return n
+	}
+	for sentence, tc := range map[string]struct {
+		old, changed any
+		want         bool
+	}{
+		"the same readiness":    {named(), named(), false},
+		"nothing was known":     {nil, named(), true},
+		"what it is is unknown": {named(), nil, true},
+		"neither is a node":     {"x", "y", true},
+	} {
+		if got := wakes(tc.old, tc.changed); got != tc.want {
+			t.Errorf("%s: it wakes: %t", sentence, got)
+		}
+	}
+	w := newWorld(t)
+	events := w.remediationEvents()
+	events.OnUpdate(nil, "nonsense")
+	if woken := taken(w.remediations); len(woken) != 0 {
+		t.Errorf("nonsense wakes %v", woken)
+	}
+	events.OnUpdate(nil, toolscache.DeletedFinalStateUnknown{Key: keyA.String()})
+	if woken := taken(w.remediations); !woken[keyA] {
+		t.Error("a remediation in another form wakes nothing")
+	}
+}
+
+// queueOf calls a function before each key that is added.
+type queueOf struct {
+	queue
+
+	before func()
+}
+
+func (q queueOf) Add(key types.NamespacedName) { q.before(); q.queue.Add(key) }
+
+// TestABMCThatIsGoneWakesItsNode, which is known only until the BMC is dropped. A probe finds it gone.
+func TestABMCThatIsGoneWakesItsNode(t *testing.T) {
+	w := newWorld(t, bmcFor("a", "node-a", "redfish://10.0.0.1"))
+	w.probes = queueOf{w.probes, func() {
+		if w.bmcs.get(bmcKey("a")) != nil {
+			t.Error("it is probed before it is dropped")
+		}
+	}}
+	w.sessions.of(keyA, "r-uid", "node-a")
+	w.bmcEvents().OnDelete(bmcFor("a", "node-a", "redfish://10.0.0.1"))
+	looks, probes := taken(w.remediations), taken(w.probes)
+	if !looks[keyA] || !probes[bmcKey("a")] || w.bmcs.get(bmcKey("a")) != nil {
+		t.Errorf("looked at are %v, probed are %v", looks, probes)
+	}
+}
+
+// TestTheFirstProbeOfAKnownBMCWaits, since the probes after a restart are spread.
+func TestTheFirstProbeOfAKnownBMCWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		for i := range 20 {
+			w.bmcEvents().OnAdd(bmcFor(fmt.Sprint(i), "node-a", "redfish://10.0.0.1", reachedSystem("")), true)
+		}
+		if early := len(taken(w.probes)); early > 5 {
+			t.Errorf("%d of 20 are probed at once", early)
+		}
+		<-time.After(probeEvery)
+		synctest.Wait()
+		if len(taken(w.probes)) < 15 {
+			t.Error("some are not probed within a period")
+		}
+	})
+}
