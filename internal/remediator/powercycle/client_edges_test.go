@@ -79,7 +79,7 @@ func TestWorkOfOneMoment(t *testing.T) {
 		wants("at first", 0, more, more)
 		wants("before the limit of a probe", probeTimeout-1, more, more)
 		wants("after it", probeTimeout, more, 0)
-		for _, o := range objects { // those that are tried again end at once
+		for _, o := range objects { // a probe that is tried again ends at once
 			w.bmcs.drop(client.ObjectKeyFromObject(o))
 		}
 		wants("before the limit of a look", lookTimeout-1, more, 0)
