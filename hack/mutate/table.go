@@ -29,7 +29,7 @@ func table() []target {
 	worlds := testPackage{dir: "internal/sim"}
 	dialects := []testPackage{{dir: "internal/dialect/openshift"}, {dir: "internal/dialect/capi"}, {dir: "internal/dialect/nhc"}}
 	return []target{
-		{dir: "internal/core", tests: []testPackage{worlds}, unmeasured: true},
+		{dir: "internal/core", tests: []testPackage{worlds}},
 		{dir: "internal/pass"},
 		{dir: "internal/engine"},
 		{dir: "internal/workload"},
@@ -37,7 +37,7 @@ func table() []target {
 		{dir: "internal/sanitize"},
 		{dir: "internal/power"},
 		{dir: "internal/watchdog"},
-		{dir: "internal/baremetalhost", open: 8},
+		{dir: "internal/baremetalhost"},
 		{dir: "internal/fencing", skip: "^TestSmallWorlds(ByPromise)?$"},
 		{dir: "internal/selffence", skip: "^(TestSmallWorlds|TestFaultsAreFound)$"},
 		{dir: "internal/promiselease"},

@@ -140,14 +140,17 @@ func TestChangesThatConcernNothing(t *testing.T) {
 		n.Name = "node-a"
 		return n
 	}
+	other := named()
+	other.UID = "later"
 	for sentence, tc := range map[string]struct {
 		old, changed any
 		want         bool
 	}{
-		"the same readiness":    {named(), named(), false},
-		"nothing was known":     {nil, named(), true},
-		"what it is is unknown": {named(), nil, true},
-		"neither is a node":     {"x", "y", true},
+		"another readiness":    {named(), other, true},
+		"the same readiness":   {named(), named(), false},
+		"nothing was known":    {nil, named(), true},
+		"nothing is known now": {named(), nil, true},
+		"neither is a node":    {"x", "y", true},
 	} {
 		if got := wakes(tc.old, tc.changed); got != tc.want {
 			t.Errorf("%s: it wakes: %t", sentence, got)

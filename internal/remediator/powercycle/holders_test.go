@@ -89,8 +89,8 @@ func TestAnOldCacheDelaysNoEnd(t *testing.T) {
 	w := newWorld(t, node(), remediation(in(fencing.Booting)))
 	ended := remediation(in(fencing.Succeeded))
 	l := &look{key: keyA, node: "node-a", r: ended, s: w.sessions.of(keyA, ended.UID, "node-a")}
-	if holder := w.fencedBy(t.Context(), l); holder != holderOf(keyA) {
-		t.Errorf("it waits for %v", holder)
+	if holder := w.fencedBy(t.Context(), l); holder != holderOf(keyA) || l.s.waits != 0 || !w.sessions.claims.Holds("node-a", holderOf(keyA)) {
+		t.Errorf("it waits for %v: %d", holder, l.s.waits)
 	}
 }
 

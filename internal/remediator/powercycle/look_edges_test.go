@@ -233,7 +233,7 @@ func TestWhatIsKnownOfAHost(t *testing.T) {
 	}
 }
 
-// TestTheEndOfARemediation gives its claim back where it is done, and says no more.
+// TestTheEndOfARemediation: where it is done, it gives its claim back.
 func TestTheEndOfARemediation(t *testing.T) {
 	failing := func(verb string, o runtime.Object) error {
 		if isMachine(o) {
@@ -250,7 +250,7 @@ func TestTheEndOfARemediation(t *testing.T) {
 	}
 }
 
-// TestTheFinalizerIsRemovedOnce: a remediation without it has nothing to give back, and one that is gone meanwhile needs nothing.
+// TestTheFinalizerIsRemovedOnce: a remediation without it has nothing to give back, and a remediation that is gone meanwhile needs nothing.
 func TestTheFinalizerIsRemovedOnce(t *testing.T) {
 	kind := schema.GroupResource{Resource: "powerremediations"}
 	for sentence, tc := range map[string]struct {
@@ -367,7 +367,7 @@ func TestARefusalIsSaidOnce(t *testing.T) {
 	}
 }
 
-// TestTheCurrentRemediation: what the cache shows counts if it is what was written last. Else the API server is asked.
+// TestTheCurrentRemediation: what the cache shows counts if it is what was written last. Else the API server has the answer.
 func TestTheCurrentRemediation(t *testing.T) {
 	var written *v1alpha1.PowerRemediation
 	for sentence, tc := range map[string]struct {
@@ -403,7 +403,8 @@ func TestTheCurrentRemediation(t *testing.T) {
 			}
 			w.sessions.of(keyA, "r-uid", "node-a")
 			w.refuses(func(string, runtime.Object) error {
-				if reads++; reads == at+1 {
+				reads++
+				if reads == at+1 {
 					return failure
 				}
 				return nil

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
+	"github.com/fettle-io/fettle/internal/fencing"
 	"github.com/fettle-io/fettle/internal/power"
 )
 
@@ -221,8 +222,8 @@ func TestAProbeWithoutALane(t *testing.T) {
 	}
 }
 
-// TestStatusOfWhatWasSeen: nothing is written before anything was seen, nor twice. A write that fails is an error, and one that succeeds is
-// what the next look reads.
+// TestStatusOfWhatWasSeen: nothing is written before anything was seen, nor twice. A write that fails is an error. The
+// next look reads what was written.
 func TestStatusOfWhatWasSeen(t *testing.T) {
 	w := newWorld(t, bmcFor("a", "node-a", "redfish://10.0.0.1"))
 	bmc := w.bmc(t, "a")
@@ -299,5 +300,13 @@ func TestUnusableBMCs(t *testing.T) {
 	w.hosts.note(bmc, observation{at: noon})
 	if seen := w.seenOf(bmc); seen != (observation{}) || len(w.hosts.unusable) != 0 {
 		t.Errorf("in the end seen is %+v", seen)
+	}
+}
+
+// TestDefaultLimits are the same as in the definition of the kind.
+func TestDefaultLimits(t *testing.T) {
+	want := fencing.Config{Retries: 1, Limits: fencing.Limits{PowerOff: 2 * time.Minute, Release: 10 * time.Minute, PowerOn: 2 * time.Minute, Boot: 15 * time.Minute}}
+	if got := configOf(&v1alpha1.PowerRemediationSpec{}); got != want {
+		t.Errorf("they are %+v, want %+v", got, want)
 	}
 }
