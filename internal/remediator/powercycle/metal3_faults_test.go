@@ -24,7 +24,7 @@ func (w *world) lookThrough(bmc *v1alpha1.BMC, recorded *v1alpha1.FencingBMC) *l
 func TestWhichBareMetalHostIsMeant(t *testing.T) {
 	t.Parallel()
 	recorded := func(host string, generation int64) *v1alpha1.FencingBMC {
-		return &v1alpha1.FencingBMC{Name: "bmc-a", UID: "bmc-a-uid", Generation: generation, HostUID: host}
+		return &v1alpha1.FencingBMC{Name: "bmc-a", UID: "bmc-a-uid", Generation: generation, HostUID: host, HostNamespace: "metal3", HostName: "host-a"}
 	}
 	for sentence, tc := range map[string]struct {
 		recorded *v1alpha1.FencingBMC
