@@ -67,7 +67,7 @@ func table() []target {
 		{dir: "internal/remediator/contract"},
 		{dir: "internal/remediator/fencednode", tests: []testPackage{{dir: "internal/remediator/selffencing"}, {dir: "internal/remediator/powercycle"}}},
 		{dir: "internal/remediator/machinedeletion"},
-		{dir: "internal/remediator/powercycle", open: 359},
+		{dir: "internal/remediator/powercycle", open: 269},
 		{dir: "internal/remediator/selffencing", unmeasured: true},
 		{dir: "internal/healthcheck", tests: dialects},
 		{dir: "internal/selector"},
