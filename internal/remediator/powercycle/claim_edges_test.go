@@ -21,7 +21,7 @@ func TestReleaseOfAClaim(t *testing.T) {
 		w.refuses(func(string, runtime.Object) error { asked = true; return nil })
 		r := remediation(claiming)
 		r.Annotations[annotation.ClaimedMachine] = value
-		if err := w.release(t.Context(), r); err != nil || asked != asks || (w.claimOfM(t) == "") != asks {
+		if err := w.machines.Release(t.Context(), r); err != nil || asked != asks || (w.claimOfM(t) == "") != asks {
 			t.Errorf("%q: the API server was asked: %t, and the claim is %q (%v)", value, asked, w.claimOfM(t), err)
 		}
 	}
@@ -36,7 +36,7 @@ func TestAMachineThatGoesHasNoClaim(t *testing.T) {
 		}
 		return nil
 	})
-	if err := w.release(t.Context(), remediation(claiming)); err != nil {
+	if err := w.machines.Release(t.Context(), remediation(claiming)); err != nil {
 		t.Errorf("releasing it returns %v", err)
 	}
 }
@@ -49,7 +49,7 @@ func TestTheClaimOfTheOwnMachineStays(t *testing.T) {
 		if !own {
 			m.SetNamespace("other")
 		}
-		if err := w.releaseOthers(t.Context(), remediation(claiming), m); err != nil || (w.claimOfM(t) == ourClaim) != own {
+		if err := w.machines.ReleaseOthers(t.Context(), remediation(claiming), m); err != nil || (w.claimOfM(t) == ourClaim) != own {
 			t.Errorf("own %t: the claim is %q (%v)", own, w.claimOfM(t), err)
 		}
 	}
@@ -71,8 +71,8 @@ func TestWhoHasClaimedAMachine(t *testing.T) {
 		"it was taken back": {in(fencing.Aborted, ofNode("node-b")), ""},
 	} {
 		w := newWorld(t, remediation(called(keyB), tc.other))
-		found := w.takenBy(t.Context(), remediation(), machine(with(annotation.ClaimedBy, "checks/another/another-uid")))
-		if found.message != tc.want || found.found() != (tc.want != "") {
+		found := w.machines.TakenBy(t.Context(), remediation(), machine(with(annotation.ClaimedBy, "checks/another/another-uid")), w.Works)
+		if found.Message != tc.want || found.Found() != (tc.want != "") {
 			t.Errorf("%s: the problem is %+v", sentence, found)
 		}
 	}

@@ -187,10 +187,10 @@ func TestNothingIsLeftToDo(t *testing.T) {
 		begins bool
 	}{
 		"it has waited for another":             {[]client.Object{node(ready)}, anotherRemediation, false},
-		"it has waited for the end of a mark":   {[]client.Object{node(ready)}, machineMarked, false},
+		"it has waited for the end of a mark":   {[]client.Object{node(ready)}, fencednode.MachineMarked, false},
 		"the node could not be read":            {[]client.Object{node(ready)}, notRead, true},
 		"it has waited, and the node is gone":   {nil, anotherRemediation, true},
-		"it has waited, and the node is broken": {[]client.Object{node()}, machineMarked, true},
+		"it has waited, and the node is broken": {[]client.Object{node()}, fencednode.MachineMarked, true},
 	} {
 		w := newWorld(t, append(tc.node, remediation(waiting(tc.waited)), bmcFor("a", "node-a", "telnet://x"))...)
 		if err := w.look(t.Context(), keyA); err != nil {

@@ -1,0 +1,82 @@
+package powercycle
+
+import (
+	"testing"
+	"time"
+
+	"github.com/fettle-io/fettle/internal/fencing"
+	"github.com/fettle-io/fettle/internal/power"
+)
+
+// TestStatusesHaveTheirRevisionFirst: the API server replaces the revision, which fails where the object has changed, before the status.
+func TestStatusesHaveTheirRevisionFirst(t *testing.T) {
+	r := remediation()
+	r.ResourceVersion = "7"
+	change, err := replaceStatus(r, map[string]string{"phase": "Booting"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := change.Data(r)
+	if want := `[{"op":"replace","path":"/metadata/resourceVersion","value":"7"},{"op":"add","path":"/status","value":{"phase":"Booting"}}]`; err != nil || string(body) != want {
+		t.Errorf("the patch is %s (%v)", body, err)
+	}
+}
+
+// TestWhenANodeIsReleased: its own out-of-service taint is recorded and there. Only then a change of the node interrupts what is under way.
+func TestWhenANodeIsReleased(t *testing.T) {
+	there, absent := &fencing.Node{OutOfService: true}, &fencing.Node{}
+	for _, tc := range []struct {
+		record fencing.Record
+		node   *fencing.Node
+		want   bool
+	}{
+		{fencing.Record{Released: true}, there, true}, {fencing.Record{}, there, false}, {fencing.Record{Released: true}, absent, false},
+		{fencing.Record{Released: true}, nil, false}, {fencing.Record{Released: true, ForeignOutOfService: true}, there, false},
+	} {
+		if got := (&look{record: tc.record, facts: fencing.Facts{Node: tc.node}}).releases(); got != tc.want {
+			t.Errorf("%+v with node %+v: released %t", tc.record, tc.node, got)
+		}
+	}
+}
+
+// TestOutcomesOfOperations: an interrupted operation has the node read again, a failure delays the next, and a success ends the delays.
+func TestOutcomesOfOperations(t *testing.T) {
+	w := newWorld(t)
+	l := &look{s: w.sessions.of(keyA, "r-uid", "node-a"), bmc: bmcFor("a", "node-a", "redfish://h")}
+	l.facts.Node, l.facts.Workload = &fencing.Node{}, &fencing.Workload{}
+	w.note(l, problem{reason: string(power.Interrupted), interrupted: true})
+	if l.facts.Node != nil || l.facts.Workload != nil || l.s.failures != 0 || l.s.failure.found() {
+		t.Errorf("after an interruption, the facts are %+v, and %d have failed", l.facts, l.s.failures)
+	}
+	failed := problem{reason: string(power.TimedOut), message: "x"}
+	for i := range 2 {
+		w.note(l, failed)
+		if l.s.failures != i+1 || l.s.failure != failed || l.s.power.RetryAt.Sub(w.now()).Round(time.Second) != firstRetry<<i {
+			t.Errorf("after failure %d: %+v", i+1, l.s)
+		}
+	}
+	w.note(l, problem{})
+	if l.s.failures != 0 || l.s.failure.found() {
+		t.Errorf("after a success: %+v", l.s)
+	}
+}
+
+// TestWhoIsBehind: a remediation that has begun to wait, while another one has claimed its node.
+func TestWhoIsBehind(t *testing.T) {
+	w := newWorld(t)
+	s := w.sessions
+	s.of(keyA, "1", "node-a")
+	s.of(keyB, "2", "node-a")
+	s.claims.Claim("node-a", holderOf(keyB))
+	if s.isBehind(keyA, "1") {
+		t.Error("a remediation that has not begun to wait is behind")
+	}
+	s.wait(keyA)
+	s.wait(keyB)
+	if !s.isBehind(keyA, "1") || s.isBehind(keyB, "2") {
+		t.Errorf("the waiting one is behind: %t, and the holder: %t", s.isBehind(keyA, "1"), s.isBehind(keyB, "2"))
+	}
+	if holder, held := s.waitFor("node-a", keyB); held || holder.Name != "" {
+		t.Errorf("the holder waits for %v", holder)
+	}
+}
