@@ -55,7 +55,7 @@ func checkCommand(o Options) *cobra.Command {
 		Short: "Report the mistakes of a health check before you apply it, what it would select, and what it would do now",
 		Long: "Say what is wrong with the health checks in files (- is standard input), and what in them may not be meant; whether the API server\n" +
 			"would admit them (by a dry run, if you may); what they would select in the cluster, and what they would do now.\n\n" +
-			"It judges BMCs, PowerRemediations and their templates too, and shows nothing of a Secret.\n\n" +
+			"It judges FencePolicies, BMCs, PowerRemediations and their templates too, and shows nothing of a Secret.\n\n" +
 			"It reads with your own kubeconfig and permissions, decides by the same rules as the controller, and changes nothing.\n" +
 			"With --offline it judges the files alone.\n\n" +
 			"The exit status is 0 when all is well, 1 when there are problems (or warnings, with --strict), and 2 when something could\n" +
@@ -146,7 +146,7 @@ func (s *session) review(d *draft) {
 		}
 		return
 	}
-	if s.reviewPower(d) {
+	if s.reviewPower(d) || s.reviewSelfFence(d) {
 		return
 	}
 	d.Skipped = fmt.Sprintf("it is a %s of %s, which is not a health check that this version of Fettle follows", d.Kind, d.object.GetAPIVersion())
@@ -180,6 +180,7 @@ func (s *session) judge(cmd *cobra.Command, drafts []draft) ([]Grant, error) {
 		return nil, offlineHint(err)
 	}
 	s.judgePower(cmd.Context(), drafts)
+	s.judgeFencePolicies(cmd.Context(), drafts)
 	if !slices.ContainsFunc(drafts, func(d draft) bool { return d.isValid() }) {
 		return nil, nil
 	}

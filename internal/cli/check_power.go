@@ -57,7 +57,7 @@ func (s *session) judgePower(ctx context.Context, drafts []draft) {
 		if !d.isValidPower() {
 			continue
 		}
-		if d.Namespace == "" {
+		if d.Namespace == "" && d.policy == nil {
 			d.Namespace = s.namespace
 			d.object.SetNamespace(s.namespace)
 			s.reviewNamespace(d)

@@ -28,6 +28,7 @@ type draft struct {
 	// isPower is set for a kind for bare metal. bmc is the BMC, if it is one.
 	isPower bool
 	bmc     *v1alpha1.BMC
+	policy  *v1alpha1.FencePolicy
 	tree    *yaml.Node
 	// offset is the number of lines above the tree.
 	offset int

@@ -182,3 +182,62 @@ func TestCheckOfPromises(t *testing.T) {
 		})
 	}
 }
+
+// fencePolicyText returns a FencePolicy with lines of its spec.
+func fencePolicyText(name string, lines ...string) string {
+	return "apiVersion: fettle.io/v1alpha1\nkind: FencePolicy\nmetadata:\n  name: " + name + "\nspec:\n  " + strings.Join(lines, "\n  ") + "\n"
+}
+
+// TestCheckOfFencePolicies: check finds the mistakes of a FencePolicy, in the file and by the nodes.
+func TestCheckOfFencePolicies(t *testing.T) {
+	const workers, all = "nodeSelector: {matchLabels: {role: worker}}", "nodeSelector: {}"
+	for name, c := range map[string]struct {
+		text   string
+		change func(*fakeAPI)
+		status int
+		says   []string
+		silent string
+	}{
+		"as it is":          {fencePolicyText("workers", workers), nil, 0, nil, "warning"},
+		"a template":        {"apiVersion: fettle.io/v1alpha1\nkind: SelfFenceRemediationTemplate\nmetadata: {name: reset, namespace: fettle-system}\nspec: {template: {spec: {}}}\n", nil, 0, nil, "warning"},
+		"unknown operator":  {fencePolicyText("p", "nodeSelector: {matchExpressions: [{key: a, operator: Like}]}"), nil, 1, []string{`spec.nodeSelector can't be read: "Like"`}, "warning"},
+		"a short validity":  {fencePolicyText("p", all, "renewal: 10s", "validity: 29s"), nil, 1, []string{"line 8: spec.validity is 29s, and must be at least three times the renewal of 10s"}, "warning"},
+		"a long renewal":    {fencePolicyText("p", all, "renewal: 7s"), nil, 1, []string{"spec.validity is 20s"}, "warning"},
+		"the least":         {fencePolicyText("workers", workers, "renewal: 10s", "validity: 30s"), nil, 0, nil, "warning"},
+		"too few witnesses": {fencePolicyText("p", all, "onIsolation: Reset"), nil, 1, []string{"spec.witnesses is 0; give 3 or 5"}, "warning"},
+		"four witnesses":    {fencePolicyText("p", all, "onIsolation: Reset", "witnesses: 4"), nil, 1, []string{"spec.witnesses is 4; give 3 or 5"}, "warning"},
+		"idle witnesses":    {fencePolicyText("p", all, "witnesses: 3"), nil, 1, []string{"spec.witnesses is 3; leave it out"}, "warning"},
+		"a wrong field":     {fencePolicyText("p", all, "watchdogs: {}"), nil, 1, []string{"spec.watchdogs"}, "warning"},
+		"no name":           {strings.Replace(fencePolicyText("p", all), "  name: p", "  labels: {}", 1), nil, 1, []string{"metadata.name is missing"}, "warning"},
+		"no node":           {fencePolicyText("p", "nodeSelector: {matchLabels: {role: none}}"), nil, 0, []string{"warning, line 6: no node has the labels of spec.nodeSelector"}, "older"},
+		"older ones lead":   {fencePolicyText("p", workers), nil, 0, []string{"policies that are older apply to each node that this policy selects: workers"}, "witnesses"},
+		"some are led":      {fencePolicyText("p", all), nil, 0, []string{"the policy applies to 1 node; policies that are older apply to 3 more nodes that it selects: workers"}, "witnesses"},
+		"enough witnesses":  {fencePolicyText("workers", all, "onIsolation: Reset", "witnesses: 3"), nil, 0, nil, "warning"},
+		"few nodes":         {fencePolicyText("workers", workers, "onIsolation: Reset", "witnesses: 3"), nil, 0, []string{"each node needs 3 others as witnesses, and FencePolicies apply to 3 nodes in all"}, "older"},
+		"Leases are hidden": {fencePolicyText("workers", workers), func(a *fakeAPI) { a.set(agentsLeases, http.StatusForbidden) }, 0, nil, "warning"},
+		"all is hidden":     {fencePolicyText("workers", workers), func(a *fakeAPI) { a.set(policiesPath, http.StatusForbidden) }, 0, []string{"which nodes it would apply to, since you may not list fencepolicies.fettle.io"}, "warning"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := selfFencingCluster(t)
+			if c.change != nil {
+				c.change(a)
+			}
+			path := filepath.Join(t.TempDir(), "file.yaml")
+			if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			out, status := runCheck(t, path)
+			if status != c.status || strings.Contains(out, "not a health check") {
+				t.Errorf("exit status %d:\n%s", status, out)
+			}
+			for _, words := range c.says {
+				if !strings.Contains(out, words) {
+					t.Errorf("it does not say %q:\n%s", words, out)
+				}
+			}
+			if strings.Contains(out, c.silent+",") || strings.Contains(out, c.silent+" ") {
+				t.Errorf("it says %q:\n%s", c.silent, out)
+			}
+		})
+	}
+}

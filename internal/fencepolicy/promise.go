@@ -83,8 +83,6 @@ func (n Node) Missing(l *Lease) Reason {
 }
 
 // Text returns what a reason says to people.
-//
-//nolint:cyclop // a table
 func (r Reason) Text() string {
 	switch r {
 	case NoAgent:

@@ -1,6 +1,7 @@
 package fencestatus
 
 import (
+	"maps"
 	"slices"
 	"sync"
 
@@ -61,11 +62,7 @@ func (m *Metrics) report(verdicts map[string]*fencepolicy.Verdict, condemned []s
 	gauge := func(d *prometheus.Desc, n int, labels ...string) {
 		present = append(present, prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(n), labels...))
 	}
-	names := make([]string, 0, len(verdicts))
-	for name := range verdicts {
-		names = append(names, name)
-	}
-	slices.Sort(names)
+	names := slices.Sorted(maps.Keys(verdicts))
 	for _, name := range names[:min(len(names), maxPolicies)] {
 		v := verdicts[name]
 		gauge(m.nodes, v.Nodes, name)
