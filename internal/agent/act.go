@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/fettle-io/fettle/internal/promiselease"
 	"github.com/fettle-io/fettle/internal/selffence"
 )
 
@@ -66,11 +67,8 @@ func (n *node) step(ctx context.Context) (time.Duration, bool) {
 	case selffence.ReadLease, selffence.WriteLease:
 		n.pace.begins(action, now)
 		n.send(context.WithoutCancel(ctx), action, now)
-	case selffence.AskWitnesses: // nothing answers for them yet
-		n.learn(func(a selffence.Agent) selffence.Agent {
-			a, _ = a.Sends(action, now)
-			return a
-		})
+	case selffence.AskWitnesses:
+		n.ask(n.background, now) //nolint:contextcheck // answers still count for an agent that withdraws its promise
 	case selffence.Wait:
 	}
 	return 0, false
@@ -88,6 +86,9 @@ func (n *node) next(now time.Duration) (selffence.Action, time.Duration) {
 	case selffence.ReadLease, selffence.WriteLease:
 		return action, n.pace.due(action, n.renewal())
 	case selffence.Wait:
+		if n.urgent {
+			return selffence.WriteLease, n.pace.due(selffence.WriteLease, n.renewal())
+		}
 		return action, n.agent.Granted + n.renewal()
 	case selffence.AskWitnesses, selffence.Reset, selffence.Disarm:
 	}
@@ -99,6 +100,14 @@ func (n *node) learn(what func(selffence.Agent) selffence.Agent) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.agent = what(n.agent)
+	n.toWitness()
+}
+
+// toWitness passes on to the witness of this node whether the API server is away. The caller holds the mutex.
+func (n *node) toWitness() {
+	if n.Witness != nil {
+		n.Witness.isAway(n.agent.Away())
+	}
 }
 
 // resetEvery is how often a reset is tried again that has failed.
@@ -192,6 +201,7 @@ func (n *node) read(ctx context.Context) error {
 		l = selffence.Lease{State: selffence.Withdrawn, Promise: selffence.Promise{Boot: n.Boot}}
 	}
 	n.agent, n.lost = n.agent.Read(l), false
+	n.toWitness()
 	n.mu.Unlock()
 	if l.State == selffence.Condemned && l.Promise.Boot != n.Boot {
 		n.note(EarlierBoot, nil)
@@ -205,24 +215,46 @@ func (n *node) write(ctx context.Context, l selffence.Lease) error {
 	if again {
 		l.State = selffence.Promised // a Lease is created with a promise, and withdrawn then
 	}
-	revision, err := n.Grantor.Write(ctx, l, n.identity())
+	revision, err := n.Grantor.Write(ctx, n.record(l))
 	if err != nil {
 		return err
 	}
 	n.creates = false
 	if revision == 0 || again {
 		n.learn(selffence.Agent.Conflicts)
+		if !again {
+			n.forgets()
+		}
 		return nil
 	}
 	n.learn(func(a selffence.Agent) selffence.Agent { return a.Written(revision) })
-	switch {
-	case l.State != selffence.Promised:
-	case n.used.Reset:
-		n.note(NoWitnesses, nil)
-	default:
-		n.note(Promising, nil)
+	if l.State == selffence.Promised {
+		n.note(n.promises(l.Promise), nil)
 	}
 	return nil
+}
+
+// record returns what to write with a Lease. As a witness, this agent acknowledges by it what it has read.
+func (n *node) record(l selffence.Lease) promiselease.Record {
+	r := promiselease.Record{Lease: l, Device: n.identity()}
+	n.mu.Lock()
+	n.urgent = false
+	n.mu.Unlock()
+	if n.Witness != nil {
+		r.Witnessed = n.Witness.read()
+	}
+	return r
+}
+
+// promises returns what to tell of a promise that stands.
+func (n *node) promises(p selffence.Promise) Reason {
+	switch {
+	case !n.used.Reset || p.Timed:
+		return Promising
+	case !n.used.times(p.Times.Watchdog).Valid():
+		return TimesOutOfBounds
+	}
+	return NoWitnesses
 }
 
 // identity returns the name of the open watchdog for itself.

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/fettle-io/fettle/internal/promiselease"
 	"github.com/fettle-io/fettle/internal/selffence"
 )
 
@@ -35,7 +36,7 @@ type Grantor interface {
 	Read(ctx context.Context) (selffence.Lease, error)
 	// Write replaces the Lease of the same revision, or creates it at revision zero. It returns zero if the Lease has another revision by
 	// now. After an error the Lease may be written all the same, or still be.
-	Write(ctx context.Context, l selffence.Lease, device string) (revision uint64, err error)
+	Write(ctx context.Context, r promiselease.Record) (revision uint64, err error)
 }
 
 // Policies look up which policy selects the node.
@@ -57,8 +58,15 @@ type Note struct {
 	Err error
 }
 
-// Config has what an agent works with. Every field is required but Explainer.
+// Config has what an agent works with. Every field is required but Explainer and those of witnesses. Without those no promise is timed.
 type Config struct {
+	// Node is the name of the node. Others read the Leases of all nodes, Peers asks their agents, and Witness answers them. Addresses keep where
+	// witnesses listen, for Peers. They may be nil.
+	Node      string
+	Others    Others
+	Peers     Peers
+	Witness   *Witness
+	Addresses *Addresses
 	// Boot is the boot ID of the node.
 	Boot     string
 	Hardware Hardware
@@ -83,11 +91,14 @@ var ErrArmed = errors.New("the watchdog is armed, and resets the node unless the
 func Run(ctx context.Context, c Config) error {
 	n := newNode(c)
 	others, end := context.WithCancel(context.WithoutCancel(ctx))
-	var running sync.WaitGroup
-	defer running.Wait()
+	n.background = others
+	defer n.running.Wait()
 	defer end()
-	running.Go(func() { n.lookUp(others) })
-	running.Go(func() { n.keepPetting(others) })
+	n.running.Go(func() { n.lookUp(others) })
+	n.running.Go(func() { n.keepPetting(others) })
+	if n.asks() {
+		n.running.Go(func() { n.watchOthers(others) })
+	}
 	return n.act(ctx)
 }
 
@@ -97,6 +108,9 @@ type node struct {
 
 	// woken has a value if the settings have changed, and opened if a watchdog was opened.
 	woken, opened chan struct{}
+	// background ends once the agent has ended, and running are the goroutines beside that of the steps.
+	background context.Context //nolint:containedctx // it is that of the questions that are under way
+	running    sync.WaitGroup
 
 	mu sync.Mutex
 	// agent is what the protocol knows.
@@ -111,6 +125,14 @@ type node struct {
 	unfound bool
 	// petsFail is set if the last pet has failed.
 	petsFail bool
+	// members are the witnesses to state, and demanded how many are demanded. Limit is how long a request or a question may take.
+	members  selffence.Members
+	demanded int
+	limit    time.Duration
+	// urgent is set if a condemnation waits for being acknowledged.
+	urgent bool
+	// relist ends following the Leases, so that they are listed anew. It may be nil.
+	relist context.CancelFunc
 
 	// What follows is of the goroutine that acts.
 
@@ -148,12 +170,18 @@ func newNode(c Config) *node {
 	if s.Settings != (Settings{}) {
 		n.used, n.found = s.Settings, &s.Settings
 	}
-	n.agent = selffence.NewAgent(wanted, n.renewal(), s.Memory)
+	n.agent, n.limit = selffence.NewAgent(wanted, n.renewal(), s.Memory), n.requestTime()
+	if n.asks() {
+		n.members = s.Memory.Sent.Witnesses
+	}
 	if s.Condemned {
 		n.agent = n.agent.Read(selffence.Lease{State: selffence.Condemned, Promise: selffence.Promise{Boot: c.Boot}})
 	}
 	return n
 }
+
+// asks reports whether this agent can have witnesses. Without, an agent makes no timed promise.
+func (n *node) asks() bool { return n.Others != nil && n.Peers != nil && n.Witness != nil }
 
 // defaultRenewal is the time between two requests while no policy is known.
 const defaultRenewal = 5 * time.Second

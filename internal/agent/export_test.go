@@ -24,3 +24,8 @@ const RenewWithin = renewWithin
 
 // Look looks for neighbours once.
 func (n *Neighbours) Look(ctx context.Context) error { return n.look(ctx) }
+
+// NoteChange notes one line of a watch.
+func NoteChange(line []byte, changed func(string, promiselease.Record, uint64)) error {
+	return note(line, changed)
+}

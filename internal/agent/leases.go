@@ -54,8 +54,10 @@ func (l *Leases) Read(ctx context.Context) (selffence.Lease, error) {
 var errOther = errors.New("the API server has stored another Lease than it was sent")
 
 // Write implements Grantor.
-func (l *Leases) Write(ctx context.Context, wanted selffence.Lease, device string) (uint64, error) {
-	lease, err := promiselease.Encode(l.node, promiselease.Record{Lease: wanted, Device: device, Address: l.Address}, l.now())
+func (l *Leases) Write(ctx context.Context, r promiselease.Record) (uint64, error) {
+	wanted := r.Lease
+	r.Address = l.Address
+	lease, err := promiselease.Encode(l.node, r, l.now())
 	if err != nil {
 		return 0, err
 	}

@@ -19,8 +19,10 @@ const (
 	MayNotPet = Reason(watchdog.MayNotPet)
 	// WatchdogTimeout: the watchdog has another timeout than was promised.
 	WatchdogTimeout = Reason(watchdog.WatchdogTimeout)
-	// NoWitnesses: the policy demands that the node resets when it is cut off, and nothing but the API server grants. The promise is not timed.
+	// NoWitnesses: the policy demands that the node resets when it is cut off, and there are fewer witnesses than it demands. The promise is not timed.
 	NoWitnesses Reason = "NoWitnesses"
+	// TimesOutOfBounds: the policy demands that, and the timeout of the watchdog is out of the bounds of a timed promise.
+	TimesOutOfBounds Reason = "TimesOutOfBounds"
 	// StateLost: what an earlier process of this boot has stored can't be read.
 	StateLost Reason = "StateLost"
 	// StateNotStored: what must outlive the process can't be stored, so that nothing is sent.
@@ -57,7 +59,9 @@ func (r Reason) text() string {
 	case NotSelected:
 		return "no FencePolicy selects the node, so it has no promise"
 	case NoWitnesses:
-		return "the promise stands, and is not timed: this agent asks no witnesses, so a node that is cut off goes on"
+		return "the promise stands, and is not timed: there are fewer witnesses than the FencePolicy demands, so a node that is cut off goes on"
+	case TimesOutOfBounds:
+		return "the promise stands, and is not timed: the timeout of the watchdog is not from 1s to 1h, so a node that is cut off goes on"
 	case StateLost:
 		return "what an earlier process has stored can't be read, so the watchdog is not petted before the Lease is read"
 	case StateNotStored:

@@ -141,7 +141,7 @@ func TestLeases(t *testing.T) {
 		t.Errorf("a missing Lease is read as %+v (%v)", got, err)
 	}
 	for _, want := range []uint64{7, 8, 0} {
-		got, err := l.Write(t.Context(), wanted, identity)
+		got, err := l.Write(t.Context(), promiselease.Record{Lease: wanted, Device: identity})
 		if err != nil || got != want {
 			t.Errorf("writing revision %d: %d (%v), want %d", wanted.Revision, got, err, want)
 		}
@@ -176,7 +176,7 @@ func TestLeasesUnread(t *testing.T) {
 	t.Parallel()
 	s := serve(t)
 	l := agent.NewLeases(s.Server, "n", at)
-	if got, err := l.Write(t.Context(), selffence.Lease{Revision: 7, State: selffence.Promised, Promise: promised()}, ""); err != nil || got != 0 {
+	if got, err := l.Write(t.Context(), promiselease.Record{Lease: selffence.Lease{Revision: 7, State: selffence.Promised, Promise: promised()}}); err != nil || got != 0 {
 		t.Errorf("writing it: %d (%v)", got, err)
 	}
 	if len(s.lines()) > 0 {
@@ -194,7 +194,7 @@ func TestLeaseIsGone(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if got, err := l.Write(t.Context(), selffence.Lease{Revision: 7, State: selffence.Promised, Promise: promised()}, ""); err != nil || got != 0 || len(s.lines()) != 2 {
+	if got, err := l.Write(t.Context(), promiselease.Record{Lease: selffence.Lease{Revision: 7, State: selffence.Promised, Promise: promised()}}); err != nil || got != 0 || len(s.lines()) != 2 {
 		t.Errorf("writing it: %d (%v), after %q", got, err, s.lines())
 	}
 }
@@ -232,14 +232,14 @@ func TestLeaseAnswers(t *testing.T) {
 			wanted := selffence.Lease{State: selffence.Promised, Promise: promised()}
 			s := serve(t, c.answer, stores(t, 7, nil), c.answer, c.answer)
 			l := agent.NewLeases(s.Server, "n", at)
-			if got, err := l.Write(t.Context(), wanted, identity); (err != nil) != c.creates || err != nil && got != 0 {
+			if got, err := l.Write(t.Context(), promiselease.Record{Lease: wanted, Device: identity}); (err != nil) != c.creates || err != nil && got != 0 {
 				t.Errorf("creating it: %d (%v)", got, err)
 			}
 			if _, err := l.Read(t.Context()); err != nil {
 				t.Error(err)
 			}
 			wanted.Revision = 7
-			if got, err := l.Write(t.Context(), wanted, identity); (err != nil) != c.updates || err != nil && got != 0 {
+			if got, err := l.Write(t.Context(), promiselease.Record{Lease: wanted, Device: identity}); (err != nil) != c.updates || err != nil && got != 0 {
 				t.Errorf("updating it: %d (%v)", got, err)
 			}
 			if got, err := l.Read(t.Context()); (err != nil) != c.get || err != nil && got != (selffence.Lease{}) {
@@ -256,7 +256,7 @@ func TestLeaseAnswers(t *testing.T) {
 func TestUnstatable(t *testing.T) {
 	t.Parallel()
 	s := serve(t)
-	if got, err := agent.NewLeases(s.Server, "n", at).Write(t.Context(), selffence.Lease{State: selffence.Promised}, ""); err == nil || got != 0 || len(s.lines()) > 0 {
+	if got, err := agent.NewLeases(s.Server, "n", at).Write(t.Context(), promiselease.Record{Lease: selffence.Lease{State: selffence.Promised}}); err == nil || got != 0 || len(s.lines()) > 0 {
 		t.Errorf("writing it: %d (%v), asked %q", got, err, s.lines())
 	}
 }

@@ -26,7 +26,10 @@ func (n *node) settle(stopping bool) {
 		n.used = *n.found
 		n.want()
 	}
-	a.Renewal = n.renewal()
+	a.Renewal, n.limit, n.demanded = n.renewal(), n.requestTime(), 0
+	if n.used.Reset {
+		n.demanded = n.used.Witnesses
+	}
 }
 
 // adopt uses the settings that were found last, where no promise binds the agent to others.
@@ -63,8 +66,7 @@ func (n *node) open() {
 	}
 }
 
-// want has the agent want the promise of its settings. While it is not certain which promise stands, the agent goes on to want the promise that
-// it has sent last. A late request may still state an earlier one, and the memory of an agent has room for two.
+// want has the agent want the promise of its settings. The protocol goes on with the promise that it has sent last while another may stand.
 func (n *node) want() {
 	a := &n.agent
 	timeout, _ := n.device.State()
@@ -72,13 +74,22 @@ func (n *node) want() {
 	case a.Bound && a.Memory.Sent.Times.Watchdog != timeout:
 		a.Stopping = true
 		n.note(WatchdogTimeout, nil)
-	case !a.Bound || a.Stated == a.Memory.Sent:
-		a.Wanted = n.used.promise(n.Boot, timeout)
+	default:
+		a.Wanted = n.used.promise(n.Boot, timeout, n.members)
 	}
 }
 
-// promise returns the promise to state with a watchdog of a timeout. It is not timed, since nothing but the API server grants: if that were
-// away, all nodes would reset.
-func (s Settings) promise(boot string, timeout time.Duration) selffence.Promise {
-	return selffence.Promise{Boot: boot, Times: selffence.Times{Watchdog: timeout}}
+// promise returns the promise to state with a watchdog of a timeout. It is timed only with witnesses: if nothing but the API server granted and
+// that were away, all nodes would reset.
+func (s Settings) promise(boot string, timeout time.Duration, members selffence.Members) selffence.Promise {
+	p := selffence.Promise{Boot: boot, Times: selffence.Times{Watchdog: timeout}}
+	if times := s.times(timeout); s.Reset && times.Valid() && len(namesOf(members)) == s.Witnesses && s.Witnesses > 0 {
+		p.Timed, p.Times, p.Witnesses = true, times, members
+	}
+	return p
+}
+
+// times returns the times of a timed promise with a watchdog of a timeout.
+func (s Settings) times(timeout time.Duration) selffence.Times {
+	return selffence.Times{Validity: s.Validity, Watchdog: timeout}
 }

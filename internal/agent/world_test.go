@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/fettle-io/fettle/internal/agent"
+	"github.com/fettle-io/fettle/internal/promiselease"
 	"github.com/fettle-io/fettle/internal/selffence"
 )
 
@@ -319,7 +320,8 @@ func (p *process) send(ctx context.Context, do func()) error {
 }
 
 // Write implements agent.Grantor.
-func (p *process) Write(ctx context.Context, l selffence.Lease, device string) (uint64, error) {
+func (p *process) Write(ctx context.Context, r promiselease.Record) (uint64, error) {
+	l, device := r.Lease, r.Device
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err := p.begins("before writing the Lease"); err != nil {

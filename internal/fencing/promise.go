@@ -12,6 +12,8 @@ type Promise struct {
 	Boot string
 	// Expires is when a revoked promise has expired, or zero if no time proves anything.
 	Expires time.Time
+	// Unwitnessed is set if a revoked promise doesn't expire before more witnesses of the node are known to have read that it was revoked.
+	Unwitnessed bool
 	// RetryAt is when the next read or write may be tried after a failure, or zero.
 	RetryAt time.Time
 }
@@ -48,6 +50,8 @@ const (
 	PromiseStands Reason = "PromiseStands"
 	// PromiseNotTimed: the promise was revoked, and no time proves that the node was reset.
 	PromiseNotTimed Reason = "PromiseNotTimed"
+	// WitnessesNotAcknowledged: the promise was revoked, and its time has not begun: too few witnesses are known to have read that.
+	WitnessesNotAcknowledged Reason = "WitnessesNotAcknowledged"
 	// PromiseOfOther: another fencing has revoked the promise.
 	PromiseOfOther Reason = "PromiseOfOther"
 	// PromiseOfOtherBoot: the promise is about another boot than the node shows.
@@ -122,6 +126,8 @@ func condemn(c Config, r Record, f Facts) Step {
 // lacks returns why a promise proves nothing.
 func (p Promise) lacks() Reason {
 	switch {
+	case p.State == Revoked && p.Expires.IsZero() && p.Unwitnessed:
+		return WitnessesNotAcknowledged
 	case p.State == Revoked && p.Expires.IsZero():
 		return PromiseNotTimed
 	case p.State == RevokedByOther:

@@ -86,6 +86,7 @@ func TestCondemn(t *testing.T) {
 		"it is read too early":        {self(), condemning, promised(down(), promise(fencing.Revoked, 5, expires(-4))), does(fencing.ReadPromise)},
 		"it is read in time":          {self(), condemning, promised(down(), promise(fencing.Revoked, 5, expires(-5))), proven(condemning, expired(-5))},
 		"it is read later":            {self(), condemning, promised(down(), promise(fencing.Revoked, 1, expires(-5))), proven(condemning, expired(-1))},
+		"its witnesses don't know":    {self(), condemning, promised(down(), promise(fencing.Revoked, 1, func(p *fencing.Promise) { p.Unwitnessed = true })), waits(fencing.WitnessesNotAcknowledged, 1)},
 		"it is not timed":             {self(), condemning, promised(down(), promise(fencing.Revoked, 1)), waits(fencing.PromiseNotTimed, 1)},
 		"that is read again":          {self(), condemning, promised(down(), promise(fencing.Revoked, 2)), does(fencing.ReadPromise)},
 		"it stands and seems expired": {self(), condemning, promised(down(), promise(fencing.Promised, 1, expires(-5))), does(fencing.RevokePromise)},

@@ -398,3 +398,13 @@ func wantReason(t *testing.T, err error, want promiselease.Reason) {
 		t.Errorf("the error is %v, want the reason %s", err, want)
 	}
 }
+
+// TestHasRead: what a witness has read is older than the Lease that says so. Anything else is of another history of the cluster.
+func TestHasRead(t *testing.T) {
+	t.Parallel()
+	for witnessed, want := range map[uint64]uint64{0: 0, 8: 8, 9: 0, 10: 0} {
+		if got := (promiselease.Record{Lease: selffence.Lease{Revision: 9}, Witnessed: witnessed}).HasRead(); got != want {
+			t.Errorf("a Lease of revision 9 that says %d has read %d, want %d", witnessed, got, want)
+		}
+	}
+}

@@ -289,7 +289,7 @@ func losesItsLease(n *node) {
 	}
 	ctx, leases := n.t.Context(), agent.NewLeases(server, n.name, time.Now)
 	wanted := selffence.Lease{State: selffence.Promised, Promise: selffence.Promise{Boot: boot, Times: selffence.Times{Watchdog: timeout}}}
-	if wanted.Revision, err = leases.Write(ctx, wanted, "stand-in"); err != nil || wanted.Revision == 0 {
+	if wanted.Revision, err = leases.Write(ctx, promiselease.Record{Lease: wanted, Device: "stand-in"}); err != nil || wanted.Revision == 0 {
 		n.t.Fatalf("creating the Lease: revision %d (%v)", wanted.Revision, err)
 	}
 	l, _, err := n.lease(ctx)
@@ -299,7 +299,7 @@ func losesItsLease(n *node) {
 	if err := n.c.Delete(ctx, l); err != nil {
 		n.t.Fatal(err)
 	}
-	if revision, err := leases.Write(ctx, wanted, "stand-in"); err != nil || revision != 0 {
+	if revision, err := leases.Write(ctx, promiselease.Record{Lease: wanted, Device: "stand-in"}); err != nil || revision != 0 {
 		n.t.Errorf("writing a deleted Lease: revision %d (%v)", revision, err)
 	}
 	if _, _, err := n.lease(ctx); !apierrors.IsNotFound(err) {
@@ -309,10 +309,10 @@ func losesItsLease(n *node) {
 		n.t.Errorf("the agent reads %+v (%v)", got, err)
 	}
 	wanted.Revision = 0
-	if revision, err := leases.Write(ctx, wanted, "stand-in"); err != nil || revision == 0 {
+	if revision, err := leases.Write(ctx, promiselease.Record{Lease: wanted, Device: "stand-in"}); err != nil || revision == 0 {
 		n.t.Errorf("creating the Lease again: revision %d (%v)", revision, err)
 	}
-	if revision, err := leases.Write(ctx, wanted, "stand-in"); err != nil || revision != 0 {
+	if revision, err := leases.Write(ctx, promiselease.Record{Lease: wanted, Device: "stand-in"}); err != nil || revision != 0 {
 		n.t.Errorf("creating the Lease twice: revision %d (%v)", revision, err)
 	}
 }

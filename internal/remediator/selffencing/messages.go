@@ -154,6 +154,8 @@ func waitsFor(node string, step fencing.Step) string {
 		return "the promise of node " + node + " is revoked, and the node has reset itself at " + step.Until.UTC().Format(time.RFC3339) + " at the latest"
 	case fencing.PromiseNotTimed:
 		return "the promise of node " + node + " is revoked, and no time proves that the node has reset itself; a new boot ID of the node will"
+	case fencing.WitnessesNotAcknowledged:
+		return "the promise of node " + node + " is revoked, and most of the witnesses that it names have not acknowledged that they have read this; see annotation fettle.io/witnessed of their Leases"
 	case fencing.PromiseOfOther:
 		return "another remediation has revoked the promise of node " + node
 	case fencing.PromiseOfOtherBoot:

@@ -115,6 +115,7 @@ func (c *Client) promiseOf(ctx context.Context, l *look, lease selffence.Lease, 
 		}
 		p.State = fencing.Revoked
 		p.Expires, _ = seen.Expiry(lease.By, acknowledged)
+		p.Unwitnessed = lease.Promise.Timed && lease.Promise.Witnesses.Majority() > 0 && acknowledged.IsZero()
 	default:
 		exists, err := c.exists(ctx, types.UID(lease.By))
 		if err != nil {
@@ -146,7 +147,7 @@ func (c *Client) acknowledged(ctx context.Context, s *session, lease selffence.L
 			continue
 		}
 		if record, err := promiselease.Decode(of); err == nil {
-			read[name] = record.Witnessed
+			read[name] = record.HasRead()
 		}
 	}
 	if !lease.Acknowledged(read) {

@@ -135,13 +135,13 @@ func TestWitnessesAcknowledge(t *testing.T) {
 	w.looks(t)
 	revision := w.lease(t).Revision
 	w.forward(expiry)
-	if r := w.looks(t); processing(r) != "PromiseNotTimed" {
+	if r := w.looks(t); processing(r) != "WitnessesNotAcknowledged" {
 		t.Fatalf("without witnesses it is %+v", r.Status)
 	}
 	w.acknowledges(t, "w-0", revision)
 	w.acknowledges(t, "w-1", revision-1)
 	w.forward(3 * time.Second)
-	if r := w.looks(t); processing(r) != "PromiseNotTimed" {
+	if r := w.looks(t); processing(r) != "WitnessesNotAcknowledged" {
 		t.Fatalf("with one witness it is %+v", r.Status)
 	}
 	w.acknowledges(t, "w-1", revision)

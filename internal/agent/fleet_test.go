@@ -1,0 +1,498 @@
+package agent_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fettle-io/fettle/internal/agent"
+	"github.com/fettle-io/fettle/internal/promiselease"
+	"github.com/fettle-io/fettle/internal/selffence"
+)
+
+// fleet is several nodes whose agents are witnesses of each other, and their API server.
+type fleet struct {
+	t     *testing.T
+	began time.Time
+
+	mu       sync.Mutex
+	away     bool
+	revision uint64
+	leases   map[string]promiselease.Record
+	// heard is closed at each change.
+	heard chan struct{}
+	nodes map[string]*fleetNode
+	asked int
+}
+
+// fleetNode is one node. Its boot ends when its watchdog fires, or the agent resets it.
+type fleetNode struct {
+	*fleet
+
+	name, boot string
+	place      agent.Place
+	witness    *agent.Witness
+	end        context.CancelFunc
+	ended      chan struct{}
+	stored     []byte
+	// dead is set once the process of the agent was killed. Cut is set while the node reaches nothing, and alone while it reaches its peers alone.
+	dead, cut, alone bool
+	fires            time.Duration
+	reset            time.Duration
+	notes            []agent.Reason
+}
+
+func fleetSettings() agent.Settings {
+	s := settings()
+	s.Reset, s.Witnesses = true, 3
+	return s
+}
+
+// playFleet runs a story with nodes a, b, c and so on.
+func playFleet(t *testing.T, size int, story func(*fleet)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		f := &fleet{t: t, began: clock(), revision: 100, leases: map[string]promiselease.Record{}, heard: make(chan struct{}), nodes: map[string]*fleetNode{}}
+		for i := range size {
+			name := string(rune('a' + i))
+			f.nodes[name] = &fleetNode{fleet: f, name: name, boot: fmt.Sprintf("%c%s", "0123456789abcdef"[i], boot[1:])}
+		}
+		for _, n := range f.nodes {
+			n.start()
+		}
+		story(f)
+		for _, n := range f.nodes {
+			f.set(func() { n.dead = true })
+			n.end()
+			<-n.ended
+		}
+	})
+}
+
+func (f *fleet) now() time.Duration { return clock().Sub(f.began) + time.Minute }
+
+func (f *fleet) set(change func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	change()
+}
+
+// pass has time pass, and the watchdogs fire.
+func (f *fleet) pass(d time.Duration) {
+	for end := f.now() + d; f.now() < end; {
+		<-time.After(time.Second)
+		synctest.Wait()
+		for _, n := range f.nodes {
+			f.set(n.tick)
+		}
+	}
+}
+
+func (n *fleetNode) tick() {
+	if n.fires != 0 && n.reset == 0 && n.now() >= n.fires {
+		n.reset, n.dead = n.fires, true
+	}
+}
+
+func (n *fleetNode) start() {
+	ctx, cancel := context.WithCancel(n.t.Context())
+	n.mu.Lock()
+	n.dead, n.witness, n.end, n.ended = false, agent.NewWitness(), cancel, make(chan struct{})
+	ended, witness := n.ended, n.witness
+	n.mu.Unlock()
+	go func() {
+		defer close(ended)
+		_ = agent.Run(ctx, agent.Config{
+			Node: n.name, Others: n, Peers: n, Witness: witness, Boot: n.boot, Hardware: n, Grantor: n, Policies: n, Store: n,
+			Boottime: n.now, StopWithin: time.Second,
+			Tell: func(note agent.Note) { n.set(func() { n.notes = append(n.notes, note.Reason) }) },
+		})
+	}()
+}
+
+// restarts has the process of the agent end and another begin. The kernel pets the watchdog then.
+func (n *fleetNode) restarts() {
+	n.set(func() { n.dead, n.fires = true, n.now()+timeout })
+	n.end()
+	<-n.ended
+	n.start()
+	synctest.Wait()
+}
+
+// answers returns an error while the API server does not answer a node.
+func (n *fleetNode) answers() error {
+	if n.away || n.cut || n.alone || n.dead {
+		return errAway
+	}
+	return nil
+}
+
+// Read implements agent.Grantor.
+func (n *fleetNode) Read(context.Context) (selffence.Lease, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.leases[n.name].Lease, n.answers()
+}
+
+// Write implements agent.Grantor.
+func (n *fleetNode) Write(_ context.Context, r promiselease.Record) (uint64, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if err := n.answers(); err != nil {
+		return 0, err
+	}
+	if r.Revision != n.leases[n.name].Revision {
+		return 0, nil
+	}
+	return n.stores(n.name, r), nil
+}
+
+// stores has the API server store a Lease.
+func (f *fleet) stores(name string, r promiselease.Record) uint64 {
+	f.revision++
+	r.Revision = f.revision
+	f.leases[name] = r
+	close(f.heard)
+	f.heard = make(chan struct{})
+	return f.revision
+}
+
+// List implements agent.Others.
+func (n *fleetNode) List(context.Context) (map[string]promiselease.Record, uint64, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return maps.Clone(n.leases), n.revision, n.answers()
+}
+
+// Follow implements agent.Others.
+func (n *fleetNode) Follow(ctx context.Context, since uint64, changed func(string, promiselease.Record, uint64)) error {
+	for {
+		n.mu.Lock()
+		err, heard, at := n.answers(), n.heard, n.revision
+		var news []promiselease.Record
+		for name, r := range n.leases {
+			if r.Revision > since {
+				r.Device = name
+				news = append(news, r)
+			}
+		}
+		n.mu.Unlock()
+		if err != nil {
+			return err
+		}
+		slices.SortFunc(news, func(a, b promiselease.Record) int { return int(a.Revision) - int(b.Revision) })
+		for _, r := range news {
+			changed(r.Device, r, r.Revision)
+		}
+		since = at
+		select {
+		case <-heard:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// Place implements agent.Others.
+func (n *fleetNode) Place(_ context.Context, name string) (agent.Place, error) {
+	return n.nodes[name].place, nil
+}
+
+// Ask implements agent.Peers.
+func (n *fleetNode) Ask(ctx context.Context, name, path string, body []byte) ([]byte, error) {
+	if d, is := ctx.Deadline(); !is || d.Sub(clock()) >= renewal || path != agent.WitnessPath {
+		n.t.Errorf("a question to %s may take until %s", path, d)
+	}
+	n.mu.Lock()
+	other := n.nodes[name]
+	n.asked++
+	unheard := n.cut || n.dead || other == nil || other.cut || other.dead
+	n.mu.Unlock()
+	if unheard {
+		return nil, errAway
+	}
+	return other.witness.Answer(ctx, n.name, body)
+}
+
+// Find implements agent.Policies.
+func (n *fleetNode) Find(context.Context) (agent.Settings, bool, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return fleetSettings(), true, n.answers()
+}
+
+// Load implements agent.Store.
+func (n *fleetNode) Load(string) (agent.State, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.stored == nil {
+		return agent.State{Boot: n.boot}, nil
+	}
+	return agent.Decode(n.stored)
+}
+
+// Save implements agent.Store.
+func (n *fleetNode) Save(s agent.State) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.dead {
+		return errDead
+	}
+	text, err := agent.Encode(s)
+	n.stored = text
+	return err
+}
+
+// Open implements agent.Hardware.
+func (n *fleetNode) Open(_ agent.Watchdog, mayPet func() bool) (agent.Device, error) {
+	if !mayPet() {
+		return nil, &agent.UnavailableError{Reason: agent.MayNotPet, Err: errAway}
+	}
+	err := n.Pet()
+	return n, err
+}
+
+// Reset implements agent.Hardware.
+func (n *fleetNode) Reset() error {
+	n.set(func() {
+		if !n.dead {
+			n.reset, n.dead = n.now(), true
+		}
+	})
+	return errDead
+}
+
+// State implements agent.Device.
+func (*fleetNode) State() (time.Duration, string) { return timeout, "" }
+
+// Pet implements agent.Device.
+func (n *fleetNode) Pet() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.dead {
+		return errDead
+	}
+	n.fires = n.now() + timeout
+	return nil
+}
+
+// Disarm implements agent.Device.
+func (n *fleetNode) Disarm() error {
+	n.set(func() { n.fires = 0 })
+	return nil
+}
+
+// promise waits until all promises are timed, and returns that of a node.
+func (f *fleet) promise(name string) promiselease.Record {
+	f.t.Helper()
+	f.pass(3 * time.Minute)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for name, r := range f.leases {
+		if !r.Promise.Timed || r.Promise.Times != (selffence.Times{Validity: 20 * time.Second, Watchdog: timeout}) || r.Promise.Witnesses.Majority() != 2 {
+			f.t.Errorf("node %s promises %+v", name, r)
+		}
+		if slices.Contains(r.Promise.Witnesses[:], name) {
+			f.t.Errorf("node %s is its own witness", name)
+		}
+	}
+	if len(f.leases) != len(f.nodes) {
+		f.t.Errorf("%d nodes promise, want %d", len(f.leases), len(f.nodes))
+	}
+	return f.leases[name]
+}
+
+// condemn has a manager condemn a node, and returns the revision of that.
+func (f *fleet) condemn(name string) (promised promiselease.Record, revision uint64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	r := f.leases[name]
+	promised = r
+	r.State, r.By = selffence.Condemned, "uid"
+	return promised, f.stores(name, r)
+}
+
+// acknowledged reports whether a majority of the witnesses of a condemned node has acknowledged that.
+func (f *fleet) acknowledged(name string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	read := map[string]uint64{}
+	for of, r := range f.leases {
+		read[of] = r.HasRead()
+	}
+	return f.leases[name].Acknowledged(read)
+}
+
+// resets returns which nodes were reset.
+func (f *fleet) resets() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(f.nodes)) {
+		if f.nodes[name].reset != 0 {
+			all = append(all, name)
+		}
+	}
+	return all
+}
+
+// TestAPIAway: the API server is away for longer than any promise, and no node resets itself.
+func TestAPIAway(t *testing.T) {
+	t.Parallel()
+	for _, size := range []int{4, 9} {
+		playFleet(t, size, func(f *fleet) {
+			f.promise("a")
+			f.set(func() { f.away = true })
+			f.pass(time.Hour)
+			if got := f.resets(); len(got) > 0 {
+				t.Errorf("the nodes %q were reset", got)
+			}
+			f.set(func() { f.away = false })
+			f.promise("a")
+		})
+	}
+}
+
+// TestCutOff: a node that reaches neither the API server nor its witnesses is reset in time, and no other.
+func TestCutOff(t *testing.T) {
+	t.Parallel()
+	for name, cut := range map[string]func(*fleet){
+		"from all":              func(f *fleet) { f.nodes["a"].cut = true },
+		"from the API server":   func(f *fleet) { f.nodes["a"].alone = true },
+		"while the API is away": func(f *fleet) { f.nodes["a"].cut, f.away = true, true },
+	} {
+		playFleet(t, 5, func(f *fleet) {
+			times := f.promise("a").Promise.Times
+			began := f.now()
+			f.set(func() { cut(f) })
+			f.pass(10 * time.Minute)
+			if got := f.resets(); !slices.Equal(got, []string{"a"}) {
+				t.Errorf("%s: the nodes %q were reset", name, got)
+			}
+			if after := f.nodes["a"].reset - began; after > times.Longest() {
+				t.Errorf("%s: it was reset after %s", name, after)
+			}
+		})
+	}
+}
+
+// TestCondemnedWhileAway: the API server goes away once the witnesses of a node that is cut off from it have acknowledged the condemnation. They
+// agree no more.
+func TestCondemnedWhileAway(t *testing.T) {
+	t.Parallel()
+	playFleet(t, 5, func(f *fleet) {
+		times := f.promise("a").Promise.Times
+		f.set(func() { f.nodes["a"].alone = true })
+		before := f.now()
+		f.condemn("a")
+		f.pass(time.Second)
+		if !f.acknowledged("a") {
+			t.Error("the witnesses don't acknowledge a condemnation soon")
+		}
+		began := f.now()
+		f.set(func() { f.away = true })
+		f.pass(10 * time.Minute)
+		if got := f.resets(); !slices.Equal(got, []string{"a"}) || f.nodes["a"].reset-began > times.Longest() {
+			t.Errorf("the nodes %q were reset; a after %s", got, f.nodes["a"].reset-before)
+		}
+	})
+}
+
+// TestUnreadCondemnation: the API server has gone away before the witnesses have read the condemnation. They agree, and have acknowledged nothing.
+func TestUnreadCondemnation(t *testing.T) {
+	t.Parallel()
+	playFleet(t, 5, func(f *fleet) {
+		f.promise("a")
+		f.set(func() { f.away = true })
+		f.pass(time.Second)
+		f.condemn("a")
+		f.pass(10 * time.Minute)
+		if got := f.resets(); len(got) > 0 || f.acknowledged("a") {
+			t.Errorf("the nodes %q were reset, acknowledged: %t", got, f.acknowledged("a"))
+		}
+		f.set(func() { f.away = false })
+		f.pass(time.Minute)
+		if got := f.resets(); !slices.Equal(got, []string{"a"}) || !f.acknowledged("a") {
+			t.Errorf("once the API server is back, the nodes %q were reset, acknowledged: %t", got, f.acknowledged("a"))
+		}
+	})
+}
+
+// TestWitnessRestarts: a witness that has restarted agrees to nothing before it has read the Leases.
+func TestWitnessRestarts(t *testing.T) {
+	t.Parallel()
+	playFleet(t, 4, func(f *fleet) {
+		f.promise("a")
+		f.set(func() { f.away = true })
+		f.pass(time.Minute)
+		f.nodes["b"].restarts()
+		f.pass(time.Hour)
+		if got := f.resets(); len(got) > 0 {
+			t.Errorf("two of three witnesses suffice, and the nodes %q were reset", got)
+		}
+		f.nodes["c"].restarts()
+		f.pass(10 * time.Minute)
+		if got := f.resets(); !slices.Contains(got, "a") {
+			t.Errorf("witnesses agree that have read nothing: the nodes %q were reset", got)
+		}
+	})
+}
+
+// TestAgentRestartsAway: an agent that restarts while the API server is away goes on.
+func TestAgentRestartsAway(t *testing.T) {
+	t.Parallel()
+	playFleet(t, 5, func(f *fleet) {
+		f.promise("a")
+		f.set(func() { f.away = true })
+		f.pass(time.Minute)
+		f.nodes["a"].restarts()
+		f.pass(10 * time.Minute)
+		if got := f.resets(); len(got) > 0 {
+			t.Errorf("the nodes %q were reset", got)
+		}
+	})
+}
+
+// TestFewWitnesses: with fewer witnesses than are demanded no promise is timed, and a node that is cut off goes on.
+func TestFewWitnesses(t *testing.T) {
+	t.Parallel()
+	playFleet(t, 3, func(f *fleet) {
+		f.pass(3 * time.Minute)
+		f.set(func() { f.nodes["a"].cut = true })
+		f.pass(10 * time.Minute)
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		for name, r := range f.leases {
+			if r.Promise.Timed || f.nodes[name].reset != 0 || !slices.Contains(f.nodes[name].notes, agent.NoWitnesses) {
+				t.Errorf("node %s promises %+v, and was told %q", name, r, f.nodes[name].notes)
+			}
+		}
+	})
+}
+
+// TestWitnessLost: a witness that is gone for good is replaced, and no other.
+func TestWitnessLost(t *testing.T) {
+	t.Parallel()
+	playFleet(t, 7, func(f *fleet) {
+		before := f.promise("a").Promise.Witnesses
+		lost := before[1]
+		f.set(func() {
+			f.nodes[lost].dead = true
+			r := f.leases[lost]
+			r.State = selffence.Withdrawn
+			f.stores(lost, r)
+		})
+		f.pass(time.Hour)
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		after := f.leases["a"].Promise.Witnesses
+		if slices.Contains(after[:], lost) || !slices.Contains(after[:], before[0]) || !slices.Contains(after[:], before[2]) || after.Majority() != 2 {
+			t.Errorf("the witnesses were %q, and are %q without %s", before, after, lost)
+		}
+	})
+}

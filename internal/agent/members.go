@@ -1,0 +1,106 @@
+package agent
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"slices"
+
+	"github.com/fettle-io/fettle/internal/promiselease"
+	"github.com/fettle-io/fettle/internal/selffence"
+)
+
+// Place is where a node is.
+type Place struct {
+	Zone string
+	// Control is set for a node of the control plane.
+	Control bool
+}
+
+// promising returns the nodes whose agents promise something now, in an order that is the same for all agents. It says nothing of places.
+func promising(all map[string]promiselease.Record) []string {
+	var nodes []string
+	for node, r := range all {
+		if r.State == selffence.Promised {
+			nodes = append(nodes, node)
+		}
+	}
+	slices.SortFunc(nodes, byHash)
+	return nodes
+}
+
+// serving returns the nodes whose agents read all Leases now, in the same order.
+func serving(all map[string]promiselease.Record) []string {
+	return slices.DeleteFunc(promising(all), func(node string) bool { return all[node].Witnessed == 0 })
+}
+
+// byHash orders nodes by a hash of their names, so that names that look alike are not neighbours.
+func byHash(a, b string) int {
+	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
+	return cmp.Or(slices.Compare(x[:], y[:]), cmp.Compare(a, b))
+}
+
+// ranked orders nodes as witnesses: those of the control plane first, and both kinds such that zones take turns.
+func ranked(nodes []string, places map[string]Place) []string {
+	turn := func(all []string) map[string]int {
+		turns, count := map[string]int{}, map[Place]int{}
+		for _, node := range all {
+			turns[node] = count[places[node]]
+			count[places[node]]++
+		}
+		return turns
+	}
+	all := slices.Clone(nodes)
+	slices.SortFunc(all, byHash)
+	turns := turn(all)
+	slices.SortStableFunc(all, func(a, b string) int {
+		if x, y := places[a].Control, places[b].Control; x != y {
+			if x {
+				return -1
+			}
+			return 1
+		}
+		return cmp.Compare(turns[a], turns[b])
+	})
+	return all
+}
+
+// choose returns the witnesses to state in place of current ones, or none if there are too few. Fit are the nodes that can be witnesses, the
+// best first, and gone the current ones that were not fit in two reviews in succession. At most one witness is replaced, so that a majority stays.
+func choose(current, fit []string, gone map[string]bool, most int) []string {
+	anew := func() []string {
+		if len(fit) < most {
+			return nil
+		}
+		return slices.Clone(fit[:most])
+	}
+	left := slices.DeleteFunc(slices.Clone(current), func(name string) bool { return gone[name] })
+	if len(current) != most || len(left) <= most/2 {
+		return anew()
+	}
+	best := fit[:min(most, len(fit))]
+	for _, better := range fit {
+		if slices.Contains(current, better) {
+			continue
+		}
+		for i, name := range current {
+			if gone[name] || len(left) == most && slices.Contains(best, better) && slices.Contains(fit, name) && !slices.Contains(best, name) {
+				next := slices.Clone(current)
+				next[i] = better
+				return next
+			}
+		}
+	}
+	return current
+}
+
+// membersOf returns names as the members of a promise, in order.
+func membersOf(names []string) selffence.Members {
+	var m selffence.Members
+	copy(m[:], slices.Sorted(slices.Values(names)))
+	return m
+}
+
+// namesOf returns the names of members.
+func namesOf(m selffence.Members) []string {
+	return slices.DeleteFunc(slices.Clone(m[:]), func(name string) bool { return name == "" })
+}

@@ -1,0 +1,90 @@
+package agent
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/fettle-io/fettle/internal/promiselease"
+	"github.com/fettle-io/fettle/internal/selffence"
+)
+
+func TestChoose(t *testing.T) {
+	t.Parallel()
+	type names = []string
+	for what, c := range map[string]struct {
+		current, fit, gone, want names
+	}{
+		"the first":                         {nil, names{"a", "b", "c", "d"}, nil, names{"a", "b", "c"}},
+		"too few":                           {nil, names{"a", "b"}, nil, nil},
+		"as before":                         {names{"a", "b", "c"}, names{"a", "b", "c", "d"}, nil, names{"a", "b", "c"}},
+		"one is gone":                       {names{"a", "b", "c"}, names{"a", "c", "d", "e"}, names{"b"}, names{"a", "d", "c"}},
+		"one is missed once":                {names{"a", "b", "c"}, names{"a", "c", "d", "e"}, nil, names{"a", "b", "c"}},
+		"one is gone and can't be replaced": {names{"a", "b", "c"}, names{"a", "c"}, names{"b"}, names{"a", "b", "c"}},
+		"most are gone":                     {names{"a", "b", "c"}, names{"a", "d", "e"}, names{"b", "c"}, names{"a", "d", "e"}},
+		"most are gone for good":            {names{"a", "b", "c"}, names{"a"}, names{"b", "c"}, nil},
+		"one is better":                     {names{"b", "c", "d"}, names{"a", "b", "c", "d"}, nil, names{"b", "c", "a"}},
+		"all are better":                    {names{"x", "y", "z"}, names{"a", "b", "c", "x", "y", "z"}, nil, names{"a", "y", "z"}},
+		"five are demanded now":             {names{"a", "b", "c", "d", "e"}, names{"a", "b", "c"}, nil, names{"a", "b", "c"}},
+	} {
+		gone := map[string]bool{}
+		for _, name := range c.gone {
+			gone[name] = true
+		}
+		if got := choose(c.current, c.fit, gone, 3); !slices.Equal(got, c.want) {
+			t.Errorf("%s: the witnesses are %q, want %q", what, got, c.want)
+		}
+	}
+}
+
+// TestRanked: the control plane comes first, zones take turns, and the order does not depend on that of the names.
+func TestRanked(t *testing.T) {
+	t.Parallel()
+	places, nodes := map[string]Place{}, []string{}
+	for i := range 12 {
+		name := fmt.Sprintf("n%d", i)
+		nodes, places[name] = append(nodes, name), Place{Zone: fmt.Sprintf("z%d", min(i%4, 2)), Control: i < 6}
+	}
+	got := ranked(nodes, places)
+	for _, part := range [][]string{got[:3], got[6:9]} {
+		zones := map[string]bool{}
+		for _, name := range part {
+			zones[places[name].Zone] = true
+		}
+		if len(zones) != 3 {
+			t.Errorf("of three zones, the first three %q are in %d", part, len(zones))
+		}
+	}
+	for i, name := range got {
+		if places[name].Control != (i < 6) {
+			t.Errorf("node %s is number %d", name, i)
+		}
+	}
+	slices.Reverse(nodes)
+	if again := ranked(nodes, places); !slices.Equal(again, got) {
+		t.Errorf("the order is %q, and was %q", again, got)
+	}
+}
+
+// TestServing: a node whose agent promises nothing now, or reads no Leases, is no witness.
+func TestServing(t *testing.T) {
+	t.Parallel()
+	of := func(s selffence.State, read uint64) promiselease.Record {
+		return promiselease.Record{Lease: selffence.Lease{State: s}, Witnessed: read}
+	}
+	all := map[string]promiselease.Record{"a": of(selffence.Promised, 7), "b": of(selffence.Promised, 0), "c": of(selffence.Withdrawn, 7), "d": of(selffence.Condemned, 7), "e": {}}
+	if got := serving(all); !slices.Equal(got, []string{"a"}) {
+		t.Errorf("%q serve", got)
+	}
+	if got := promising(all); len(got) != 2 {
+		t.Errorf("%q promise", got)
+	}
+}
+
+func TestMembers(t *testing.T) {
+	t.Parallel()
+	m := membersOf([]string{"c", "a", "b"})
+	if m != (selffence.Members{"a", "b", "c"}) || !slices.Equal(namesOf(m), []string{"a", "b", "c"}) {
+		t.Errorf("the members are %q", m)
+	}
+}

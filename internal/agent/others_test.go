@@ -1,0 +1,130 @@
+package agent_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fettle-io/fettle/internal/agent"
+	"github.com/fettle-io/fettle/internal/promiselease"
+	"github.com/fettle-io/fettle/internal/selffence"
+)
+
+// leaseAt returns the Lease of a node with a revision.
+func leaseAt(t *testing.T, node string, revision uint64) coordinationv1.Lease {
+	t.Helper()
+	l, err := promiselease.Encode(node, promiselease.Record{Lease: selffence.Lease{Revision: revision, State: selffence.Promised, Promise: promised()}}, at())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return *l
+}
+
+// page is an answer with Leases.
+func page(revision, next string, items ...coordinationv1.Lease) reply {
+	return reply{http.StatusOK, coordinationv1.LeaseList{ListMeta: metav1.ListMeta{ResourceVersion: revision, Continue: next}, Items: items}}
+}
+
+// TestListsLeases: all pages are read, by a read that is as new as the moment.
+func TestListsLeases(t *testing.T) {
+	t.Parallel()
+	unread := leaseAt(t, "c", 6)
+	unread.Annotations["fettle.io/later"] = "x"
+	s := serve(t, page("9", "more", leaseAt(t, "a", 5)), page("9", "", leaseAt(t, "b", 7), unread))
+	all, revision, err := agent.NewAllLeases(s.Server).List(t.Context())
+	if err != nil || revision != 9 || len(all) != 3 || all["a"].Revision != 5 || all["b"].Promise != promised() || all["c"] != (promiselease.Record{}) {
+		t.Errorf("the Leases are %+v at %d, %v", all, revision, err)
+	}
+	lines := s.lines()
+	if len(lines) != 2 || lines[0] != "GET "+theLease+"?limit=250" || lines[1] != "GET "+theLease+"?continue=more&limit=250" {
+		t.Errorf("the requests are %q", lines)
+	}
+	for what, answers := range map[string][]reply{
+		"a refusal":        {status(403, metav1.StatusReasonForbidden)},
+		"no revision":      {page("", "")},
+		"half of a list":   {page("9", "more"), status(410, metav1.StatusReasonExpired)},
+		"another revision": {page("x", "")},
+	} {
+		if all, _, err := agent.NewAllLeases(serve(t, answers...).Server).List(t.Context()); err == nil {
+			t.Errorf("%s is a list: %v", what, all)
+		}
+	}
+}
+
+// TestFollowsLeases: each change is told until the API server ends the watch, or tells something that is none.
+func TestFollowsLeases(t *testing.T) {
+	t.Parallel()
+	event := func(kind string, object any) string {
+		text, err := json.Marshal(map[string]any{"type": kind, "object": object})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text) + "\n"
+	}
+	unread := leaseAt(t, "b", 12)
+	unread.Annotations["fettle.io/later"] = "x"
+	bookmark := coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "15"}}
+	well := event("ADDED", leaseAt(t, "a", 11)) + event("MODIFIED", unread) + event("DELETED", leaseAt(t, "c", 13)) + event("BOOKMARK", bookmark)
+	const want = "a:Promised@11 b:@12 c:@13 :@15"
+	for what, c := range map[string]struct {
+		more  string
+		fails bool
+	}{
+		"all is well":       {"", false},
+		"an error":          {event("ERROR", metav1.Status{Code: 410}), true},
+		"an unknown change": {event("LATER", leaseAt(t, "d", 16)), true},
+		"no revision":       {event("ADDED", coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "d"}}), true},
+		"no name":           {event("ADDED", bookmark), true},
+		"no change":         {"{\n", true},
+		"a long change":     {`{"type":"` + strings.Repeat("x", 300<<10) + "\n", true},
+	} {
+		s := serve(t, reply{http.StatusOK, well + c.more})
+		var told []string
+		err := agent.NewAllLeases(s.Server).Follow(t.Context(), 10, func(node string, r promiselease.Record, revision uint64) {
+			told = append(told, fmt.Sprintf("%s:%s@%d", node, r.State, revision))
+		})
+		if got := strings.Join(told, " "); got != want || (err != nil) != c.fails {
+			t.Errorf("%s: the changes are %s, %v", what, got, err)
+		}
+		if lines := s.lines(); len(lines) != 1 || lines[0] != "GET "+theLease+"?allowWatchBookmarks=true&resourceVersion=10&timeoutSeconds=330&watch=true" {
+			t.Errorf("the requests are %q", lines)
+		}
+	}
+	for what, answer := range map[string]reply{"a refusal": status(403, metav1.StatusReasonForbidden), "no answer": {}} {
+		err := agent.NewAllLeases(serve(t, answer).Server).Follow(t.Context(), 10, func(string, promiselease.Record, uint64) { t.Errorf("%s is a change", what) })
+		if err == nil {
+			t.Errorf("%s is no error", what)
+		}
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if err := agent.NewAllLeases(serve(t).Server).Follow(ended, 10, nil); err == nil {
+		t.Error("a watch that was ended is no error")
+	}
+}
+
+func TestPlaces(t *testing.T) {
+	t.Parallel()
+	node := func(labels map[string]string) reply {
+		return reply{http.StatusOK, metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Labels: labels}}}
+	}
+	s := serve(t, node(map[string]string{"topology.kubernetes.io/zone": "z", "node-role.kubernetes.io/control-plane": ""}), node(nil), status(404, metav1.StatusReasonNotFound))
+	l := agent.NewAllLeases(s.Server)
+	for _, want := range []agent.Place{{Zone: "z", Control: true}, {}} {
+		if got, err := l.Place(t.Context(), "n"); err != nil || got != want {
+			t.Errorf("the place is %+v, want %+v, %v", got, want, err)
+		}
+	}
+	if got, err := l.Place(t.Context(), "n"); err == nil {
+		t.Errorf("a node that is gone is at %+v", got)
+	}
+	if lines := s.lines(); lines[0] != "GET /base/api/v1/nodes/n?resourceVersion=0" {
+		t.Errorf("the requests are %q", lines)
+	}
+}

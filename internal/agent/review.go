@@ -1,0 +1,225 @@
+package agent
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/fettle-io/fettle/internal/promiselease"
+	"github.com/fettle-io/fettle/internal/selffence"
+)
+
+// Others reads the Leases of all nodes.
+type Others interface {
+	// List returns what all Leases say now, by their nodes, and the revision of that. A Lease that can't be read says nothing.
+	List(ctx context.Context) (map[string]promiselease.Record, uint64, error)
+	// Follow tells each change since a revision, until the context ends or nothing is heard any more. A Lease that is gone says nothing. Without a
+	// node, nothing else has changed up to the revision.
+	Follow(ctx context.Context, since uint64, changed func(node string, r promiselease.Record, revision uint64)) error
+	// Place returns where a node is.
+	Place(ctx context.Context, node string) (Place, error)
+}
+
+// Bounds of reviews.
+const (
+	// reviewEvery is how often an agent looks at its witnesses again, and followFor how long it follows Leases before it lists them anew.
+	reviewEvery = 10 * time.Minute
+	followFor   = 5 * time.Minute
+	// reviewTime is how long a review may take.
+	reviewTime = 30 * time.Second
+	// firstReviews is how many times the time between two grants an agent waits that has too few witnesses. It waits twice as long each time.
+	firstReviews  = 3
+	mostDoublings = 12
+	// maxPlaces bounds the nodes whose places are read in a review.
+	maxPlaces = 16
+)
+
+// review is what an agent knows of its witnesses between two looks at them. One goroutine uses it.
+type review struct {
+	// missed are the witnesses that were not fit last, and gone the witnesses that were not fit twice in succession.
+	missed, gone map[string]bool
+	places       map[string]Place
+	// short counts the reviews in succession that have failed, or found too few witnesses.
+	short int
+}
+
+// watchOthers chooses witnesses, and is a witness of others, until the context ends.
+func (n *node) watchOthers(ctx context.Context) {
+	r := review{missed: map[string]bool{}, gone: map[string]bool{}, places: map[string]Place{}}
+	for {
+		pause, serves, since := n.reviewOnce(ctx, &r)
+		if serves {
+			n.follow(ctx, since, min(pause, followFor))
+			pause = n.pauseAfter()
+		} else {
+			n.Witness.forgets()
+		}
+		if !wait(ctx, pause) {
+			return
+		}
+	}
+}
+
+// pauseAfter is the pause after following the Leases, which may have failed at once.
+func (n *node) pauseAfter() time.Duration { return max(n.limits(), minRenewal) }
+
+// limits returns how long a question or a request may take.
+func (n *node) limits() time.Duration {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.limit
+}
+
+// reviewOnce lists the Leases, and chooses witnesses. It returns after which time to do so again, and whether this agent is a witness of others,
+// and since which revision.
+func (n *node) reviewOnce(ctx context.Context, r *review) (pause time.Duration, serves bool, since uint64) {
+	n.mu.Lock()
+	demanded, current, renewal := n.demanded, namesOf(n.members), n.agent.Renewal
+	n.mu.Unlock()
+	if demanded == 0 {
+		return max(renewal, minRenewal), false, 0
+	}
+	ctx, cancel := context.WithTimeout(ctx, reviewTime)
+	defer cancel()
+	all, since, err := n.Others.List(ctx)
+	if err != nil {
+		r.short++
+		if n.Witness.read() > 0 { // what it has read still counts
+			return n.pauseAfter(), true, 0
+		}
+		return n.again(r, renewal), false, 0
+	}
+	fit := n.fit(ctx, r, all, current)
+	members := choose(current, fit, r.gone, demanded)
+	if n.Addresses != nil {
+		err = n.Addresses.note(slices.Concat(members, fit), all)
+	}
+	if err != nil {
+		n.Tell(Note{Reason: StateNotStored, Err: err}) // they are known as long as this process runs
+	}
+	serves = n.serves(ctx, r, all, demanded)
+	if serves {
+		n.Witness.listed(all, since)
+	}
+	n.mu.Lock()
+	n.members, n.urgent = membersOf(members), n.urgent || serves
+	n.mu.Unlock()
+	signal(n.woken)
+	if len(members) < demanded {
+		r.short++
+		return n.again(r, renewal), serves, since
+	}
+	r.short = 0
+	return jittered(n.Node, reviewEvery), serves, since
+}
+
+// again is the pause after a review that has failed, or found too few witnesses.
+func (n *node) again(r *review, renewal time.Duration) time.Duration {
+	return jittered(n.Node, min(firstReviews*max(renewal, minRenewal)<<min(r.short-1, mostDoublings), reviewEvery))
+}
+
+// jittered returns from half to one and a half of a time, by the name of the node: agents must not all list at once.
+func jittered(node string, d time.Duration) time.Duration {
+	sum := sha256.Sum256([]byte(node))
+	return d/2 + d/256*time.Duration(binary.BigEndian.Uint16(sum[:])>>8)
+}
+
+// fit returns the nodes that can be witnesses of this one, the best first. It notes which of the current ones can't.
+func (n *node) fit(ctx context.Context, r *review, all map[string]promiselease.Record, current []string) []string {
+	fit := slices.DeleteFunc(serving(all), func(node string) bool { return node == n.Node })
+	missed, gone := map[string]bool{}, map[string]bool{}
+	for _, name := range current {
+		if !slices.Contains(fit, name) {
+			missed[name], gone[name] = true, r.missed[name]
+		}
+	}
+	r.missed, r.gone = missed, gone
+	fit = fit[:min(len(fit), maxPlaces)]
+	return ranked(fit, n.placesOf(ctx, r, fit))
+}
+
+// serves reports whether this agent is to be a witness of others: a promise names it, or it is among the best, one more than a promise names.
+func (n *node) serves(ctx context.Context, r *review, all map[string]promiselease.Record, demanded int) bool {
+	for _, other := range all {
+		if other.State != selffence.Withdrawn && names(other.Promise, n.Node) {
+			return true
+		}
+	}
+	best := promising(all)
+	if !slices.Contains(best, n.Node) {
+		return false
+	}
+	if n.placesOf(ctx, r, []string{n.Node})[n.Node].Control {
+		return true
+	}
+	best = best[:min(len(best), maxPlaces)]
+	if !slices.Contains(best, n.Node) {
+		return false
+	}
+	others := serving(all)
+	for _, node := range others[:min(len(others), maxPlaces)] {
+		if !slices.Contains(best, node) {
+			best = append(best, node)
+		}
+	}
+	order := ranked(best, n.placesOf(ctx, r, best))
+	return slices.Index(order, n.Node) <= demanded
+}
+
+// placesOf returns the places of nodes, as far as they can be read.
+func (n *node) placesOf(ctx context.Context, r *review, nodes []string) map[string]Place {
+	if len(r.places) > 4*maxPlaces {
+		clear(r.places)
+	}
+	places := map[string]Place{}
+	for _, node := range nodes {
+		if _, is := r.places[node]; !is {
+			p, err := n.Others.Place(ctx, node)
+			if err != nil {
+				continue
+			}
+			r.places[node] = p
+		}
+		places[node] = r.places[node]
+	}
+	return maps.Clone(places)
+}
+
+// follow reads all changes of Leases for a time. This agent acknowledges them with its renewals, and a condemnation at once. Since zero it only
+// waits: what was read before still counts.
+func (n *node) follow(ctx context.Context, since uint64, most time.Duration) {
+	if since == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, most)
+	defer cancel()
+	n.mu.Lock()
+	n.relist = cancel
+	n.mu.Unlock()
+	_ = n.Others.Follow(ctx, since, func(node string, r promiselease.Record, revision uint64) {
+		n.Witness.changed(node, r, revision)
+		if r.State == selffence.Condemned && names(r.Promise, n.Node) {
+			n.mu.Lock()
+			n.urgent = true
+			n.mu.Unlock()
+			signal(n.woken)
+		}
+	})
+}
+
+// forgets has this agent, as a witness, list the Leases anew before it agrees to anything. Its own Lease is not as it has written it last, so
+// the cluster may have been restored.
+func (n *node) forgets() {
+	if n.Witness == nil {
+		return
+	}
+	n.Witness.forgets()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.relist != nil {
+		n.relist()
+	}
+}
