@@ -38,7 +38,7 @@ func table() []target {
 		{dir: "internal/power"},
 		{dir: "internal/watchdog"},
 		{dir: "internal/baremetalhost"},
-		{dir: "internal/fencing", skip: "^TestSmallWorlds(ByPromise)?$"},
+		{dir: "internal/fencing", skip: "^TestSmallWorlds(ByPromise|ByBoth)?$"},
 		{dir: "internal/selffence", skip: "^(TestSmallWorlds|TestFaultsAreFound)$"},
 		{dir: "internal/promiselease"},
 		{dir: "internal/peer", skip: "^TestConnectionsOfAll$", unmeasured: true},

@@ -6,6 +6,8 @@ import "time"
 type Config struct {
 	// ByPromise has the node fence itself: its promise is revoked, and nothing of its power is commanded or read.
 	ByPromise bool
+	// Both powers the node off and revokes its promise. The workload is released once both have proven that it has stopped, or by a new boot.
+	Both bool
 	// Off leaves the host off.
 	Off bool
 	// DeleteNode releases the workload by deleting the node, in place of the out-of-service taint.

@@ -120,7 +120,7 @@ func firstOff(c Config, r Record, f Facts) Step {
 	case p.Off.IsZero() && !f.Now.Before(p.RetryAt) && (c.Off || !rebooted):
 		return do(CommandOff)
 	}
-	r.CommandedAt = f.Now
+	r.CommandedAt, r.Revoked = f.Now, c.Both
 	if p.Off.After(r.Since) {
 		r.CommandedAt = p.Off
 	}
@@ -135,6 +135,14 @@ func powerOff(c Config, r Record, f Facts) Step {
 	if proof, ok := newBoot(r, f.Node); ok && !c.Off {
 		return proven(r, f, proof)
 	}
+	if c.Both {
+		return stopByBoth(c, r, f)
+	}
+	return stop(c, r, f)
+}
+
+// stop has the power commanded off and read until that is a proof.
+func stop(c Config, r Record, f Facts) Step {
 	if proof, ok := provenOff(f.Power); ok {
 		return proven(r, f, proof)
 	}
@@ -170,7 +178,7 @@ func readAt(f Facts, at time.Time, why Reason, limit time.Time) Step {
 // proven returns the step after a proof.
 func proven(r Record, f Facts, p Proof) Step {
 	r.Proof, r.Released, r.ReleasedAt = p, false, time.Time{}
-	if p.Kind == PowerOff && f.Node.Exists {
+	if p.Kind.byPower() && f.Node.Exists {
 		r.OffBootID = f.Node.BootID
 	}
 	return write(r.in(Releasing, f.Now, ""))

@@ -100,6 +100,11 @@ func condemn(c Config, r Record, f Facts) Step {
 	if proof, ok := newBoot(r, f.Node); ok {
 		return proven(r, f, proof)
 	}
+	return expire(c, r, f)
+}
+
+// expire has the promise of the node revoked and read until that is a proof.
+func expire(c Config, r Record, f Facts) Step {
 	if proof, ok := provenExpired(r, f.Node, f.Promise); ok {
 		return proven(r, f, proof)
 	}

@@ -52,7 +52,7 @@ var promiseEvents = []event{
 	}},
 	{"the node is reset", func(_ *setup, w world) (world, bool) {
 		learns := w.lease.state == fencing.Revoked && w.lease.boot == w.host.boot
-		return reset(w), w.host.on && (learns || w.lease.bound && w.now >= w.lease.grant+granted)
+		return reset(w), w.host.on && !w.neverFires && (learns || w.lease.bound && w.now >= w.lease.grant+granted)
 	}},
 	{"others free the promise", func(_ *setup, w world) (world, bool) {
 		ok := w.budget.frees > 0 && w.lease.state == fencing.Revoked
@@ -77,7 +77,7 @@ func reset(w world) world {
 
 // mustReset reports whether the watchdog has to fire before time passes.
 func (w *world) mustReset() bool {
-	return w.host.on && w.lease.bound && w.now >= w.lease.grant+granted
+	return w.host.on && !w.neverFires && w.lease.bound && w.now >= w.lease.grant+granted
 }
 
 // readPromise has the manager read the Lease. It counts from when it has seen the last grant first.

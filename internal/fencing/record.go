@@ -92,7 +92,10 @@ type Proof struct {
 // ProofKind is a kind of proof. Its values are recorded.
 type ProofKind string
 
-// The proofs. Nothing else is a proof, but PromiseExpired.
+// byPower reports whether the power was observed off for a proof.
+func (k ProofKind) byPower() bool { return k == PowerOff || k == OffAndExpired }
+
+// The proofs. Nothing else is a proof, but PromiseExpired and OffAndExpired.
 const (
 	// PowerOff: the power was observed off twice, by reads that began after the command was acknowledged.
 	PowerOff ProofKind = "PowerOff"

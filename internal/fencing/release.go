@@ -47,7 +47,7 @@ func releaseStopped(c Config, r Record, f Facts, limit time.Time) Step {
 // runsAnew reports whether a node runs under another boot ID, as far as the proof says that.
 func (r Record) runsAnew(n *Node) bool {
 	_, anew := newBoot(r, n)
-	return r.Proof.Kind == NewBoot || r.Proof.Kind == PromiseExpired && anew
+	return r.Proof.Kind == NewBoot || (r.Proof.Kind == PromiseExpired || r.Proof.Kind == OffAndExpired) && anew
 }
 
 // confirm reports whether the proof holds in this look. The read of the power must have begun in it, and the read of
@@ -56,12 +56,23 @@ func confirm(r Record, f Facts, limit time.Time) (Step, bool) {
 	if _, ok := newBoot(r, f.Node); ok && r.Proof.Kind == NewBoot {
 		return Step{}, true
 	}
-	if r.Proof.Kind == PromiseExpired {
+	switch r.Proof.Kind {
+	case PromiseExpired:
 		return confirmExpired(r, f, limit)
+	case OffAndExpired:
+		return confirmBoth(r, f, limit)
+	case PowerOff:
+		return confirmOff(r, f, limit)
+	case NewBoot:
 	}
+	return void(r, f), false
+}
+
+// confirmOff reports whether a proof by the power holds in this look. If not, it returns what to do.
+func confirmOff(r Record, f Facts, limit time.Time) (Step, bool) {
 	p := f.Power
 	switch {
-	case f.HostChanged, r.Proof.Kind != PowerOff:
+	case f.HostChanged:
 		return void(r, f), false
 	case f.Now.Before(p.RetryAt):
 		return wait(PowerNotRead, p.RetryAt, limit), false
@@ -83,9 +94,10 @@ func void(r Record, f Facts) Step {
 	return write(r.searching(f.Now))
 }
 
-// searching returns the record of the phase in which the proof was found, without that proof.
+// searching returns the record of the phase in which the proof was found, without that proof. Without a command to power off, it was found by
+// the promise alone.
 func (r Record) searching(now time.Time) Record {
-	if r.Revoked {
+	if !r.PoweredOff {
 		return r.in(Condemning, now, ProofVoid)
 	}
 	return r.in(PoweringOff, now, ProofVoid)

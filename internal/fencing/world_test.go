@@ -50,9 +50,15 @@ type world struct {
 	deleting                      bool
 	manager                       manager
 	lease                         lease
-	budget                        budget
-	broken                        string
+	// other is what the BMC shows of another host, if it is that of one.
+	other      other
+	neverFires bool
+	budget     budget
+	broken     string
 }
+
+// other is another host than that of the node.
+type other struct{ powered, off bool }
 
 // node is the Node in the API server.
 type node struct {
@@ -95,12 +101,16 @@ type setup struct {
 	settles bool
 	// hold is set where promises are not timed, and cut where the first boot has no agent.
 	hold, cut bool
+	// otherHost is set where the BMC is that of another host, which turns off and on as it is told. NeverFires is set where the watchdog of
+	// the node never fires.
+	otherHost, neverFires bool
 }
 
 func at(now int) time.Time { return start.Add(time.Duration(now) * tick) }
 
 func newWorld(s *setup) world {
 	w := world{node: node{exists: true, uid: 1, boot: 1, ready: true}, bound: true, lease: lease{state: fencing.NoPromise}, budget: s.budget}
+	w.other.powered, w.neverFires = s.otherHost, s.neverFires
 	w.host.on, w.host.boot, w.host.pod, w.host.cut, w.host.before, w.host.lastOff = true, 1, true, true, true, -100
 	return w
 }
@@ -197,7 +207,7 @@ var events = []event{
 
 // allEvents returns what may happen.
 func (s *setup) allEvents() []event {
-	if s.config.ByPromise {
+	if s.config.ByPromise || s.config.Both {
 		return slices.Concat(events, promiseEvents)
 	}
 	return events
@@ -225,7 +235,7 @@ func turn(w world, on bool) world {
 	if on == w.host.on {
 		return w
 	}
-	w.host.on, w.host.pod, w.host.byHand = on, false, false
+	w.host.on, w.host.pod, w.host.byHand, w.lease.bound = on, false, false, false // the watchdog goes off with the host
 	w = sees(w)
 	if on {
 		w.host.boot++
@@ -369,7 +379,7 @@ func (w *world) readNode(r fencing.Record) *fencing.Node {
 // reading is what the BMC answers: the power now. A walk in which it lags answers for the tick before.
 func (w *world) reading() fencing.Reading {
 	r := fencing.Reading{Begun: at(w.now), Ended: at(w.now), State: fencing.IsOff}
-	if w.host.on && w.host.before {
+	if on := w.host.on && w.host.before; on && !w.other.powered || w.other.powered && !w.other.off {
 		r.State = fencing.IsOn
 	}
 	return r
@@ -387,12 +397,14 @@ func (w *world) workload() *fencing.Workload {
 func (w *world) change(k fencing.StepKind) {
 	switch k { //nolint:exhaustive // the others change the node
 	case fencing.CommandOff:
-		w.host.turnsOff = w.host.on
+		w.host.turnsOff, w.other.off = w.host.on && !w.other.powered, true
 		w.manager.power = w.manager.power.CommandedOff(at(w.now))
 		return
 	case fencing.CommandOn:
-		w.host.turnsOff = false
-		*w = turn(*w, true)
+		w.host.turnsOff, w.other.off = false, false
+		if !w.other.powered {
+			*w = turn(*w, true)
+		}
 		w.manager.power = w.manager.power.CommandedOn(at(w.now))
 		return
 	case fencing.LeaveHost:
@@ -435,7 +447,7 @@ func (w *world) checkEnd() {
 
 // checkRelease complains of a release that relies on a reading from before the look.
 func (w *world) checkRelease() {
-	if w.manager.record.Proof.Kind == fencing.PowerOff && w.host.lastOff < w.manager.begun-1 {
+	if k := w.manager.record.Proof.Kind; !w.other.powered && (k == fencing.PowerOff || k == fencing.OffAndExpired) && w.host.lastOff < w.manager.begun-1 {
 		w.broken = "I13: the host was on all the time since the look began that released its node"
 	}
 }
@@ -487,6 +499,7 @@ type key struct {
 	node2                            fencing.Node
 	read, counted, stale, beforeLast bool
 	retry, lastOff, looking, gone    bool
+	other                            other
 	left                             bool
 	workload                         fencing.Workload
 	promise                          promiseKey
@@ -518,7 +531,7 @@ func (w *world) key() key {
 		k.last += 10 * min(int(m.power.Last.Begun.Sub(m.power.FirstOff.Begun)/tick), 2)
 	}
 	k.gone, k.left = m.machineGone, m.power.Left
-	k.promise = w.promiseKey()
+	k.promise, k.other = w.promiseKey(), w.other
 	k.retry, k.looking = at(w.now).Before(m.power.RetryAt), m.looking
 	if m.looking {
 		k.lastOff = w.host.lastOff >= m.begun-1

@@ -1,0 +1,170 @@
+package fencing_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fettle-io/fettle/internal/fencing"
+)
+
+// byBoth is a fencing that needs both proofs.
+func byBoth(change ...func(*fencing.Config)) fencing.Config {
+	c := with(append(change, needsBoth)...)
+	c.Limits.Fence = 3 * time.Minute
+	return c
+}
+
+func needsBoth(c *fencing.Config) { c.Both = true }
+
+// both is a fencing by both in a phase that began a minute before the facts of seen().
+func both(p fencing.Phase, change ...func(*fencing.Record)) fencing.Record {
+	r := recorded(p, change...)
+	r.Revoked = p != fencing.Preparing
+	if p == fencing.Releasing && r.Proof.Kind == fencing.PowerOff {
+		r.Proof = fencing.Proof{Kind: fencing.OffAndExpired, At: start}
+	}
+	return r
+}
+
+// TestBoth: neither proof suffices, and neither waits for the other. A new boot does suffice.
+func TestBoth(t *testing.T) {
+	off := commandedOff(20, read(fencing.IsOff, 10), read(fencing.IsOff, 2))
+	once := commandedOff(20, read(fencing.IsOff, 2))
+	on := commandedOff(20, read(fencing.IsOn, 1))
+	expired, held := promise(fencing.Revoked, 1, expires(-5)), promise(fencing.Revoked, 1)
+	r := both(fencing.PoweringOff)
+	look := func(n *fencing.Node, p fencing.Power, q fencing.Promise, change ...func(*fencing.Facts)) fencing.Facts {
+		f := known(n, p, change...)
+		f.Promise = q
+		return f
+	}
+	proven := func(p fencing.Proof, change ...func(*fencing.Record)) fencing.Step {
+		r := both(fencing.PoweringOff, change...)
+		r.Proof = p
+		return writes(since(r, fencing.Releasing, known(nil, fencing.Power{})))
+	}
+	revoked := func(r *fencing.Record) { r.Revoked = true }
+	failed := func(why fencing.Reason, change ...func(*fencing.Facts)) fencing.Step {
+		return writes(since(r, fencing.Failed, known(nil, fencing.Power{}, change...), because(why)))
+	}
+	bootedAnew := fencing.Proof{Kind: fencing.NewBoot, At: in(0), BootID: "boot 2"}
+	check(t, map[string]edge{
+		"the revocation is recorded first": {byBoth(), both(fencing.Preparing), look(down(), commandedOff(20), fencing.Promise{}), writes(since(both(fencing.Preparing), fencing.PoweringOff, known(nil, fencing.Power{}), revoked, commandedAt(20)))},
+		"the power comes first":            {byBoth(), r, look(down(), fencing.Power{}, fencing.Promise{}), does(fencing.CommandOff)},
+		"then the promise is read":         {byBoth(), r, look(down(), on, fencing.Promise{}), does(fencing.ReadPromise)},
+		"it is revoked meanwhile":          {byBoth(), r, look(down(), on, promise(fencing.Promised, 0)), does(fencing.RevokePromise)},
+		"both are waited for":              {byBoth(), r, look(down(), on, promise(fencing.Revoked, 1, expires(40))), waits(fencing.PowerNotOff, 1)},
+		"the promise is due first":         {byBoth(), r, look(down(), commandedOff(20, read(fencing.IsOn, 0)), promise(fencing.Revoked, 1, expires(1))), waits(fencing.PowerNotOff, 1)},
+		"off, and it stands":               {byBoth(), r, look(down(), off, promise(fencing.Revoked, 1, expires(40))), waits(fencing.PromiseStands, 40)},
+		"off, and it is not timed":         {byBoth(), r, look(down(), off, held), waits(fencing.PromiseNotTimed, 1)},
+		"off, and nothing is promised":     {byBoth(), r, look(down(), off, promise(fencing.NoPromise, 1)), waits(fencing.NothingPromised, 1)},
+		"expired, and off once":            {byBoth(), r, look(down(), once, expired), waits(fencing.PowerOffOnce, 3)},
+		"expired, and the BMC is silent":   {byBoth(), r, retriedAt(look(down(), fencing.Power{}, expired), 9), waits(fencing.PowerNotRead, 9)},
+		"off and expired":                  {byBoth(), r, look(down(), off, expired), proven(fencing.Proof{Kind: fencing.OffAndExpired, At: in(-1)}, offIn("boot"))},
+		"expired before":                   {byBoth(), r, look(down(), off, promise(fencing.Revoked, 3, expires(-5))), proven(fencing.Proof{Kind: fencing.OffAndExpired, At: in(-2)}, offIn("boot"))},
+		"a new boot":                       {byBoth(), r, look(down(rebooted), fencing.Power{}, fencing.Promise{}), proven(bootedAnew)},
+		"no BMC in time":                   {byBoth(), r, look(down(), fencing.Power{}, held, atTheLimit), failed(fencing.PowerOffTimedOut, atTheLimit)},
+		"not in time, and off":             {byBoth(), r, look(down(), off, held, at3m), failed(fencing.FenceTimedOut, at3m)},
+		"not in time, and not off":         {byBoth(), r, look(down(), commandedOff(-119, read(fencing.IsOn, -120)), promise(fencing.Revoked, -119), at3m), failed(fencing.FenceTimedOut, at3m)},
+		"by power alone": {limits, recorded(fencing.PoweringOff), look(down(), off, held), writes(func() fencing.Record {
+			r := recorded(fencing.PoweringOff, offIn("boot"))
+			r.Proof = fencing.Proof{Kind: fencing.PowerOff, At: in(-2)}
+			return since(r, fencing.Releasing, known(nil, fencing.Power{}))
+		}())},
+	})
+}
+
+// TestReleaseByBoth: both proofs must hold in the look that releases the node, and the node is read after both.
+func TestReleaseByBoth(t *testing.T) {
+	r := both(fencing.Releasing)
+	off := commandedOff(20, read(fencing.IsOff, 10), read(fencing.IsOff, 0))
+	held := promise(fencing.Revoked, 0, expires(-9))
+	look := func(n *fencing.Node, p fencing.Power, q fencing.Promise) fencing.Facts {
+		f := known(n, p)
+		f.Promise = q
+		return f
+	}
+	void := func() fencing.Step {
+		v := r
+		v.Void, v.Proof = 1, fencing.Proof{}
+		return writes(since(v, fencing.PoweringOff, known(nil, fencing.Power{}), because(fencing.ProofVoid)))
+	}
+	check(t, map[string]edge{
+		"the power is read":         {byBoth(), r, look(down(), commandedOff(20, read(fencing.IsOff, 10), read(fencing.IsOff, 1)), held), does(fencing.ReadPower)},
+		"the promise is read":       {byBoth(), r, look(down(), off, promise(fencing.Revoked, 1, expires(-9))), does(fencing.ReadPromise)},
+		"the node is read after it": {byBoth(), r, look(down(), off, promise(fencing.Revoked, 0, endedLater)), does(fencing.ReadNode)},
+		"both hold":                 {byBoth(), r, look(down(), off, held), writes(both(fencing.Releasing, released, releasedNow))},
+		"it is on":                  {byBoth(), r, look(down(), commandedOff(20, read(fencing.IsOn, 0)), held), void()},
+		"it was freed":              {byBoth(), r, look(down(), off, promise(fencing.NoPromise, 0)), void()},
+		"another host":              {byBoth(), r, onAnotherHost(look(down(), off, held)), void()},
+		"a new boot":                {byBoth(), r, look(down(rebooted), fencing.Power{}, fencing.Promise{}), writes(both(fencing.Releasing, released, releasedNow))},
+		"Ready anew":                {byBoth(), r, look(down(rebooted, ready), fencing.Power{}, fencing.Promise{}), writes(since(r, fencing.PoweringOn, known(nil, fencing.Power{})))},
+		"an abort powers on first":  {byBoth(), both(fencing.Aborting), look(down(), off, held), does(fencing.CommandOn)},
+		"then it frees":             {byBoth(), both(fencing.Aborting, poweredOn), look(down(), off, held), does(fencing.FreePromise)},
+		"the end frees":             {byBoth(), both(fencing.Restoring, poweredOn), look(back(), fencing.Power{}, held), does(fencing.FreePromise)},
+	})
+}
+
+// TestSmallWorldsByBoth (I12, I13): no pod runs twice, also where one of the proofs is false, and each fencing ends.
+func TestSmallWorldsByBoth(t *testing.T) {
+	worlds := map[string]struct {
+		setup setup
+		long  bool
+	}{
+		"both are true":                     {setup{config: config(needsBoth), settles: true}, true},
+		"deleted in between":                {setup{config: config(needsBoth), budget: budget{deletions: 1}, settles: true}, true},
+		"a BMC of another host":             {setup{config: config(needsBoth), otherHost: true}, false},
+		"the same, and a crash":             {setup{config: config(needsBoth), otherHost: true, budget: budget{crashes: 1}}, true},
+		"a watchdog that never fires":       {setup{config: config(needsBoth), neverFires: true}, false},
+		"the same, by deletion of the node": {setup{config: config(needsBoth, deleteNode), neverFires: true}, true},
+		"such a watchdog, and a person":     {setup{config: config(needsBoth), neverFires: true, budget: budget{flips: 1}}, true},
+	}
+	for name, w := range worlds {
+		t.Run(name, func(t *testing.T) {
+			if w.long && testing.Short() {
+				t.Skip("a big world")
+			}
+			t.Parallel()
+			w.setup.next = fencing.Next
+			story, states := walk(t, &w.setup, 6_000_000)
+			if len(story) > 0 {
+				t.Error(strings.Join(story, "\n"))
+			}
+			t.Logf("%d states", states)
+		})
+	}
+}
+
+// TestPlantedFaultsByBoth: the small worlds find what comes of one proof where it is false.
+func TestPlantedFaultsByBoth(t *testing.T) {
+	alone := func(c fencing.Config, r fencing.Record, f fencing.Facts) fencing.Step {
+		c.Both = false
+		return fencing.Next(c, r, f)
+	}
+	promiseAlone := func(c fencing.Config, r fencing.Record, f fencing.Facts) fencing.Step {
+		if r.Phase == fencing.PoweringOff || r.Phase == fencing.Releasing {
+			reading := fencing.Reading{Begun: f.Now, Ended: f.Now, State: fencing.IsOff}
+			f.Power.Off, f.Power.Last, f.Power.FirstOff = f.Now.Add(-time.Minute), reading, reading
+			f.Power.FirstOff.Begun = f.Now.Add(-time.Minute / 2)
+			if f.Node != nil {
+				n := *f.Node
+				n.ReadAt = f.Now
+				f.Node = &n
+			}
+		}
+		return fencing.Next(c, r, f)
+	}
+	for name, f := range map[string]setup{
+		"the power suffices":   {config: config(needsBoth), next: alone, otherHost: true},
+		"the promise suffices": {config: config(needsBoth), next: promiseAlone, neverFires: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			story, states := walk(t, &f, 2_000_000)
+			if len(story) == 0 || !strings.HasPrefix(story[len(story)-1], "I13") {
+				t.Errorf("in %d states the story was %q, want a complaint of I13", states, story)
+			}
+		})
+	}
+}
