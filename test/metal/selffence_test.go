@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
 	"github.com/fettle-io/fettle/internal/agent"
 	"github.com/fettle-io/fettle/internal/promiselease"
@@ -28,7 +29,7 @@ import (
 // in this process, with a stand-in for its watchdog.
 func TestSelfFencing(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
+	s := newMachineSite(t)
 	for _, u := range cluster.Kustomization(t, "config/selffence") {
 		if u.GetKind() == "DaemonSet" {
 			continue // nothing runs its pods
@@ -40,6 +41,7 @@ func TestSelfFencing(t *testing.T) {
 	s.StartFettle(t)
 	for name, story := range map[string]func(*selfFenced){
 		"sf-reset": resetsItself, "sf-deleted": resetsItselfByDeletion, "sf-none": promisesNothing, "sf-recovers": recoversMeanwhile, "sf-why": statesWhy,
+		"sf-machine": resetsItselfForItsMachine, "sf-orphan": isFreedAfterRemoval,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -192,11 +194,11 @@ spec:
 // own returns the SelfFenceRemediation of the first node.
 func (s *selfFenced) own(ctx context.Context) (*v1alpha1.SelfFenceRemediation, error) {
 	var all v1alpha1.SelfFenceRemediationList
-	if err := s.List(ctx, &all, client.InNamespace(namespace)); err != nil {
+	if err := s.List(ctx, &all); err != nil {
 		return nil, err
 	}
 	for i := range all.Items {
-		if strings.HasPrefix(all.Items[i].Name, s.first()) {
+		if strings.HasPrefix(all.Items[i].Name, s.name) {
 			return &all.Items[i], nil
 		}
 	}
@@ -289,8 +291,68 @@ func promisesNothing(s *selfFenced) {
 	s.ranTimes(1)
 }
 
+// resetsItselfForItsMachine does so for a health check of machines. The machine is claimed meanwhile.
+func resetsItselfForItsMachine(s *selfFenced) {
+	boot := s.promised()
+	s.ofMachine()
+	s.isOld(s.first())
+	s.Apply(s.T, fmt.Sprintf(`apiVersion: fettle.io/v1alpha1
+kind: SelfFenceRemediationTemplate
+metadata: {name: %s, namespace: %s}
+spec: {template: {spec: {}}}
+`, s.name, machines))
+	s.machineCheckedBy(nil, map[string]any{"remediationTemplate": map[string]any{
+		"apiVersion": "fettle.io/v1alpha1", "kind": "SelfFenceRemediationTemplate", "namespace": machines, "name": s.name,
+	}})
+	s.hangs(s.first())
+	s.Eventually(s.T, "claim on machine "+s.name, func(ctx context.Context) error {
+		m := s.newMachine()
+		if err := s.Get(ctx, client.ObjectKeyFromObject(m), m); err != nil {
+			return err
+		}
+		if by := m.GetAnnotations()[annotation.ClaimedBy]; !strings.HasPrefix(by, machines+"/"+s.name+"/") {
+			return fmt.Errorf("%q has claimed it", by)
+		}
+		return nil
+	})
+	s.comesBack(boot)
+	s.isUnclaimed()
+	s.ranAlone()
+}
+
 // recoversMeanwhile: the remediation is deleted while the node is condemned and its agent does not know. The Lease and the node are freed.
 func recoversMeanwhile(s *selfFenced) {
+	r := s.condemnedWithoutItsAgent()
+	if err := s.Delete(cluster.Context(s.T), r); err != nil {
+		s.Fatal(err)
+	}
+	s.isGone()
+	s.leaseSays(selffence.Withdrawn)
+	s.isRestored(s.first())
+}
+
+// isFreedAfterRemoval: the remediation is removed by force while the node is condemned. Fettle frees the Lease all the same.
+func isFreedAfterRemoval(s *selfFenced) {
+	ctx, r := cluster.Context(s.T), s.condemnedWithoutItsAgent()
+	s.Eventually(s.T, "removal of the remediation of "+s.first(), func(context.Context) error {
+		if err := s.Get(ctx, client.ObjectKeyFromObject(r), r); err != nil {
+			return err
+		}
+		r.Finalizers = nil
+		r.Annotations = map[string]string{"example.org/removed": "by-force"}
+		if err := s.Update(ctx, r); err != nil {
+			return err
+		}
+		uid, revision := r.UID, r.ResourceVersion // without a finalizer it goes at once
+		return s.Delete(ctx, r, client.Preconditions{UID: &uid, ResourceVersion: &revision})
+	})
+	s.isGone()
+	s.leaseSays(selffence.Withdrawn)
+}
+
+// condemnedWithoutItsAgent creates a remediation of the first node and waits until it has condemned the node. It returns the remediation.
+func (s *selfFenced) condemnedWithoutItsAgent() *v1alpha1.SelfFenceRemediation {
+	s.Helper()
 	ctx := cluster.Context(s.T)
 	as, err := client.New(s.asAgent(), client.Options{Scheme: s.Scheme()})
 	if err != nil {
@@ -317,10 +379,5 @@ func recoversMeanwhile(s *selfFenced) {
 	if err := as.Update(ctx, lease); !apierrors.IsForbidden(err) {
 		s.Errorf("the agent may write a Lease that is condemned: %v", err)
 	}
-	if err := s.Delete(ctx, r); err != nil {
-		s.Fatal(err)
-	}
-	s.isGone()
-	s.leaseSays(selffence.Withdrawn)
-	s.isRestored(s.first())
+	return r
 }
