@@ -172,8 +172,12 @@ func marked(m *unstructured.Unstructured) string {
 		"remove it where no other controller acts on it"
 }
 
-// Works returns the node on which a remediation with a name and a UID works: it has begun and not ended. There is one for each kind.
+// Works returns the node on which a remediation with a name and a UID works: it has begun and not ended. It has no node if it can't be read:
+// it may work then. There is one for each kind.
 type Works func(ctx context.Context, key types.NamespacedName, uid types.UID) (Holder, string, bool)
+
+// MayExist reports whether an object of which a read has failed may exist. It does not if there is no such object, or no such kind.
+func MayExist(err error) bool { return !apierrors.IsNotFound(err) && !meta.IsNoMatchError(err) }
 
 // WorksOn returns the node on which a remediation works, if it has that UID.
 func WorksOn(r metav1.Object, s *v1alpha1.FencingStatus, uid types.UID) (string, bool) {
@@ -201,11 +205,19 @@ func (Machines) TakenBy(ctx context.Context, r metav1.Object, m *unstructured.Un
 			continue
 		}
 		if holder, node, is := works(ctx, types.NamespacedName{Namespace: by[0], Name: by[1]}, types.UID(by[2])); is {
-			return Problem{Reason: AnotherRemediation, Message: holder.String() + " has claimed machine " + m.GetNamespace() + "/" + m.GetName() + ", which node " + node +
-				" names too, and this one waits until it has ended; correct the annotation " + MachineAnnotation + " of one of the nodes"}
+			return Problem{Reason: AnotherRemediation, Message: claimedBy(holder, node, m)}
 		}
 	}
 	return Problem{} // it has ended, or is gone
+}
+
+// claimedBy returns what to say of the remediation of a node that has claimed a machine. It has no node if it can't be read.
+func claimedBy(by Holder, node string, m *unstructured.Unstructured) string {
+	claim := by.String() + " has claimed machine " + m.GetNamespace() + "/" + m.GetName()
+	if node == "" {
+		return claim + " and can't be read, and this one waits until it can"
+	}
+	return claim + ", which node " + node + " names too, and this one waits until it has ended; correct the annotation " + MachineAnnotation + " of one of the nodes"
 }
 
 // claimantOf returns how a remediation is named by the annotation of the machine that it claims.

@@ -141,7 +141,7 @@ func (c *Client) fencedBy(ctx context.Context, l *look) fencednode.Holder {
 func (c *Client) Fences(ctx context.Context, node string) (fencednode.Holder, bool) {
 	var all v1alpha1.PowerRemediationList
 	if err := c.Cache.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
-		return fencednode.Holder{Kind: Kind}, !isNotServed(err)
+		return fencednode.Holder{Kind: Kind}, fencednode.MayExist(err)
 	}
 	for i := range all.Items {
 		r := &all.Items[i]

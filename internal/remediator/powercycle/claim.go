@@ -25,7 +25,7 @@ func (c *Client) machineNamedBy(ctx context.Context, l *look, node *corev1.Node)
 func (c *Client) Works(ctx context.Context, key types.NamespacedName, uid types.UID) (fencednode.Holder, string, bool) {
 	var r v1alpha1.PowerRemediation
 	if err := c.Cache.Get(ctx, key, &r); err != nil {
-		return fencednode.Holder{}, "", false // it is gone
+		return holderOf(key), "", fencednode.MayExist(err)
 	}
 	node, works := fencednode.WorksOn(&r, &r.Status.FencingStatus, uid)
 	return holderOf(key), node, works

@@ -1,10 +1,12 @@
 package powercycle
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -60,17 +62,22 @@ func TestTheClaimOfTheOwnMachineStays(t *testing.T) {
 func TestWhoHasClaimedAMachine(t *testing.T) {
 	const says = "PowerRemediation checks/another has claimed machine machines/m, which node node-b names too, and this one waits until it has ended; " +
 		"correct the annotation machine.openshift.io/machine of one of the nodes"
+	const unread = "PowerRemediation checks/another has claimed machine machines/m and can't be read, and this one waits until it can"
 	for sentence, tc := range map[string]struct {
 		other func(*v1alpha1.PowerRemediation)
+		fault error
 		want  string
 	}{
-		"under way":         {in(fencing.Booting, ofNode("node-b")), says},
-		"without a phase":   {in("", ofNode("node-b")), ""},
-		"without a node":    {in(fencing.Booting, func(s *v1alpha1.PowerRemediationStatus) { s.Node = nil }), ""},
-		"it has failed":     {in(fencing.Failed, ofNode("node-b")), ""},
-		"it was taken back": {in(fencing.Aborted, ofNode("node-b")), ""},
+		"under way":             {in(fencing.Booting, ofNode("node-b")), nil, says},
+		"without a phase":       {in("", ofNode("node-b")), nil, ""},
+		"without a node":        {in(fencing.Booting, func(s *v1alpha1.PowerRemediationStatus) { s.Node = nil }), nil, ""},
+		"it has failed":         {in(fencing.Failed, ofNode("node-b")), nil, ""},
+		"it was taken back":     {in(fencing.Aborted, ofNode("node-b")), nil, ""},
+		"it can't be read":      {in(fencing.Failed, ofNode("node-b")), errors.New("no"), unread},
+		"there is no such kind": {in(fencing.Booting, ofNode("node-b")), &meta.NoKindMatchError{}, ""},
 	} {
 		w := newWorld(t, remediation(called(keyB), tc.other))
+		w.refuses(func(string, runtime.Object) error { return tc.fault })
 		found := w.machines.TakenBy(t.Context(), remediation(), machine(with(annotation.ClaimedBy, "checks/another/another-uid")), w.Works)
 		if found.Message != tc.want || found.Found() != (tc.want != "") {
 			t.Errorf("%s: the problem is %+v", sentence, found)

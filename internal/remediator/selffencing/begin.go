@@ -153,11 +153,11 @@ func (c *Client) fencedBy(ctx context.Context, l *look) (fencednode.Holder, bool
 	return holder, holder != l.holder()
 }
 
-// Fences returns the remediation that has begun to fence a node and has not ended.
+// Fences returns the remediation that has begun to fence a node and has not ended. While remediations can't be read, one of them may.
 func (c *Client) Fences(ctx context.Context, node string) (fencednode.Holder, bool) {
 	var all v1alpha1.SelfFenceRemediationList
 	if err := c.Cache.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
-		return fencednode.Holder{}, false
+		return fencednode.Holder{Kind: Kind}, fencednode.MayExist(err)
 	}
 	for i := range all.Items {
 		r := &all.Items[i]
@@ -172,7 +172,7 @@ func (c *Client) Fences(ctx context.Context, node string) (fencednode.Holder, bo
 func (c *Client) Works(ctx context.Context, key types.NamespacedName, uid types.UID) (fencednode.Holder, string, bool) {
 	var r v1alpha1.SelfFenceRemediation
 	if err := c.Cache.Get(ctx, key, &r); err != nil {
-		return fencednode.Holder{}, "", false // it is gone
+		return holderOf(key), "", fencednode.MayExist(err)
 	}
 	node, works := fencednode.WorksOn(&r, &r.Status.FencingStatus, uid)
 	return holderOf(key), node, works

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -301,6 +302,33 @@ func TestWorks(t *testing.T) {
 		holder, node, works := w.Works(t.Context(), keyA, tc.uid)
 		if works != tc.want || works && (node != "node-a" || holder != holderOf(keyA)) {
 			t.Errorf("%+v: %v works on %q: %t", tc, holder, node, works)
+		}
+	}
+}
+
+// TestUnreadRemediationWorks: a remediation that can't be read may fence any node, unless its kind is not served.
+func TestUnreadRemediationWorks(t *testing.T) {
+	for sentence, tc := range map[string]struct {
+		fault error
+		want  bool
+	}{
+		"it can't be read":      {errors.New("no"), true},
+		"there is no such kind": {&meta.NoKindMatchError{}, false},
+	} {
+		w := newWorld(t, remediation(in(fencing.Failed)))
+		w.refuses(func(verb string, _ runtime.Object) error {
+			if verb == "list" || verb == "get" {
+				return tc.fault
+			}
+			return nil
+		})
+		holder, fences := w.Fences(t.Context(), "node-a")
+		if fences != tc.want || fences && holder != (fencednode.Holder{Kind: Kind}) {
+			t.Errorf("%s: %v fences the node: %t", sentence, holder, fences)
+		}
+		holder, node, works := w.Works(t.Context(), keyA, uidA)
+		if works != tc.want || works && (holder != holderOf(keyA) || node != "") {
+			t.Errorf("%s: %v works on %q: %t", sentence, holder, node, works)
 		}
 	}
 }
