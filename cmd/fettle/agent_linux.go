@@ -117,7 +117,7 @@ func runAgent(ctx context.Context, o agentOptions) error {
 	defer unlock()
 	reporter := agent.NewReporter(server, o.node, time.Now, log)
 	leases := agent.NewLeases(grantor, o.node, time.Now)
-	endPeers, err := startPeers(config, o, leases, paths, reporter.Tell, log) //nolint:contextcheck // other agents are answered until this one has ended
+	endPeers, err := o.startPeers(config, leases, paths, reporter.Tell, log) //nolint:contextcheck // other agents are answered until this one has ended
 	if err != nil {
 		return err
 	}
@@ -133,7 +133,7 @@ func runAgent(ctx context.Context, o agentOptions) error {
 
 // startPeers has the agent get its certificate, answer other agents, and reach the API server through them. It returns the function that ends that.
 // Nothing connects to the API server before it is called.
-func startPeers(config *rest.Config, o agentOptions, leases *agent.Leases, paths *agent.Dialer, tell func(agent.Note), log logr.Logger) (func(), error) {
+func (o agentOptions) startPeers(config *rest.Config, leases *agent.Leases, paths *agent.Dialer, tell func(agent.Note), log logr.Logger) (func(), error) {
 	if o.address == "" {
 		return func() {}, nil
 	}

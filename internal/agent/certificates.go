@@ -229,7 +229,7 @@ func (c *Certificates) ask(ctx context.Context, authorities string) (time.Durati
 	return bundleAgain, errUnanswered
 }
 
-var errUnanswered = errors.New("Fettle has not answered the request for a certificate")
+var errUnanswered = errors.New("the request for a certificate has no answer yet")
 
 // receive uses a certificate that was issued.
 func (c *Certificates) receive(certificate []byte, authorities string) (time.Duration, error) {

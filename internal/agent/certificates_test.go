@@ -145,7 +145,7 @@ func (s *signer) holder(dir string) *holder {
 	return h
 }
 
-// looks looks after the certificate some times.
+// looks reviews the certificate some times.
 func (h *holder) looks(times int) error {
 	h.t.Helper()
 	var err error

@@ -82,7 +82,7 @@ func TestDial(t *testing.T) {
 				synctest.Wait()
 				got := ""
 				if err == nil {
-					got = conn.(named).name //nolint:errcheck,forcetypeassert // the only kind
+					got = conn.(named).name
 				} else if c.direct == refused && !errors.Is(err, errAway) {
 					t.Errorf("the error is %v", err)
 				}
@@ -94,7 +94,7 @@ func TestDial(t *testing.T) {
 	}
 }
 
-var all = []string{"a", "b", "c", "d"} //nolint:gochecknoglobals // a constant
+var all = []string{"a", "b", "c", "d"}
 
 // named is a connection with a name.
 type named struct {

@@ -28,7 +28,7 @@ var Kinds = []string{"fencepolicies.fettle.io"} //nolint:gochecknoglobals // a c
 // Names of objects.
 const (
 	// SecretName is the Secret with the authorities and their keys, in the namespace of Fettle.
-	SecretName = "fettle-agent-authorities"
+	SecretName = "fettle-agent-authorities" //nolint:gosec // a name
 	// ConfigMapName is the ConfigMap with the certificates of the authorities, in the namespace of the agents.
 	ConfigMapName = "fettle-agent-authorities"
 	// BundleKey is the key of the certificates there.

@@ -173,3 +173,17 @@ func sentence(s string) string {
 	}
 	return s + "."
 }
+
+func limited(rows [][]cell, limit int) (shown [][]cell, left int) {
+	if limit <= 0 || len(rows) <= limit {
+		return rows, 0
+	}
+	return rows[:limit], len(rows) - limit
+}
+
+// more prints how many rows were left out.
+func (p *page) more(left int, word string) {
+	if left > 0 {
+		p.printf("… and %s more (--limit 0 shows all)\n", count(left, word))
+	}
+}

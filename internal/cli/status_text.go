@@ -330,17 +330,3 @@ func refusedCalls(r *Repair) string {
 	}
 	return fmt.Sprintf("%s refused: %s", count(r.Attempts, "call"), r.LastError)
 }
-
-func limited(rows [][]cell, limit int) (shown [][]cell, left int) {
-	if limit <= 0 || len(rows) <= limit {
-		return rows, 0
-	}
-	return rows[:limit], len(rows) - limit
-}
-
-// more prints how many rows were left out.
-func (p *page) more(left int, word string) {
-	if left > 0 {
-		p.printf("… and %s more (--limit 0 shows all)\n", count(left, word))
-	}
-}

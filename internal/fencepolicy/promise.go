@@ -72,7 +72,7 @@ func (n Node) Missing(l *Lease) Reason {
 		return LeaseUnreadable
 	case l.Condemns():
 		return Condemned
-	case l.Promise.Boot != strings.ToLower(n.Boot):
+	case !strings.EqualFold(l.Promise.Boot, n.Boot):
 		return OtherBoot
 	case l.State == selffence.Promised:
 		return ""

@@ -96,3 +96,18 @@ func (l Labels) arranged() Labels {
 	slices.SortStableFunc(l, func(a, b *label) int { return strings.Compare(a.key, b.key) })
 	return slices.CompactFunc(l, func(a, b *label) bool { return a.key == b.key })
 }
+
+// with returns the labels with more of them.
+func (l Labels) with(raw []rawEntry, of func(rawEntry) *label) Labels {
+	if len(raw) == 0 {
+		return l
+	}
+	all := make(Labels, len(l), len(l)+len(raw))
+	copy(all, l)
+	for _, each := range raw {
+		all = append(all, of(each))
+	}
+	return all.arranged()
+}
+
+func sharedLabel(raw rawEntry) *label { return shared.rawLabel(raw.key, raw.value) }

@@ -170,3 +170,23 @@ func (*Meta) GetManagedFields() []metav1.ManagedFieldsEntry { return nil }
 
 // SetManagedFields implements metav1.Object. It does nothing.
 func (*Meta) SetManagedFields([]metav1.ManagedFieldsEntry) {}
+
+// label adds labels to the labels of the object.
+func (m *Meta) label(raw []rawEntry) { m.Labels = m.Labels.with(m.fits(raw), m.labelOf) }
+
+// annotate adds annotations to the annotations of the object.
+func (m *Meta) annotate(raw []rawEntry) {
+	for i := range raw {
+		raw[i] = m.short(raw[i])
+	}
+	m.Annotations = m.Annotations.with(raw, sharedLabel)
+}
+
+// labelOf returns the shared copy of a label. A label whose value is the object's name is not shared, since no
+// other object has it.
+func (m *Meta) labelOf(raw rawEntry) *label {
+	if m.Name != "" && string(raw.value) == m.Name {
+		return &label{shared.word(raw.key), m.Name}
+	}
+	return shared.rawLabel(raw.key, raw.value)
+}

@@ -326,38 +326,3 @@ func (m *Meta) identify(raw *rawMeta) {
 	}
 	m.UID = types.UID(uid)
 }
-
-// label adds labels to the labels of the object.
-func (m *Meta) label(raw []rawEntry) { m.Labels = m.Labels.with(m.fits(raw), m.labelOf) }
-
-// annotate adds annotations to the annotations of the object.
-func (m *Meta) annotate(raw []rawEntry) {
-	for i := range raw {
-		raw[i] = m.short(raw[i])
-	}
-	m.Annotations = m.Annotations.with(raw, sharedLabel)
-}
-
-// with returns the labels with more of them.
-func (l Labels) with(raw []rawEntry, of func(rawEntry) *label) Labels {
-	if len(raw) == 0 {
-		return l
-	}
-	all := make(Labels, len(l), len(l)+len(raw))
-	copy(all, l)
-	for _, each := range raw {
-		all = append(all, of(each))
-	}
-	return all.arranged()
-}
-
-func sharedLabel(raw rawEntry) *label { return shared.rawLabel(raw.key, raw.value) }
-
-// labelOf returns the shared copy of a label. A label whose value is the object's name is not shared, since no
-// other object has it.
-func (m *Meta) labelOf(raw rawEntry) *label {
-	if m.Name != "" && string(raw.value) == m.Name {
-		return &label{shared.word(raw.key), m.Name}
-	}
-	return shared.rawLabel(raw.key, raw.value)
-}

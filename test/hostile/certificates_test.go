@@ -83,7 +83,7 @@ func TestI14CertificatesOfAgents(t *testing.T) {
 func (w *leasesWorld) requestRows() map[string]requestRow {
 	type csr = certificatesv1.CertificateSigningRequest
 	a, t := w.agents[promisedNode], w.t
-	text := func(make func() []byte) func(*csr) { return func(r *csr) { r.Spec.Request = make() } }
+	text := func(of func() []byte) func(*csr) { return func(r *csr) { r.Spec.Request = of() } }
 	return map[string]requestRow{
 		"an agent asks for its node":     {as: a},
 		"an agent asks for another node": {as: a, change: text(func() []byte { return requestText(t, withdrawnNode, newKey(t), nil) }), denial: agentsigner.WrongName},
