@@ -117,7 +117,11 @@ func runAgent(ctx context.Context, o agentOptions) error {
 	defer unlock()
 	reporter := agent.NewReporter(server, o.node, time.Now, log)
 	leases := agent.NewLeases(grantor, o.node, time.Now)
-	endPeers, err := o.startPeers(config, leases, paths, reporter.Tell, log) //nolint:contextcheck // other agents are answered until this one has ended
+	c := agent.Config{
+		Node: o.node, Boot: boot, Hardware: machine, Grantor: leases, Explainer: leases, Policies: agent.NewFencePolicies(server, o.node),
+		Store: dir, Boottime: bootTime, Tell: reporter.Tell, StopWithin: o.stopWithin,
+	}
+	endPeers, err := o.startPeers(config, leases, paths, &c, log) //nolint:contextcheck // other agents are answered until this one has ended
 	if err != nil {
 		return err
 	}
@@ -125,15 +129,12 @@ func runAgent(ctx context.Context, o agentOptions) error {
 	stopReports := report(reporter) //nolint:contextcheck // reports go on until the agent has ended
 	defer stopReports()
 	log.Info("starting", "version", version, "node", o.node, "boot", boot)
-	return agent.Run(ctx, agent.Config{
-		Boot: boot, Hardware: machine, Grantor: leases, Explainer: leases, Policies: agent.NewFencePolicies(server, o.node),
-		Store: dir, Boottime: bootTime, Tell: reporter.Tell, StopWithin: o.stopWithin,
-	})
+	return agent.Run(ctx, c)
 }
 
-// startPeers has the agent get its certificate, answer other agents, and reach the API server through them. It returns the function that ends that.
-// Nothing connects to the API server before it is called.
-func (o agentOptions) startPeers(config *rest.Config, leases *agent.Leases, paths *agent.Dialer, tell func(agent.Note), log logr.Logger) (func(), error) {
+// startPeers has the agent get its certificate, answer other agents, reach the API server through them, and ask them as witnesses. It returns the
+// function that ends that. Nothing connects to the API server before it is called. Without an address the agent does none of it.
+func (o agentOptions) startPeers(config *rest.Config, leases *agent.Leases, paths *agent.Dialer, c *agent.Config, log logr.Logger) (func(), error) {
 	if o.address == "" {
 		return func() {}, nil
 	}
@@ -145,19 +146,27 @@ func (o agentOptions) startPeers(config *rest.Config, leases *agent.Leases, path
 	if err != nil {
 		return nil, err
 	}
+	witnessed, err := agent.NewServer(config)
+	if err != nil {
+		return nil, err
+	}
 	leases.Address = netip.AddrPortFrom(address.Unmap(), o.port)
-	certificates := agent.NewCertificates(server, o.node, agent.Directory(o.stateDir), bootTime, tell)
+	dir := agent.Directory(o.stateDir)
+	certificates := agent.NewCertificates(server, o.node, dir, bootTime, c.Tell)
 	peers := peer.NewServer(certificates.Identity, func(path string, err error) {
 		log.Error(err, "another agent was not answered", "path", path)
 	})
 	peers.Relay(func(ctx context.Context) (net.Conn, error) { return agent.Direct(ctx, "tcp", server.Address()) })
-	neighbours := agent.NewNeighbours(server, o.node, agent.Directory(o.stateDir))
+	c.Witness, c.Addresses, c.Others = agent.NewWitness(), agent.NewAddresses(dir), agent.NewAllLeases(witnessed)
+	c.Peers = peer.NewClient(certificates.Identity, c.Addresses.Of)
+	peers.Handle(agent.WitnessPath, c.Witness.Answer)
+	neighbours := agent.NewNeighbours(server, o.node, dir)
 	paths.Relay, paths.Neighbours = peer.NewClient(certificates.Identity, neighbours.Address).Relay, neighbours.Names
 	ctx, end := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { neighbours.Run(ctx) })
 	running.Go(func() { certificates.Run(ctx) })
-	running.Go(func() { agent.Listen(ctx, peers, o.port, tell) })
+	running.Go(func() { agent.Listen(ctx, peers, o.port, c.Tell) })
 	return func() {
 		end()
 		running.Wait()

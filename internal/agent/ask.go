@@ -17,8 +17,7 @@ func (n *node) ask(ctx context.Context, now time.Duration) {
 		a, _ = a.Sends(selffence.AskWitnesses, now)
 		return a
 	})
-	body, err := json.Marshal(question{n.Boot})
-	if err != nil || !n.asks() {
+	if !n.asks() {
 		return
 	}
 	limit := n.limits()
@@ -29,7 +28,7 @@ func (n *node) ask(ctx context.Context, now time.Duration) {
 		n.running.Go(func() {
 			ctx, cancel := context.WithTimeout(ctx, limit)
 			defer cancel()
-			if n.agrees(ctx, name, body) {
+			if agrees, _ := n.asksWitness(ctx, name); agrees {
 				n.learn(func(a selffence.Agent) selffence.Agent { return a.Agrees(name, now) })
 				signal(n.woken)
 			}
@@ -37,12 +36,17 @@ func (n *node) ask(ctx context.Context, now time.Duration) {
 	}
 }
 
-// agrees reports whether a witness agrees to a question. A failure is no agreement.
-func (n *node) agrees(ctx context.Context, name string, body []byte) bool {
+// asksWitness asks an agent whether this boot goes on. It reports whether the agent agrees, and whether it has answered.
+func (n *node) asksWitness(ctx context.Context, name string) (agrees, answers bool) {
+	body, err := json.Marshal(question{n.Boot})
+	if err != nil {
+		return false, false
+	}
 	text, err := n.Peers.Ask(ctx, name, WitnessPath, body)
 	if err != nil {
-		return false
+		return false, false
 	}
 	var a answerTo
-	return decodeOnly(text, &a) == nil && a.Agrees
+	err = decodeOnly(text, &a)
+	return err == nil && a.Agrees, err == nil
 }

@@ -40,11 +40,12 @@ type fleetNode struct {
 	end        context.CancelFunc
 	ended      chan struct{}
 	stored     []byte
-	// dead is set once the process of the agent was killed. Cut is set while the node reaches nothing, and alone while it reaches its peers alone.
-	dead, cut, alone bool
-	fires            time.Duration
-	reset            time.Duration
-	notes            []agent.Reason
+	// dead is set once the process of the agent was killed. Cut is set while the node reaches nothing, alone while it reaches its peers alone, and
+	// walled while no peer reaches it.
+	dead, cut, alone, walled bool
+	fires                    time.Duration
+	reset                    time.Duration
+	notes                    []agent.Reason
 }
 
 func fleetSettings() agent.Settings {
@@ -211,7 +212,7 @@ func (n *fleetNode) Ask(ctx context.Context, name, path string, body []byte) ([]
 	n.mu.Lock()
 	other := n.nodes[name]
 	n.asked++
-	unheard := n.cut || n.dead || other == nil || other.cut || other.dead
+	unheard := n.cut || n.dead || other == nil || other.cut || other.dead || other.walled
 	n.mu.Unlock()
 	if unheard {
 		return nil, errAway
@@ -471,6 +472,54 @@ func TestFewWitnesses(t *testing.T) {
 			if r.Promise.Timed || f.nodes[name].reset != 0 || !slices.Contains(f.nodes[name].notes, agent.NoWitnesses) {
 				t.Errorf("node %s promises %+v, and was told %q", name, r, f.nodes[name].notes)
 			}
+		}
+	})
+}
+
+// TestUnreachedWitnesses: agents that don't answer questions are no witnesses, as where a firewall is between the nodes. No promise is timed then,
+// and the API server may go away.
+func TestUnreachedWitnesses(t *testing.T) {
+	t.Parallel()
+	wall := func(f *fleet) {
+		for _, n := range f.nodes {
+			n.walled = true
+		}
+	}
+	for name, tc := range map[string]struct {
+		first  func(*fleet)
+		before func(*fleet)
+	}{
+		"from the beginning": {wall, func(*fleet) {}},
+		"since later":        {func(*fleet) {}, func(f *fleet) { f.promise("a"); f.set(func() { wall(f) }) }},
+	} {
+		playFleet(t, 5, func(f *fleet) {
+			f.set(func() { tc.first(f) })
+			tc.before(f)
+			f.pass(time.Hour)
+			f.set(func() { f.away = true })
+			f.pass(10 * time.Minute)
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			for node, r := range f.leases {
+				if r.State != selffence.Promised || r.Promise.Timed || f.nodes[node].reset != 0 {
+					t.Errorf("%s: node %s promises %+v, and was reset at %s", name, node, r, f.nodes[node].reset)
+				}
+			}
+		})
+	}
+}
+
+// TestUnreachedWitness: one agent that does not answer is replaced as a witness.
+func TestUnreachedWitness(t *testing.T) {
+	t.Parallel()
+	playFleet(t, 7, func(f *fleet) {
+		lost := f.promise("a").Promise.Witnesses[1]
+		f.set(func() { f.nodes[lost].walled = true })
+		f.pass(time.Hour)
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if p := f.leases["a"].Promise; !p.Timed || slices.Contains(p.Witnesses[:], lost) || p.Witnesses.Majority() != 2 {
+			t.Errorf("node a promises %+v without %s", p, lost)
 		}
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/fettle-io/fettle/internal/promiselease"
@@ -94,12 +95,6 @@ func (n *node) reviewOnce(ctx context.Context, r *review) (pause time.Duration, 
 	}
 	fit := n.fit(ctx, r, all, current)
 	members := choose(current, fit, r.gone, demanded)
-	if n.Addresses != nil {
-		err = n.Addresses.note(slices.Concat(members, fit), all)
-	}
-	if err != nil {
-		n.Tell(Note{Reason: StateNotStored, Err: err}) // they are known as long as this process runs
-	}
 	serves = n.serves(ctx, r, all, demanded)
 	if serves {
 		n.Witness.listed(all, since)
@@ -127,18 +122,55 @@ func jittered(node string, d time.Duration) time.Duration {
 	return d/2 + d/256*time.Duration(binary.BigEndian.Uint16(sum[:])>>8)
 }
 
-// fit returns the nodes that can be witnesses of this one, the best first. It notes which of the current ones can't.
+// fit returns the nodes that can be witnesses of this one, the best first. It notes which of the current ones can't. An agent that does not answer
+// questions is no witness: it has no certificate, or there is a firewall between the nodes.
 func (n *node) fit(ctx context.Context, r *review, all map[string]promiselease.Record, current []string) []string {
 	fit := slices.DeleteFunc(serving(all), func(node string) bool { return node == n.Node })
+	asked := slices.Clone(fit[:min(len(fit), maxPlaces)])
+	for _, name := range current {
+		if slices.Contains(fit, name) && !slices.Contains(asked, name) {
+			asked = append(asked, name)
+		}
+	}
+	if n.Addresses != nil {
+		n.noteAddresses(slices.Concat(current, asked), all)
+	}
+	answer := n.answering(ctx, asked)
 	missed, gone := map[string]bool{}, map[string]bool{}
 	for _, name := range current {
-		if !slices.Contains(fit, name) {
+		if !answer[name] {
 			missed[name], gone[name] = true, r.missed[name]
 		}
 	}
 	r.missed, r.gone = missed, gone
-	fit = fit[:min(len(fit), maxPlaces)]
+	fit = slices.DeleteFunc(fit[:min(len(fit), maxPlaces)], func(name string) bool { return !answer[name] })
 	return ranked(fit, n.placesOf(ctx, r, fit))
+}
+
+// noteAddresses notes where some agents listen. What can't be stored is known as long as this process runs.
+func (n *node) noteAddresses(of []string, all map[string]promiselease.Record) {
+	if err := n.Addresses.note(of, all); err != nil {
+		n.Tell(Note{Reason: StateNotStored, Err: err})
+	}
+}
+
+// answering returns which of some agents answer a question, whatever they say.
+func (n *node) answering(ctx context.Context, names []string) map[string]bool {
+	ctx, cancel := context.WithTimeout(ctx, n.limits())
+	defer cancel()
+	var mu sync.Mutex
+	answering := map[string]bool{}
+	var asking sync.WaitGroup
+	for _, name := range names {
+		asking.Go(func() {
+			_, answers := n.asksWitness(ctx, name)
+			mu.Lock()
+			defer mu.Unlock()
+			answering[name] = answers
+		})
+	}
+	asking.Wait()
+	return answering
 }
 
 // serves reports whether this agent is to be a witness of others: a promise names it, or it is among the best, one more than a promise names.

@@ -250,6 +250,7 @@ func (w *leasesWorld) agentRows() map[string]leasesRow {
 		strange = "an agent may not write annotation "
 		long    = "an annotation is too long"
 		meta    = "no labels, owners and finalizers"
+		version = annotation.Witnessed + " must be a resource version"
 	)
 	a, b, c, d := w.agents[promisedNode], w.agents[condemnedNode], w.agents[withdrawnNode], w.agents[newNode]
 	renewed := func(l *coordinationv1.Lease) { l.Spec.RenewTime = new(metav1.NowMicro()) }
@@ -262,6 +263,11 @@ func (w *leasesWorld) agentRows() map[string]leasesRow {
 	maps.Copy(rows, map[string]leasesRow{
 		"an agent promises":                              w.creates(d, newNode, selffence.Promised, ""),
 		"an agent renews":                                w.updates(a, promisedNode, "", renewed, sets(annotation.Witnessed, "7")),
+		"an agent acknowledges the largest revision":     w.updates(a, promisedNode, "", sets(annotation.Witnessed, "18446744073709551615")),
+		"an agent acknowledges no number":                w.updates(a, promisedNode, version, sets(annotation.Witnessed, "7x")),
+		"an agent acknowledges nothing":                  w.updates(a, promisedNode, version, sets(annotation.Witnessed, "")),
+		"an agent acknowledges revision zero":            w.updates(a, promisedNode, version, sets(annotation.Witnessed, "0")),
+		"an agent acknowledges a long number":            w.updates(a, promisedNode, version, sets(annotation.Witnessed, strings.Repeat("1", 21))),
 		"an agent states its address":                    w.updates(a, promisedNode, "", sets(annotation.AgentAddress, "192.0.2.1:9643")),
 		"an agent writes a long address":                 w.updates(a, promisedNode, long, sets(annotation.AgentAddress, strings.Repeat("x", 65))),
 		"an agent renews with the longest texts":         w.updates(a, promisedNode, "", sets(annotation.PromiseDevice, strings.Repeat("x", 64)), sets(annotation.PromiseWitnesses, strings.Repeat("x", 1269)), holder(strings.Repeat("x", 64))),
