@@ -23,6 +23,8 @@ const (
 // part is what a process of a node has to know.
 type part struct {
 	Node, Boot string
+	// Address is that of the node in the network between the nodes.
+	Address string
 	// Self is this program, Agent the program of the agent, Kubeconfig that of the kubelet, and AgentKubeconfig that of the agent.
 	Self, Agent, Kubeconfig, AgentKubeconfig string
 	// Control is the socket on which the first process takes commands, and Watchdog that of the stand-in for the watchdog.

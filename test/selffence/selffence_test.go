@@ -50,7 +50,7 @@ func TestRealProcesses(t *testing.T) {
 		w.says(t, m.part.Node, selffence.Promised)
 	}
 	w.plays(t, []named{{"hung-kubelet", hungKubelet}, {"cut-link", cutLink}, {"lost-answers", lostAnswers}, {"stopped-agent", stoppedAgent}})
-	w.frozen(t)
+	w.frozen(t, 3*timeout)
 	if all := runs.Check(t, w.runs); len(all) < 8 {
 		t.Errorf("the pods ran %d times: %v", len(all), all)
 	}
@@ -236,8 +236,8 @@ func (w *world) restored(t *testing.T) {
 	}
 }
 
-// frozen: the API server answers nothing for longer than any promise. No node is reset, then or later.
-func (w *world) frozen(t *testing.T) {
+// frozen: the API server answers nothing for a time that is longer than any promise. No node is reset, then or later.
+func (w *world) frozen(t *testing.T, d time.Duration) {
 	t.Helper()
 	before := w.boots()
 	w.Halt(t)
@@ -247,7 +247,7 @@ func (w *world) frozen(t *testing.T) {
 		}
 		return nil
 	}
-	w.Never(t, "reset of a node", 3*timeout, resets)
+	w.Never(t, "reset of a node", d, resets)
 	w.Resume(t)
 	w.Never(t, "reset of a node", timeout, resets)
 	w.restored(t)

@@ -105,7 +105,7 @@ func name(number int) string { return fmt.Sprintf("node-%d", number) }
 func (w *world) node(f *fabric, api string, number int, p part) {
 	w.t.Helper()
 	ctx := cluster.Context(w.t)
-	p.Node = name(number)
+	p.Node, p.Address = name(number), address(number)
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: p.Node, Labels: map[string]string{"checked": strconv.FormatBool(number > 1)}}}
 	if err := w.Create(ctx, n); err != nil {
 		w.t.Fatalf("creating node %s: %v", p.Node, err)
