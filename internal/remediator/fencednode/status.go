@@ -3,6 +3,7 @@ package fencednode
 import (
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -59,6 +60,15 @@ func HasWaited(s *v1alpha1.FencingStatus, reason string) bool {
 // IsRestored reports whether a node that was deleted has registered again and has all that was saved of it.
 func IsRestored(saved *v1alpha1.SavedNode, n *fencing.Node) bool {
 	return saved != nil && n != nil && n.Exists && !n.Changed && saved.UID != n.UID
+}
+
+// NotReleased says that the workload of a node was not released although the node was proven to have stopped, and what a user can do, to append
+// to a message. It is empty where the workload was released, where others had released it before, and where there was no node.
+func NotReleased(s *v1alpha1.FencingStatus) string {
+	if s.Proof == nil || s.WorkloadReleased || s.Node == nil || s.Node.UID == "" || s.Node.OutOfService {
+		return ""
+	}
+	return "; Fettle has not released its workload: see to it that the host is off, and set the taint " + corev1.TaintNodeOutOfService + " by hand while anything is left on the node"
 }
 
 // MicroTime returns an instant as a status has it. The zero instant is missing.

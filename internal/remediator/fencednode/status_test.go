@@ -60,3 +60,24 @@ func TestMessagesAreBounded(t *testing.T) {
 		t.Error("the same condition is a change")
 	}
 }
+
+// TestNotReleased: a proof alone releases nothing, and a user has to know.
+func TestNotReleased(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(*v1alpha1.FencingStatus)
+		want   bool
+	}{
+		"it was not":             {func(*v1alpha1.FencingStatus) {}, true},
+		"there is no proof":      {func(s *v1alpha1.FencingStatus) { s.Proof = nil }, false},
+		"it was":                 {func(s *v1alpha1.FencingStatus) { s.WorkloadReleased = true }, false},
+		"nothing is known":       {func(s *v1alpha1.FencingStatus) { s.Node = nil }, false},
+		"there was no node":      {func(s *v1alpha1.FencingStatus) { s.Node.UID = "" }, false},
+		"others had released it": {func(s *v1alpha1.FencingStatus) { s.Node.OutOfService = true }, false},
+	} {
+		s := v1alpha1.FencingStatus{Node: &v1alpha1.FencedNode{Name: "node-a", UID: "node-uid"}, Proof: &v1alpha1.FencingProof{Kind: "PowerOff"}}
+		tc.change(&s)
+		if got := strings.Contains(NotReleased(&s), "node.kubernetes.io/out-of-service"); got != tc.want {
+			t.Errorf("%s: it says %q", name, NotReleased(&s))
+		}
+	}
+}

@@ -68,7 +68,7 @@ func outcome(s *v1alpha1.PowerRemediationStatus) (metav1.ConditionStatus, string
 
 // phaseMessage says what a phase does, and why it began.
 func phaseMessage(s *v1alpha1.PowerRemediationStatus) string {
-	node, why := s.Node.Name, reasonMessage(fencing.Reason(s.Reason))
+	node, why := s.Node.Name, whyBegan(&s.FencingStatus)
 	switch fencing.Phase(s.Phase) { //nolint:exhaustive // a fencing by power is never Condemning
 	case fencing.Preparing:
 		return "the boot ID of node " + node + " is recorded, the node gets the taint that keeps its pods from starting again, and then its host is commanded off"
@@ -109,9 +109,17 @@ func successMessage(s *v1alpha1.PowerRemediationStatus) string {
 	case v1alpha1.MachineDeletedReason:
 		return "no power cycle has brought node " + s.Node.Name + " back, and its machine was deleted"
 	case hostIsOff:
-		return "the host of node " + s.Node.Name + " is off, and stays off until this remediation is deleted and a user powers it on" + byMetal3(s)
+		return "the host of node " + s.Node.Name + " is off, and stays off until this remediation is deleted and a user powers it on" + byMetal3(s) + fencednode.NotReleased(&s.FencingStatus)
 	}
 	return "node " + s.Node.Name + " is back"
+}
+
+// whyBegan returns why a phase began, to append to a message. The time for the release may be over before anything was released.
+func whyBegan(s *v1alpha1.FencingStatus) string {
+	if fencing.Reason(s.Reason) == fencing.ReleaseTimedOut && !s.WorkloadReleased {
+		return "; its workload could not be released within spec.releaseTimeout"
+	}
+	return reasonMessage(fencing.Reason(s.Reason))
 }
 
 // reasonMessage returns why a phase began, to append to a message.
@@ -162,13 +170,16 @@ func advise(s *v1alpha1.PowerRemediationStatus) string {
 	case fencing.PowerOffTimedOut, fencing.PoweredOnByOthers:
 		return held
 	case fencing.PowerOnTimedOut, fencing.BootTimedOut:
-		return console
+		return console + fencednode.NotReleased(&s.FencingStatus)
 	default:
 		kept := adviseOnKept(why)
 		if kept != "" && s.Proof == nil {
 			return held + kept
 		}
-		return kept
+		if kept != "" {
+			return kept + fencednode.NotReleased(&s.FencingStatus)
+		}
+		return ""
 	}
 }
 

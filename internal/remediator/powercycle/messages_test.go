@@ -73,6 +73,35 @@ func TestFailureSaysWhatToDo(t *testing.T) {
 	}
 }
 
+// TestAReleaseThatNeverCame: the time for the release may be over before it has begun, as where the BMC doesn't answer. No end conceals that.
+func TestAReleaseThatNeverCame(t *testing.T) {
+	for _, released := range []bool{false, true} {
+		s := remediation(in(fencing.PoweringOn)).Status
+		s.Node.UID, s.WorkloadReleased, s.Proof = "node-uid", released, &v1alpha1.FencingProof{Kind: "PowerOff"}
+		s.Reason = string(fencing.ReleaseTimedOut)
+		if text := phaseMessage(&s); strings.Contains(text, "pods or volumes were still on the node") != released || strings.Contains(text, "could not be released") == released {
+			t.Errorf("released: %t, and it says %q", released, text)
+		}
+		for _, end := range []struct {
+			phase fencing.Phase
+			why   fencing.Reason
+			off   bool
+		}{
+			{fencing.Failed, fencing.PowerOnTimedOut, true}, {fencing.Failed, fencing.BootTimedOut, false},
+			{fencing.Failed, fencing.KeptControlPlane, true}, {fencing.Succeeded, fencing.ReleaseTimedOut, true},
+		} {
+			s.Phase, s.Reason, s.PoweredOff = string(end.phase), string(end.why), end.off
+			if text := conditionsOf(&s)[1].Message; strings.Contains(text, "Fettle has not released its workload") == released {
+				t.Errorf("released: %t, and %s with %s says %q", released, end.phase, end.why, text)
+			}
+		}
+		s.Phase, s.Reason = string(fencing.Failed), string(fencing.NodeReplaced)
+		if text := phaseMessage(&s); strings.Contains(text, "not released") {
+			t.Errorf("where nothing was done it says %q", text)
+		}
+	}
+}
+
 // TestAKeptMachineHasOneCause: the message says which one applied, and what to do about it, with a proof and without.
 func TestAKeptMachineHasOneCause(t *testing.T) {
 	causes := map[fencing.Reason][2]string{

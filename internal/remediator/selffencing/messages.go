@@ -62,7 +62,7 @@ func outcome(s *v1alpha1.SelfFenceRemediationStatus) (metav1.ConditionStatus, st
 
 // phaseMessage says what a phase does, and why it began.
 func phaseMessage(s *v1alpha1.SelfFenceRemediationStatus) string {
-	node, why := s.Node.Name, reasonMessage(fencing.Reason(s.Reason))
+	node, why := s.Node.Name, whyBegan(&s.FencingStatus)
 	switch fencing.Phase(s.Phase) { //nolint:exhaustive // the others are phases of a fencing by power
 	case fencing.Preparing:
 		return "the boot ID of node " + node + " is recorded, and the node gets the taint that keeps its pods from starting again"
@@ -84,6 +84,14 @@ func phaseMessage(s *v1alpha1.SelfFenceRemediationStatus) string {
 		return "what was done to node " + node + " was taken back" + why
 	}
 	return "node " + node
+}
+
+// whyBegan returns why a phase began, to append to a message. The time for the release may be over before anything was released.
+func whyBegan(s *v1alpha1.FencingStatus) string {
+	if fencing.Reason(s.Reason) == fencing.ReleaseTimedOut && !s.WorkloadReleased {
+		return "; its workload could not be released within spec.releaseTimeout"
+	}
+	return reasonMessage(fencing.Reason(s.Reason))
 }
 
 // reasonMessage returns why a phase began, to append to a message.
@@ -115,7 +123,7 @@ func advise(s *v1alpha1.SelfFenceRemediationStatus) string {
 	case fencing.FenceTimedOut, fencing.FreedByOthers:
 		return "; its workload is held, since it may still run: see to it that the host is off, and delete the node or set the taint node.kubernetes.io/out-of-service by hand"
 	case fencing.BootTimedOut:
-		return "; look at the console of the host"
+		return "; look at the console of the host" + fencednode.NotReleased(&s.FencingStatus)
 	}
 	return ""
 }
@@ -134,24 +142,35 @@ func evidence(s *v1alpha1.SelfFenceRemediationStatus) string {
 
 // waitMessage says what a remediation waits for, until when, and why.
 func waitMessage(l *look, step fencing.Step) string {
-	text := waitsFor(l.node, step)
+	text := waitsFor(l.node, step.Reason)
 	switch step.Reason { //nolint:exhaustive // the others are no failures
 	case fencing.PromiseNotRead:
 		return text + " " + whyFailed(l.s.failure)
 	case fencing.NodeNotRead, fencing.WorkloadNotCounted:
 		return text + " " + whyFailed(l.unread)
+	case fencing.PromiseStands:
+		return text + whenExpired(l.facts.Promise.Expires, step.Until)
 	}
 	return text
 }
 
-func waitsFor(node string, step fencing.Step) string {
-	switch step.Reason { //nolint:exhaustive // the others are no reasons to wait of a fencing by promise
+// whenExpired says when a promise has expired, to append to a message. A remediation waits no longer than until its limit, if that comes first.
+func whenExpired(expires, until time.Time) string {
+	text := ", and the node has reset itself at " + expires.UTC().Format(time.RFC3339) + " at the latest"
+	if until.Before(expires) {
+		text += "; spec.fenceTimeout is over before that, at " + until.UTC().Format(time.RFC3339) + ": raise it"
+	}
+	return text
+}
+
+func waitsFor(node string, why fencing.Reason) string {
+	switch why { //nolint:exhaustive // the others are no reasons to wait of a fencing by promise
 	case fencing.NodeNotRead:
 		return "node " + node + " could not be read from the API server"
 	case fencing.PromiseNotRead:
 		return "the Lease of node " + node + " could not be read or written"
 	case fencing.PromiseStands:
-		return "the promise of node " + node + " is revoked, and the node has reset itself at " + step.Until.UTC().Format(time.RFC3339) + " at the latest"
+		return "the promise of node " + node + " is revoked"
 	case fencing.PromiseNotTimed:
 		return "the promise of node " + node + " is revoked, and no time proves that the node has reset itself; a new boot ID of the node will"
 	case fencing.WitnessesNotAcknowledged:
