@@ -200,8 +200,11 @@ func (p *page) fencing(f *Fencing) {
 		return
 	}
 	p.item("  %s", p.proof(f))
-	if f.Released {
+	switch {
+	case f.Released && f.Proof != nil:
 		p.item("  its workload is released, so that it starts elsewhere")
+	case f.Released:
+		p.item("  its workload was released by an earlier proof, so that it starts elsewhere")
 	}
 }
 
@@ -221,8 +224,11 @@ func (p *page) phaseOfFencing(f *Fencing) string {
 
 // proof says why the node is known to have stopped, and under which boot IDs it ran.
 func (p *page) proof(f *Fencing) string {
-	text := p.in(yellow, "not proven to have stopped") + ", so its workload is not released"
-	if f.Proof != nil {
+	text := p.in(yellow, "not proven to have stopped")
+	switch {
+	case f.Proof == nil && !f.Released:
+		text += ", so its workload is not released"
+	case f.Proof != nil:
 		text = p.in(green, "proven to have stopped") + " by " + f.Proof.Kind + " " + p.when(f.Proof.At)
 	}
 	if f.BootID != "" {

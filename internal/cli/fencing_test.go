@@ -85,6 +85,9 @@ var fencingScenes = map[string]func(*nodeScene){
 	"second-cycle": func(s *nodeScene) {
 		s.fenced("{phase: PoweringOff, reason: BootTimedOut, attempt: 2, voidProofs: 1, " + ofNodeA + "}")
 	},
+	"second-cycle-released": func(s *nodeScene) {
+		s.fenced("{phase: PoweringOff, reason: BootTimedOut, attempt: 2, workloadReleased: true, " + ofNodeA + "}")
+	},
 	"void-proofs": func(s *nodeScene) {
 		s.fenced("{phase: Releasing, voidProofs: 2, proof: {kind: PowerOff, at: '2026-08-01T11:59:20.000000Z'}}")
 	},
