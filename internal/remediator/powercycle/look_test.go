@@ -89,7 +89,7 @@ func TestWhatTheAPIServerAnswered(t *testing.T) {
 		err  error
 		want string
 	}{
-		"it may not":       {apierrors.NewForbidden(schema.GroupResource{Resource: "nodes"}, "node-a", errors.New("no")), "(Forbidden); it is tried again, and kubectl apply -k config/power grants the right"},
+		"it may not":       {apierrors.NewForbidden(schema.GroupResource{Resource: "nodes"}, "node-a", errors.New("no")), "(Forbidden); it is tried again, and the manifests of this version with kubectl apply -k config/power grant the right"},
 		"it has no answer": {errors.New("dial tcp 10.0.0.1:443: refused"), "(the API server gave no answer); it is tried again"},
 		"it is busy":       {apierrors.NewTooManyRequestsError("wait"), "(TooManyRequests); it is tried again"},
 	} {

@@ -272,7 +272,7 @@ func whyFailed(err error) string {
 	case reason == "":
 		return "(the API server gave no answer); it is tried again"
 	case apierrors.IsForbidden(err):
-		return "(" + string(reason) + "); it is tried again, and kubectl apply -k config/power grants the right"
+		return "(" + string(reason) + "); it is tried again, and the manifests of this version with kubectl apply -k config/power grant the right"
 	default:
 		return "(" + string(reason) + "); it is tried again"
 	}
