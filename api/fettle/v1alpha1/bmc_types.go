@@ -30,7 +30,7 @@ const (
 // +kubebuilder:printcolumn:name="Power",type=string,JSONPath=`.status.power`
 // +kubebuilder:printcolumn:name="Reachable",type=string,JSONPath=`.status.conditions[?(@.type=="Reachable")].status`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Reachable")].reason`
-// +kubebuilder:printcolumn:name="Held-Until",type=date,JSONPath=`.status.authenticationHeldUntil`,priority=1
+// +kubebuilder:printcolumn:name="Held-Until",type=string,JSONPath=`.status.authenticationHeldUntil`,priority=1
 // +kubebuilder:printcolumn:name="Domain",type=string,JSONPath=`.spec.domain`,priority=1
 // +kubebuilder:printcolumn:name="Address",type=string,JSONPath=`.spec.address`
 // +kubebuilder:printcolumn:name="BareMetalHost",type=string,JSONPath=`.spec.bareMetalHost.name`
