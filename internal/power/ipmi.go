@@ -48,30 +48,40 @@ func (l *lanplus) State(ctx context.Context) (fencing.PowerState, Failure) {
 		status, err = client.GetChassisStatus(ctx)
 		return err //nolint:wrapcheck // it is classified, and never shown
 	})
-	switch {
-	case failure.Failed():
+	if failure.Failed() {
 		return fencing.PowerUnknown, failure
-	case status.PowerIsOn:
-		return fencing.IsOn, Failure{}
 	}
-	return fencing.IsOff, Failure{}
+	return chassisState(status), Failure{}
+}
+
+func chassisState(status *chassis.GetChassisStatusResponse) fencing.PowerState {
+	if status.PowerIsOn {
+		return fencing.IsOn
+	}
+	return fencing.IsOff
 }
 
 // Off turns the power off at once.
 func (l *lanplus) Off(ctx context.Context) Failure {
-	return l.control(ctx, chassis.ChassisControlPowerDown)
+	return l.control(ctx, chassis.ChassisControlPowerDown, TurnOff.wanted())
 }
 
 // On turns the power on.
 func (l *lanplus) On(ctx context.Context) Failure {
-	return l.control(ctx, chassis.ChassisControlPowerUp)
+	return l.control(ctx, chassis.ChassisControlPowerUp, TurnOn.wanted())
 }
 
-// control sends a command.
-func (l *lanplus) control(ctx context.Context, control chassis.ChassisControl) Failure {
+// control sends a command. BMCs refuse a command without effect, so the state decides then.
+func (l *lanplus) control(ctx context.Context, control chassis.ChassisControl, wanted fencing.PowerState) Failure {
 	return l.use(ctx, func(client *ipmi.Client) error {
-		_, err := client.ChassisControl(ctx, control)
-		return err //nolint:wrapcheck // it is classified, and never shown
+		_, refused := client.ChassisControl(ctx, control)
+		if refused == nil || ipmiFailure(refused).Reason != CommandRefused {
+			return refused //nolint:wrapcheck // it is classified, and never shown
+		}
+		if status, err := client.GetChassisStatus(ctx); err != nil || chassisState(status) != wanted {
+			return refused //nolint:wrapcheck // the same
+		}
+		return nil
 	})
 }
 

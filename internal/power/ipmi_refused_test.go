@@ -1,0 +1,38 @@
+package power
+
+import (
+	"testing"
+
+	"github.com/bougou/go-ipmi/pkg/types"
+)
+
+// TestIPMIRefusedCommands: BMCs refuse a command without effect, such as to turn a host off that is off. So the state decides.
+func TestIPMIRefusedCommands(t *testing.T) {
+	for name, tc := range map[string]struct {
+		on      bool
+		command Command
+		code    types.CompletionCode
+		want    Reason
+	}{
+		"off already":            {false, TurnOff, types.CodeNotSupported, ""},
+		"on already":             {true, TurnOn, types.CodeNotSupported, ""},
+		"it is on":               {true, TurnOff, types.CodeNotSupported, CommandRefused},
+		"it is off":              {false, TurnOn, types.CodeNotSupported, CommandRefused},
+		"off, with another code": {false, TurnOff, types.CodeNodeBusy, UnexpectedAnswer},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := startIPMI(t)
+			b.chassis.On = tc.on
+			b.chassis.SetPowerHook = func(bool) error { return tc.code }
+			h := b.host(t, newClock(), testPassword)
+			if tc.want == "" {
+				wantCommand(t, h, tc.command)
+			} else {
+				wantRefused(t, h, tc.command, tc.want)
+			}
+			if n := b.conn.logins.Load(); n != 1 {
+				t.Errorf("the command was %d logins", n)
+			}
+		})
+	}
+}
