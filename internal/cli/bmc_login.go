@@ -30,6 +30,9 @@ func (c *BMCCheck) report(a power.Address, state fencing.PowerState, failure pow
 		return
 	}
 	c.power(state)
+	if a.Protocol == power.Redfish { // a session of IPMI has the privilege, or is refused
+		c.Notes = append(c.Notes, "Whether the account may reset the system was not tried, since only a command shows that.")
+	}
 }
 
 // connection says whether the BMC answered.
