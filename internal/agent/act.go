@@ -197,10 +197,11 @@ func (n *node) read(ctx context.Context) error {
 	n.creates = n.creates && l == (selffence.Lease{}) // a Lease that is there is not created again
 	n.mu.Lock()
 	if l == (selffence.Lease{}) && n.agent.Stopping && !n.creates {
-		// The Lease was deleted, and no request is left that could bring it back. So nothing stands any more.
-		l = selffence.Lease{State: selffence.Withdrawn, Promise: selffence.Promise{Boot: n.Boot}}
+		n.agent = n.agent.Deleted()
+	} else {
+		n.agent = n.agent.Read(l)
 	}
-	n.agent, n.lost = n.agent.Read(l), false
+	n.lost = false
 	n.toWitness()
 	n.mu.Unlock()
 	if l.State == selffence.Condemned && l.Promise.Boot != n.Boot {

@@ -552,3 +552,44 @@ func TestLeaseMayBeCreated(t *testing.T) {
 		})
 	}
 }
+
+// TestWithdrawnAndLateWrite: a Lease that is still withdrawn doesn't show that a promise which got no answer won't be carried out. The agent disarms
+// only after another withdrawal.
+func TestWithdrawnAndLateWrite(t *testing.T) {
+	t.Parallel()
+	for _, restarts := range []bool{false, true} {
+		play(t, func(w *world) {
+			w.start()
+			w.set(func() { w.policy = nil })
+			w.pass(2 * time.Minute)
+			w.says(selffence.Withdrawn)
+			p := settings()
+			w.set(func() { w.policy, w.answer = &p, requestLate })
+			for range 120 {
+				if w.late == nil {
+					w.pass(time.Second)
+				}
+			}
+			if w.late == nil || w.stale() {
+				t.Fatal("no promise is under way")
+			}
+			w.set(func() { w.answer = well })
+			if restarts {
+				w.kill()
+				w.set(func() { w.answer = fails })
+				w.start()
+				w.process.end()
+				w.pass(time.Second)
+				w.set(func() { w.answer = well })
+			}
+			if err := w.stop(); err != nil || w.armed {
+				t.Errorf("stopping: %v, armed is %t", err, w.armed)
+			}
+			w.says(selffence.Withdrawn)
+			if !w.stale() {
+				t.Error("the late request could still be carried out")
+			}
+			w.runs()
+		})
+	}
+}

@@ -195,13 +195,20 @@ func (a Agent) Read(l Lease) Agent {
 		a.condemned = true
 	case l.Promise.Boot != a.Wanted.Boot:
 	case l.State == Withdrawn:
-		a.Memory = Memory{} // the answer to the withdrawal was lost
+		// A promise stays bound: its request may have got no answer, and be carried out on this revision. Only the next write shows that it won't.
 	case l.State == Promised && !a.Bound: // what was stored is lost, and the agent waits for a grant
 		a.Memory = Memory{Bound: true, Granted: -maxTime, Stated: l.Promise, Sent: l.Promise, Lost: true}
 	case l.State == Promised:
 		a.Stated = l.Promise
 	}
 	a.asked, a.agreed = 0, [mostMembers]bool{}
+	return a
+}
+
+// Deleted returns the agent that has read that there is no Lease, while no request is left that could create it. So no promise may stand.
+func (a Agent) Deleted() Agent {
+	a = a.Read(Lease{})
+	a.Memory = Memory{}
 	return a
 }
 

@@ -120,7 +120,13 @@ func TestAgentStops(t *testing.T) {
 	requires(t, still, 101*time.Second, selffence.WriteLease)
 	lost := a.Failed()
 	requires(t, lost, 101*time.Second, selffence.ReadLease)
-	requires(t, lost.Read(selffence.Lease{Revision: 8, State: selffence.Withdrawn, Promise: timed()}), 101*time.Second, selffence.Disarm)
+	lost = lost.Read(selffence.Lease{Revision: 8, State: selffence.Withdrawn, Promise: timed()})
+	requires(t, lost, 101*time.Second, selffence.WriteLease) // an earlier request may still be carried out
+	if lost, r = lost.Sends(selffence.WriteLease, 101*time.Second); r.Lease.State != selffence.Withdrawn || r.Lease.Revision != 8 {
+		t.Errorf("the agent writes %+v", r.Lease)
+	}
+	requires(t, lost.Written(9), 101*time.Second, selffence.Disarm)
+	requires(t, a.Failed().Deleted(), 101*time.Second, selffence.Disarm)
 }
 
 func TestWitnessesGrant(t *testing.T) {
@@ -386,5 +392,19 @@ func TestAway(t *testing.T) {
 	a := bound(t)
 	if a.Away() || !a.Failed().Away() || a.Failed().Conflicts().Away() {
 		t.Error("an agent is away while the API server did not answer its last request")
+	}
+}
+
+// TestWithdrawnLeaseAndLateWrite: a Lease that is still withdrawn doesn't show that a promise which got no answer won't be carried out.
+func TestWithdrawnLeaseAndLateWrite(t *testing.T) {
+	t.Parallel()
+	p := selffence.Promise{Boot: "a", Times: selffence.Times{Watchdog: 10 * time.Second}}
+	withdrawn := selffence.Lease{Revision: 7, State: selffence.Withdrawn, Promise: p}
+	a := selffence.NewAgent(p, 5*time.Second, selffence.Memory{}).Read(withdrawn)
+	a, late := a.Sends(selffence.WriteLease, time.Minute)
+	a = a.Failed().Read(withdrawn)
+	a.Stopping = true
+	if action := a.Next(time.Minute + 3*time.Second); action == selffence.Disarm {
+		t.Errorf("the agent disarms the watchdog while %+v may be carried out", late)
 	}
 }

@@ -183,7 +183,7 @@ var events = []event{
 		ok := w.running && w.budget.agentRestarts > 0
 		w.budget.agentRestarts--
 		w.agent, w.checked = selffence.NewAgent(s.promise(), boottime(renewal), w.stored), false
-		w.fires = w.now + s.timeout // the kernel pets the watchdog when it is closed without being disarmed
+		w.fires, w.disarmed = w.now+s.timeout, false // the kernel pets the watchdog that it closes, or the next process arms it
 		return drop(w), ok
 	}},
 	{"the agent is to stop", func(_ *setup, w world) (world, bool) {
@@ -481,6 +481,7 @@ func worlds() map[string]setup {
 		"the agent restarts":                {validity: 3, timeout: 5, condemnedBy: 2, budget: budget{agentRestarts: 1, lates: 1}},
 		"the manager restarts":              {validity: 4, timeout: 4, condemnedBy: 3, budget: budget{managerRestarts: 1}},
 		"the agent stops":                   {validity: 4, timeout: 4, condemnedBy: 3, budget: budget{stops: 1, lates: 1}},
+		"the agent stops twice":             {validity: 3, timeout: 2, condemnedBy: 1, budget: budget{agentRestarts: 1, stops: 2, lates: 1}},
 		"the agent promises less":           {validity: 9, timeout: 2, condemnedBy: 3, budget: budget{changes: 1, lates: 1}},
 		"the agent promises less, and more": {validity: 11, timeout: 2, condemnedBy: 3, budget: budget{changes: 2, lates: 1}},
 		"the agent loses its memory":        {validity: 5, timeout: 2, condemnedBy: 2, budget: budget{losses: 1, lates: 1}},
@@ -568,6 +569,15 @@ func TestFaultsAreFound(t *testing.T) {
 				a, r := a.Sends(action, now)
 				a.Stated = stated
 				return a, r
+			}
+		}},
+		"a Lease that is still withdrawn is proof that no promise stands": {"the agent stops twice", func(p *protocol) {
+			p.read = func(a selffence.Agent, l selffence.Lease, _ int) selffence.Agent {
+				a = a.Read(l)
+				if l.State == selffence.Withdrawn {
+					a.Memory = selffence.Memory{}
+				}
+				return a
 			}
 		}},
 		"an agent without a memory pets": {"the agent loses its memory", func(p *protocol) {
