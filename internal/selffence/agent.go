@@ -123,9 +123,11 @@ func (a Agent) Next(now time.Duration) Action {
 func (m Memory) certain() bool { return m.Stated == m.Sent && !m.Lost }
 
 // states returns the promise to state next. While another promise may still come to stand, it is the promise that was sent last: there would be no
-// room to remember a third.
-func (a Agent) states() Promise {
-	if a.Bound && !a.certain() {
+// room to remember a third. A promise that was not timed is renewed before a timed one takes its place, unless its grant is recent: of an old grant
+// the timed one would allow nothing until its request is answered, and the node would be reset if that takes long.
+func (a Agent) states(now time.Duration) Promise {
+	old := !a.timed() && a.Wanted.Timed && now+a.Renewal >= a.Granted+a.Wanted.Times.Validity
+	if a.Bound && (old || !a.certain()) {
 		return a.Memory.Sent
 	}
 	return a.Wanted
@@ -146,7 +148,7 @@ func (a Agent) Sends(action Action, now time.Duration) (Agent, Request) {
 		a.asked, a.agreed = now, [mostMembers]bool{}
 		return a, r
 	case WriteLease:
-		r.Lease = Lease{Revision: a.lease.Revision, State: Promised, Promise: a.states()}
+		r.Lease = Lease{Revision: a.lease.Revision, State: Promised, Promise: a.states(now)}
 		if a.Stopping {
 			r.Lease = Lease{Revision: a.lease.Revision, State: Withdrawn, Promise: a.Memory.Sent}
 			break

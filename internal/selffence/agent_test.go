@@ -408,3 +408,27 @@ func TestWithdrawnLeaseAndLateWrite(t *testing.T) {
 		t.Errorf("the agent disarms the watchdog while %+v may be carried out", late)
 	}
 }
+
+// TestTimedAfterOutage: a timed promise in place of one that is not timed allows the agent to go on petting while its request is under way, however
+// long the API server was away before.
+func TestTimedAfterOutage(t *testing.T) {
+	t.Parallel()
+	hold := timed()
+	hold.Timed = false
+	stands := selffence.Lease{Revision: 7, State: selffence.Promised, Promise: hold}
+	a := newAgent(selffence.Memory{Bound: true, Granted: time.Minute, Stated: hold, Sent: hold}).Failed()
+	a, _ = a.Sends(selffence.ReadLease, time.Hour)
+	a = a.Read(stands)
+	a, r := a.Sends(selffence.WriteLease, time.Hour)
+	if r.Lease.Promise != hold || !a.MayPet(2*time.Hour) {
+		t.Errorf("after an outage the agent states %+v", r.Lease.Promise)
+	}
+	a = a.Written(8)
+	requires(t, a, time.Hour+3*time.Second, selffence.WriteLease)
+	if _, r = a.Sends(selffence.WriteLease, time.Hour+7*time.Second); r.Lease.Promise != hold {
+		t.Errorf("by a grant that leaves less than a renewal the agent states %+v", r.Lease.Promise)
+	}
+	if a, r = a.Sends(selffence.WriteLease, time.Hour+7*time.Second-1); r.Lease.Promise != timed() || !a.MayPet(time.Hour+10*time.Second-1) {
+		t.Errorf("after a grant the agent states %+v", r.Lease.Promise)
+	}
+}
