@@ -14,7 +14,7 @@ const (
 
 // Bounds of connections to a server.
 const (
-	// maxFresh bounds connections that have not shown a certificate yet.
+	// maxFresh bounds connections that have not asked a question yet.
 	maxFresh = 128
 	// maxKnown bounds the others.
 	maxKnown = 512

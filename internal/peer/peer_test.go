@@ -402,7 +402,12 @@ func (w *world) shake(raw net.Conn) *tls.Conn {
 
 func (w *world) shakeAs(node string, raw net.Conn) *tls.Conn {
 	w.t.Helper()
-	i := w.of(node)
+	return w.shakeWith(w.of(node), raw)
+}
+
+// shakeWith makes a connection with an identity.
+func (w *world) shakeWith(i peer.Identity, raw net.Conn) *tls.Conn {
+	w.t.Helper()
 	c := tls.Client(raw, &tls.Config{ServerName: peer.NameOf(serverNode), RootCAs: i.Authorities, Certificates: []tls.Certificate{i.Certificate}, MinVersion: tls.VersionTLS13})
 	if err := c.HandshakeContext(w.t.Context()); err != nil {
 		w.t.Fatal(err)
@@ -527,6 +532,44 @@ func TestConnectionsOfNode(t *testing.T) {
 	})
 }
 
+// TestCertificateWithoutKey: each agent shows its certificate to all who connect. A stranger who shows it too, without the key, closes no
+// connection of the node.
+func TestCertificateWithoutKey(t *testing.T) {
+	t.Parallel()
+	play(t, func(w *world) {
+		own := w.of("a")
+		agent := w.idleAs(own)
+		for range peer.MaxOfNode {
+			raw, err := w.pipes.dial()
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.shakeWith(own, withoutProof{raw})
+			synctest.Wait()
+		}
+		_ = agent.SetReadDeadline(now().Add(time.Millisecond))
+		if _, err := agent.Read(make([]byte, 1)); !isTimeout(err) {
+			t.Errorf("a stranger has closed the connection of the agent: %v", err)
+		}
+	})
+}
+
+// withoutProof keeps back what proves that a client has the key of its certificate: the last two records that it writes in its handshake.
+type withoutProof struct{ net.Conn }
+
+func (c withoutProof) Write(b []byte) (int, error) {
+	var ends []int
+	for at := 0; at+5 <= len(b); {
+		at += 5 + int(b[at+3])<<8 + int(b[at+4])
+		ends = append(ends, at)
+	}
+	if len(ends) < 3 {
+		return c.Conn.Write(b)
+	}
+	_, err := c.Conn.Write(b[:ends[len(ends)-3]])
+	return len(b), err
+}
+
 // TestConnectionsOfAll: all nodes have a bounded number of connections. A new one replaces an idle one.
 func TestConnectionsOfAll(t *testing.T) {
 	t.Parallel()
@@ -545,11 +588,17 @@ func TestConnectionsOfAll(t *testing.T) {
 // idle makes a connection of a node that has asked one question.
 func (w *world) idle(node string) *tls.Conn {
 	w.t.Helper()
+	return w.idleAs(w.of(node))
+}
+
+// idleAs does so with an identity. A server that doesn't accept it ends the connection.
+func (w *world) idleAs(i peer.Identity) *tls.Conn {
+	w.t.Helper()
 	raw, err := w.pipes.dial()
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	c := w.shakeAs(node, raw)
+	c := w.shakeWith(i, raw)
 	_, _ = c.Write([]byte("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n"))
 	_, _ = c.Read(make([]byte, 1<<10))
 	return c

@@ -17,12 +17,12 @@ type places struct {
 // place is that of a connection.
 type place struct {
 	conn net.Conn
-	// node is empty until the other side has shown its certificate.
+	// node is empty until the other side has asked a question, and so has proven that it has the key of its certificate.
 	node string
 	busy bool
 }
 
-// open adds a connection. The oldest without a certificate makes room for it.
+// open adds a connection. The oldest of no known node makes room for it.
 func (p *places) open(c net.Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -41,6 +41,9 @@ func (p *places) know(c net.Conn, node string) bool {
 	own := p.find(c)
 	if own == nil {
 		return false // it was closed in the meantime
+	}
+	if own.node == node {
+		return true
 	}
 	if same := func(o *place) bool { return o.node == node }; p.count(same) >= maxOfNode {
 		p.closeFirst(same)

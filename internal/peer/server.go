@@ -42,6 +42,9 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		Handler: http.HandlerFunc(s.answer), ConnState: s.changed, ErrorLog: log.New(io.Discard, "", 0), DisableGeneralOptionsHandler: true,
 		ReadHeaderTimeout: helloTime, ReadTimeout: AnswerTime, WriteTimeout: 2 * AnswerTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader,
 		Protocols: new(http.Protocols), BaseContext: func(net.Listener) context.Context { return ctx },
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+			return context.WithValue(ctx, connKey{}, rawOf(c))
+		},
 	}
 	server.Protocols.SetHTTP1(true)
 	defer func() { _ = server.Close() }()
@@ -55,30 +58,34 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 }
 
 // config returns what a connection demands. The identity may have changed since the last one.
-func (s *Server) config(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+func (s *Server) config(*tls.ClientHelloInfo) (*tls.Config, error) {
 	own, err := s.identity()
 	if err != nil {
 		return nil, &Error{NoIdentity, err}
 	}
 	c := own.config()
+	// The other side has not yet proven that it has the key of the certificate. So nothing else may follow from it here.
 	c.VerifyConnection = func(state tls.ConnectionState) error {
-		node, err := nodeAt(&state)
-		if err != nil {
-			return err
-		}
-		if !s.places.know(hello.Conn, node) {
-			return &Error{Reason: Busy}
-		}
-		return nil
+		_, err := nodeAt(&state)
+		return err
 	}
 	return c, nil
 }
 
+// connKey is the key of the connection in the context of a question.
+type connKey struct{}
+
+// rawOf returns the connection below TLS.
+func rawOf(c net.Conn) net.Conn {
+	if t, is := c.(*tls.Conn); is {
+		return t.NetConn()
+	}
+	return c
+}
+
 // changed notes what becomes of a connection.
 func (s *Server) changed(c net.Conn, to http.ConnState) {
-	if t, is := c.(*tls.Conn); is {
-		c = t.NetConn()
-	}
+	c = rawOf(c)
 	if to == http.StateNew {
 		s.places.open(c)
 		return
@@ -91,6 +98,10 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
 	node, err := nodeAt(r.TLS)
 	if err != nil {
 		refuse(w, http.StatusForbidden)
+		return
+	}
+	if c, is := r.Context().Value(connKey{}).(net.Conn); !is || !s.places.know(c, node) {
+		refuse(w, http.StatusTooManyRequests)
 		return
 	}
 	if r.Method == http.MethodConnect {
