@@ -16,7 +16,6 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
@@ -119,10 +118,10 @@ func (n *Neighbours) Run(ctx context.Context) {
 func (n *Neighbours) look(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, lookUpTime)
 	defer cancel()
-	var page coordinationv1.LeaseList
-	query := url.Values{"limit": {strconv.Itoa(neighbourPage)}}
-	if err := n.server.do(ctx, call{method: http.MethodGet, path: leases, query: query}, &page); err != nil {
-		return fmt.Errorf("listing Leases: %w", err)
+	limit := neighbourPage
+	page, err := n.server.leases(ctx, "", &limit)
+	if err != nil {
+		return err
 	}
 	chosen := n.choose(page.Items)
 	own, err := n.zone(ctx, n.node)

@@ -29,8 +29,9 @@ func NewAllLeases(s *Server) *AllLeases { return &AllLeases{s} }
 const (
 	pageSize  = 250
 	maxLeases = 20000
-	// maxEvent bounds a change, and idleTime how long none may be heard. The Lease of this node changes with each renewal.
-	maxEvent = 256 << 10
+	// maxEvent bounds a change, and idleTime how long none may be heard. The Lease of this node changes with each renewal. A Lease may be as long
+	// as the API server stores any object: the agent of a node that an attacker controls may fill its metadata.managedFields.
+	maxEvent = maxAnswer
 	idleTime = time.Minute
 	// watchSeconds is the time limit of a watch, which the API server keeps.
 	watchSeconds = 330
@@ -46,12 +47,11 @@ var (
 // has acknowledged before it has restarted.
 func (l *AllLeases) List(ctx context.Context) (map[string]promiselease.Record, uint64, error) {
 	all := map[string]promiselease.Record{}
-	query := url.Values{"limit": {strconv.Itoa(pageSize)}}
 	var revision uint64
-	for {
-		var page coordinationv1.LeaseList
-		if err := l.server.do(ctx, call{method: http.MethodGet, path: leases, query: query}, &page); err != nil {
-			return nil, 0, fmt.Errorf("listing the Leases: %w", err)
+	for next, limit := "", pageSize; ; {
+		page, err := l.server.leases(ctx, next, &limit)
+		if err != nil {
+			return nil, 0, err
 		}
 		for i := range page.Items {
 			all[page.Items[i].Name] = recordOf(&page.Items[i])
@@ -62,15 +62,35 @@ func (l *AllLeases) List(ctx context.Context) (map[string]promiselease.Record, u
 		if revision == 0 {
 			revision = revisionOf(page.ResourceVersion)
 		}
-		if page.Continue == "" {
+		if next = page.Continue; next == "" {
 			break
 		}
-		query.Set("continue", page.Continue)
 	}
 	if revision == 0 {
 		return nil, 0, errRevision
 	}
 	return all, revision, nil
+}
+
+// leases reads a page of Leases. While the answer is too long, it asks for half as many: one Lease is never too long. The next page may be
+// twice as long again.
+func (s *Server) leases(ctx context.Context, next string, limit *int) (*coordinationv1.LeaseList, error) {
+	for {
+		query := url.Values{"limit": {strconv.Itoa(*limit)}}
+		if next != "" {
+			query.Set("continue", next)
+		}
+		var page coordinationv1.LeaseList
+		err := s.do(ctx, call{method: http.MethodGet, path: leases, query: query}, &page)
+		switch {
+		case err == nil:
+			*limit = min(2**limit, pageSize)
+			return &page, nil
+		case !errors.Is(err, errTooLong) || *limit == 1:
+			return nil, fmt.Errorf("listing the Leases: %w", err)
+		}
+		*limit /= 2
+	}
 }
 
 // recordOf returns what a Lease says. An unreadable Lease says nothing.

@@ -57,6 +57,44 @@ func TestListsLeases(t *testing.T) {
 	}
 }
 
+// TestListsLongLeases: a node that an attacker controls may fill its Lease, as by metadata.managedFields. All Leases are read nevertheless.
+func TestListsLongLeases(t *testing.T) {
+	t.Parallel()
+	long := func(node string, revision uint64) coordinationv1.Lease {
+		l := leaseAt(t, node, revision)
+		l.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: strings.Repeat("x", 1400<<10)}}
+		return l
+	}
+	a, b, c := long("a", 5), long("b", 7), leaseAt(t, "c", 8)
+	s := serve(t, page("9", "", a, b, c), page("9", "", a, b, c), page("9", "more", a), page("9", "", b, c))
+	all, revision, err := agent.NewAllLeases(s.Server).List(t.Context())
+	if err != nil || revision != 9 || len(all) != 3 || all["b"].Promise != promised() || all["c"].Revision != 8 {
+		t.Errorf("the Leases are %d at %d, %v", len(all), revision, err)
+	}
+	want := []string{"?limit=250", "?limit=125", "?limit=62", "?continue=more&limit=124"}
+	for i, line := range s.lines() {
+		if i >= len(want) || line != "GET "+theLease+want[i] {
+			t.Errorf("request %d is %s", i, line)
+		}
+	}
+}
+
+// TestFollowsLongLeases: a long Lease ends no watch.
+func TestFollowsLongLeases(t *testing.T) {
+	t.Parallel()
+	l := leaseAt(t, "a", 11)
+	l.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: strings.Repeat("x", 1400<<10)}}
+	text, err := json.Marshal(map[string]any{"type": "MODIFIED", "object": l})
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := 0
+	err = agent.NewAllLeases(serve(t, reply{http.StatusOK, string(text) + "\n"}).Server).Follow(t.Context(), 10, func(string, promiselease.Record, uint64) { told++ })
+	if told != 1 || err != nil {
+		t.Errorf("%d changes are told, %v", told, err)
+	}
+}
+
 // TestFollowsLeases: each change is told until the API server ends the watch, or tells something that is none.
 func TestFollowsLeases(t *testing.T) {
 	t.Parallel()
@@ -82,7 +120,7 @@ func TestFollowsLeases(t *testing.T) {
 		"no revision":       {event("ADDED", coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "d"}}), true},
 		"no name":           {event("ADDED", bookmark), true},
 		"no change":         {"{\n", true},
-		"a long change":     {`{"type":"` + strings.Repeat("x", 300<<10) + "\n", true},
+		"a long change":     {`{"type":"` + strings.Repeat("x", 3<<20) + "\n", true},
 	} {
 		s := serve(t, reply{http.StatusOK, well + c.more})
 		var told []string
