@@ -37,7 +37,7 @@ const (
 
 // Config is what a Client needs. Every field is required.
 type Config struct {
-	// Informers watch requests. They should be limited to SignerName.
+	// Informers watch requests. They should be limited to SignerName, and keep what NameOnly leaves.
 	Informers cache.Informers
 	// Core reads and writes requests, the Secret and the ConfigMap at the API server, never from a cache.
 	Core client.Client
@@ -66,6 +66,18 @@ const (
 	callTime  = 30 * time.Second
 	workers   = 4
 )
+
+// NameOnly returns a request without all that a watch of requests doesn't need. A kubelet may create any number of requests, and make each as long as
+// an object can be.
+func NameOnly(obj any) (any, error) {
+	r, is := obj.(*certificatesv1.CertificateSigningRequest)
+	if !is {
+		return obj, nil
+	}
+	return &certificatesv1.CertificateSigningRequest{
+		ObjectMeta: metav1.ObjectMeta{Name: r.Name, UID: r.UID, ResourceVersion: r.ResourceVersion},
+	}, nil
+}
 
 // NewClient returns a client that watches nothing yet.
 func NewClient(c Config) *Client {
