@@ -3,6 +3,8 @@ package agent
 import (
 	"context"
 	"net"
+	"slices"
+	"sync"
 	"time"
 )
 
@@ -14,6 +16,11 @@ type Dialer struct {
 	Relay func(ctx context.Context, node string) (net.Conn, error)
 	// Neighbours returns the nodes through which to try, the best first.
 	Neighbours func() []string
+
+	mu sync.Mutex
+	// last is the node through which was tried last. The next connection begins with the one behind it: the agent of a node that an attacker
+	// controls may connect at once, and carry nothing.
+	last string
 }
 
 const (
@@ -73,11 +80,25 @@ func (d *Dialer) ways(network, address string) []func(context.Context) (net.Conn
 	ways := []func(context.Context) (net.Conn, error){
 		func(ctx context.Context) (net.Conn, error) { return d.Direct(ctx, network, address) },
 	}
-	nodes := d.Neighbours()
+	nodes := d.inTurn()
 	for _, node := range nodes[:min(mostRelays, len(nodes))] {
-		ways = append(ways, func(ctx context.Context) (net.Conn, error) { return d.Relay(ctx, node) })
+		ways = append(ways, func(ctx context.Context) (net.Conn, error) {
+			d.mu.Lock()
+			d.last = node
+			d.mu.Unlock()
+			return d.Relay(ctx, node)
+		})
 	}
 	return ways
+}
+
+// inTurn returns the nodes through which to try, from the one behind the last one.
+func (d *Dialer) inTurn() []string {
+	nodes := d.Neighbours()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	behind := slices.Index(nodes, d.last) + 1
+	return slices.Concat(nodes[behind:], nodes[:behind])
 }
 
 // closeAll closes the connections that come too late.

@@ -94,6 +94,28 @@ func TestDial(t *testing.T) {
 	}
 }
 
+// TestDialInTurn: a node that connects at once, and then carries nothing, keeps no other from being tried.
+func TestDialInTurn(t *testing.T) {
+	t.Parallel()
+	var tried []string
+	d := agent.Dialer{
+		Direct: func(context.Context, string, string) (net.Conn, error) { return nil, errAway },
+		Relay: func(_ context.Context, node string) (net.Conn, error) {
+			tried = append(tried, node)
+			return named{name: node}, nil
+		},
+		Neighbours: func() []string { return all },
+	}
+	for range len(all) + 1 {
+		if _, err := d.DialContext(t.Context(), "tcp", "api:443"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := append(slices.Clone(all), all[0]); !slices.Equal(tried, want) {
+		t.Errorf("the nodes that are tried are %v, want %v", tried, want)
+	}
+}
+
 var all = []string{"a", "b", "c", "d"}
 
 // named is a connection with a name.
