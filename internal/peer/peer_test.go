@@ -98,6 +98,14 @@ func TestCertificates(t *testing.T) {
 			return other
 		})
 	})
+	t.Run("another one beside it", func(t *testing.T) {
+		t.Parallel()
+		refused(t, func(a authority, node string) peer.Identity {
+			i := a.of(node)
+			i.Certificate.Certificate = append(i.Certificate.Certificate, a.cert.Raw)
+			return i
+		})
+	})
 	t.Run("none", func(t *testing.T) {
 		t.Parallel()
 		refused(t, func(a authority, node string) peer.Identity {

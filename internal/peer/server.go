@@ -65,10 +65,7 @@ func (s *Server) config(*tls.ClientHelloInfo) (*tls.Config, error) {
 	}
 	c := own.config()
 	// The other side has not yet proven that it has the key of the certificate. So nothing else may follow from it here.
-	c.VerifyConnection = func(state tls.ConnectionState) error {
-		_, err := nodeAt(&state)
-		return err
-	}
+	c.ClientAuth, c.VerifyConnection = tls.RequireAnyClientCert, own.verify
 	return c, nil
 }
 
