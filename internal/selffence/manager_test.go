@@ -110,3 +110,22 @@ func TestAcknowledged(t *testing.T) {
 		t.Error("no witnesses have acknowledged")
 	}
 }
+
+// TestLyingWitness shows what one witness can do that lies. It acknowledges with another one, so the clock of the manager begins. It agrees with a
+// third one that is cut off, so the node goes on. Two majorities share one witness, which must be honest.
+func TestLyingWitness(t *testing.T) {
+	t.Parallel()
+	promised := selffence.Lease{Revision: 5, State: selffence.Promised, Promise: timed()}
+	promised.Promise.Witnesses = selffence.Members{"cut", "honest", "liar"}
+	condemned := promised
+	condemned.Revision, condemned.State, condemned.By = 6, selffence.Condemned, "uid"
+	if !condemned.Acknowledged(map[string]uint64{"honest": 6, "liar": 6}) {
+		t.Error("the manager waits for the third witness")
+	}
+	if cut := (selffence.Witness{Read: 5, Away: true}); !cut.Agrees(promised, promised.Promise.Boot) {
+		t.Error("the witness that is cut off does not agree")
+	}
+	if votes := 2; votes < promised.Promise.Witnesses.Majority() {
+		t.Error("the liar and the witness that is cut off are no majority")
+	}
+}
