@@ -111,8 +111,8 @@ func TestAcknowledged(t *testing.T) {
 	}
 }
 
-// TestLyingWitness shows what one witness can do that lies. It acknowledges with another one, so the clock of the manager begins. It agrees with a
-// third one that is cut off, so the node goes on. Two majorities share one witness, which must be honest.
+// TestLyingWitness shows what one witness can do that lies. It acknowledges with another one, so the clock of the manager begins. It agrees with the
+// third, which is cut off, so the node goes on. Two majorities share one witness, which must be honest.
 func TestLyingWitness(t *testing.T) {
 	t.Parallel()
 	promised := selffence.Lease{Revision: 5, State: selffence.Promised, Promise: timed()}
