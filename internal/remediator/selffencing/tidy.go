@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -68,13 +69,28 @@ func ignoreForbidden(err error) error {
 	return err
 }
 
+// mayList reports whether Fettle may list the Leases of nodes. Every user may ask that.
+func (c *Client) mayList(ctx context.Context) (bool, error) {
+	r := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
+		Group: coordinationv1.GroupName, Resource: "leases", Verb: "list", Namespace: promiselease.Namespace,
+	}}}
+	if err := c.Core.Create(ctx, r); err != nil {
+		return false, fmt.Errorf("asking for the right to list the Leases of nodes: %w", err)
+	}
+	return r.Status.Allowed, nil
+}
+
+// tidyAll does nothing where nodes are not set up to fence themselves.
 func (c *Client) tidyAll(ctx context.Context) error {
+	if may, err := c.mayList(ctx); !may || err != nil {
+		return err
+	}
 	var all []tidied
 	next := ""
 	for range maxPages {
 		var page coordinationv1.LeaseList
 		if err := c.Core.List(ctx, &page, client.InNamespace(promiselease.Namespace), client.Limit(pageSize), client.Continue(next)); err != nil {
-			return ignoreForbidden(fmt.Errorf("listing the Leases of nodes: %w", err))
+			return fmt.Errorf("listing the Leases of nodes: %w", err)
 		}
 		for i := range page.Items {
 			all = undertaken(all, page.Items[i].DeepCopy())

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -62,7 +63,8 @@ func TestOrphanedLeases(t *testing.T) {
 		"the remediations may not be listed":  {leaseOf(t, "node-a", condemnedBy("gone-uid")), failing("list", &v1alpha1.SelfFenceRemediationList{}, forbidden()), selffence.Condemned, true},
 		"the Lease can't be written":          {leaseOf(t, "node-a", condemnedBy("gone-uid")), failing("update", &coordinationv1.Lease{}, errors.New("no answer")), selffence.Condemned, true},
 		"the Lease has changed meanwhile":     {leaseOf(t, "node-a", condemnedBy("gone-uid")), failing("update", &coordinationv1.Lease{}, apierrors.NewConflict(schema.GroupResource{}, "", nil)), selffence.Condemned, false},
-		"nodes are not set up for promises":   {leaseOf(t, "node-a", condemnedBy("gone-uid")), failing("list", &coordinationv1.LeaseList{}, forbidden()), selffence.Condemned, false},
+		"nodes are not set up for promises":   {leaseOf(t, "node-a", condemnedBy("gone-uid")), failing("create", &authorizationv1.SelfSubjectAccessReview{}, forbidden()), selffence.Condemned, false},
+		"the right can't be asked for":        {leaseOf(t, "node-a", condemnedBy("gone-uid")), failing("create", &authorizationv1.SelfSubjectAccessReview{}, errors.New("no answer")), selffence.Condemned, true},
 		"the Leases can't be listed":          {leaseOf(t, "node-a", condemnedBy("gone-uid")), failing("list", &coordinationv1.LeaseList{}, errors.New("no answer")), selffence.Condemned, true},
 		"the remediations are read only once": {leaseOf(t, "node-a"), failing("list", &v1alpha1.SelfFenceRemediationList{}, errors.New("not needed")), selffence.Promised, false},
 	} {
