@@ -22,6 +22,7 @@ const (
 	metal3   = "metal3"
 	rebootBy = "reboot.metal3.io/"
 	paused   = "baremetalhost.metal3.io/paused"
+	detached = "baremetalhost.metal3.io/detached"
 )
 
 // TestBareMetalHost: hosts that Metal3 powers are fenced through their BareMetalHosts, and no pod runs twice.
@@ -302,11 +303,11 @@ func metal3LeavesItAlone(p *pool) {
 		}
 		return nil
 	})
-	p.annotates(p.first(), "baremetalhost.metal3.io/detached", "{}")
+	p.annotates(p.first(), detached, "{}")
 	p.annotates(p.first(), paused, "")
-	p.says(p.first(), "baremetalhost.metal3.io/detached")
+	p.says(p.first(), detached)
 	p.annotates(p.first(), sandboxes+"error", "power management error")
-	p.annotates(p.first(), "baremetalhost.metal3.io/detached", "")
+	p.annotates(p.first(), detached, "")
 	p.says(p.first(), `reports the error "power management error"`)
 	p.isNotReleased(p.first())
 	p.powerIs(p.first(), "on")
@@ -480,6 +481,14 @@ func (p *pool) begunWhilePaused() {
 	p.says(p.first(), "Processing=True PowerNotRead", paused)
 }
 
+// begunWhileDetached is begunWhilePaused for a host that Metal3 has let go of, of which it goes on to report the provisioning.
+func (p *pool) begunWhileDetached() {
+	p.Helper()
+	p.annotates(p.first(), detached, "{}")
+	p.remediates(p.first(), v1alpha1.PowerRemediationSpec{PowerOffTimeout: seconds(600)})
+	p.says(p.first(), "Processing=True PowerNotRead", detached)
+}
+
 // hasNoAnnotation checks that Fettle doesn't keep a host off.
 func (p *pool) hasNoAnnotation(name string) {
 	p.Helper()
@@ -498,9 +507,10 @@ func metal3LeavesThePowerAlone(p *pool) {
 	p.refused("RemediationCannotStartUnsuitableBareMetalHost")
 	p.annotates(p.first(), sandboxes+"state", "provisioned")
 	p.hasState(p.first(), "provisioned")
-	p.begunWhilePaused()
+	p.begunWhileDetached()
 	p.annotates(p.first(), sandboxes+"state", "deprovisioning")
-	p.annotates(p.first(), paused, "")
+	p.hasState(p.first(), "deprovisioning")
+	p.annotates(p.first(), detached, "")
 	p.says(p.first(), "Processing=True PowerNotRead", `status.provisioning.state is "deprovisioning"`)
 	p.isNotReleased(p.first())
 	p.powerIs(p.first(), "on")
