@@ -409,7 +409,7 @@ func TestWithdrawnLeaseAndLateWrite(t *testing.T) {
 	}
 }
 
-// TestTimedAfterOutage: a timed promise in place of one that is not timed allows the agent to go on petting while its request is under way, however
+// TestTimedAfterOutage: a timed promise in place of an untimed promise allows the agent to go on petting while its request is under way, however
 // long the API server was away before.
 func TestTimedAfterOutage(t *testing.T) {
 	t.Parallel()
