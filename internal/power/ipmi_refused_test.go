@@ -3,6 +3,7 @@ package power
 import (
 	"testing"
 
+	"github.com/bougou/go-ipmi/pkg/hal/mock"
 	"github.com/bougou/go-ipmi/pkg/types"
 )
 
@@ -21,9 +22,10 @@ func TestIPMIRefusedCommands(t *testing.T) {
 		"off, with another code": {false, TurnOff, types.CodeNodeBusy, UnexpectedAnswer},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := startIPMI(t)
-			b.chassis.On = tc.on
-			b.chassis.SetPowerHook = func(bool) error { return tc.code }
+			b := startIPMIOf(t, func(c *mock.Chassis) {
+				c.On = tc.on
+				c.SetPowerHook = func(bool) error { return tc.code }
+			})
 			h := b.host(t, newClock(), testPassword)
 			if tc.want == "" {
 				wantCommand(t, h, tc.command)

@@ -18,7 +18,6 @@ import (
 // ipmiBMC is go-ipmi's own BMC on a port of the loopback.
 type ipmiBMC struct {
 	address Address
-	chassis *mock.Chassis
 	conn    *watchedConn
 	bmc     *bmc.BMC
 }
@@ -61,9 +60,16 @@ func (c *watchedConn) WriteTo(datagram []byte, to net.Addr) (int, error) {
 // startIPMI starts a BMC with one account that may log in, and a host that is on.
 func startIPMI(t *testing.T, offered ...types.CipherSuiteID) *ipmiBMC {
 	t.Helper()
+	return startIPMIOf(t, func(*mock.Chassis) {}, offered...)
+}
+
+// startIPMIOf is startIPMI with a host that was changed before.
+func startIPMIOf(t *testing.T, change func(*mock.Chassis), offered ...types.CipherSuiteID) *ipmiBMC {
+	t.Helper()
 	hardware := mock.New()
 	chassis := hardware.Chassis().(*mock.Chassis)
 	chassis.On = true
+	change(chassis)
 	b := bmc.New(bmc.DeviceInfo{DeviceID: 1, IPMIVersion: 0x20}, [16]byte{1}, hardware)
 	account, err := b.Users.Add(2, testUser)
 	if err != nil {
@@ -91,7 +97,7 @@ func startIPMI(t *testing.T, offered ...types.CipherSuiteID) *ipmiBMC {
 		<-served
 	})
 	port := socket.LocalAddr().(*net.UDPAddr).Port
-	return &ipmiBMC{address: Address{Protocol: IPMI, Host: "127.0.0.1", Port: uint16(port)}, chassis: chassis, conn: conn, bmc: b}
+	return &ipmiBMC{address: Address{Protocol: IPMI, Host: "127.0.0.1", Port: uint16(port)}, conn: conn, bmc: b}
 }
 
 // host returns the host of a BMC.
