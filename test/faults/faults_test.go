@@ -10,7 +10,7 @@ import (
 )
 
 // sandboxes is how many sandboxes two cores can carry. Most faults wait: for a lease to expire, or for a pause.
-const sandboxes = 4
+const sandboxes = 3
 
 // TestFaults runs each fault on a sandbox for itself, since every Fettle works on the whole of its cluster.
 func TestFaults(t *testing.T) {

@@ -9,9 +9,9 @@ import (
 )
 
 // TestLoad measures how seldom Fettle repeats failing requests, and what a replica keeps in memory that does not lead.
-// All fixtures share one sandbox, each behind its own proxy, and their pauses pass at the same time.
+// All fixtures share one sandbox, each behind its own proxy, and their pauses pass at the same time. Work beside it would delay requests, so it
+// is not parallel to the faults.
 func TestLoad(t *testing.T) {
-	t.Parallel()
 	l := newLoad(t)
 	inTurn := func(name string, test func(*load)) {
 		passed := t.Run(name, func(t *testing.T) {
