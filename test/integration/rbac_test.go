@@ -145,7 +145,7 @@ func tellsOfTheSameTwice(f *machineFixture) {
 }
 
 // givesMetrics: the Prometheus of config/monitoring reads the metrics. It finds every series that an alert uses, except
-// the series of workload clusters, of which there are none.
+// the series of workload clusters and FencePolicies, of which there are none.
 func givesMetrics(f *machineFixture, url string) {
 	f.machine("g", machineOptions{phase: "Failed", noOwner: true, labels: map[string]string{"role": "patient"}})
 	f.Namespace(f.t, "monitoring")
@@ -159,7 +159,9 @@ func givesMetrics(f *machineFixture, url string) {
 		case "ClusterRole", "ClusterRoleBinding":
 			f.create(u)
 		case "PrometheusRule":
-			requested = slices.DeleteFunc(seriesOf(f.t, u), func(name string) bool { return name == "fettle_workload_cluster_up" })
+			requested = slices.DeleteFunc(seriesOf(f.t, u), func(name string) bool {
+				return name == "fettle_workload_cluster_up" || name == "fettle_node_condemned" || strings.HasPrefix(name, "fettle_fence_policy_")
+			})
 		}
 	}
 	f.Eventually(f.t, "metrics", func(context.Context) error {
