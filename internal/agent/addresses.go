@@ -3,11 +3,8 @@ package agent
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
 	"net/netip"
-	"os"
-	"path/filepath"
 	"sync"
 
 	"github.com/fettle-io/fettle/internal/promiselease"
@@ -24,7 +21,6 @@ type Addresses struct {
 // Names and bounds of the stored addresses.
 const (
 	addressFile   = "addresses.json"
-	addressDraft  = "addresses.json.new"
 	mostAddresses = 64
 	maxAddresses  = 32 << 10
 )
@@ -32,13 +28,8 @@ const (
 // NewAddresses returns the addresses that are kept in a directory. Unreadable addresses are read from the Leases again.
 func NewAddresses(dir Directory) *Addresses {
 	a := &Addresses{dir: dir, known: map[string]netip.AddrPort{}}
-	f, err := os.Open(filepath.Join(string(dir), addressFile))
+	text, err := dir.read(addressFile, maxAddresses)
 	if err != nil {
-		return a
-	}
-	defer func() { _ = f.Close() }()
-	text, err := io.ReadAll(io.LimitReader(f, maxAddresses+1))
-	if err != nil || len(text) > maxAddresses {
 		return a
 	}
 	var known map[string]netip.AddrPort
@@ -83,12 +74,5 @@ func (a *Addresses) save() error {
 	if err != nil {
 		return fmt.Errorf("encoding addresses: %w", err)
 	}
-	draft := filepath.Join(string(a.dir), addressDraft)
-	if err := write(draft, text); err != nil {
-		return fmt.Errorf("writing addresses: %w", err)
-	}
-	if err := os.Rename(draft, filepath.Join(string(a.dir), addressFile)); err != nil {
-		return fmt.Errorf("replacing addresses: %w", err)
-	}
-	return nil
+	return a.dir.replace(addressFile, text)
 }

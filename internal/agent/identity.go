@@ -9,10 +9,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"os"
-	"path/filepath"
 
 	"github.com/fettle-io/fettle/internal/peer"
 )
@@ -94,30 +91,22 @@ func authoritiesOf(text string) ([]*x509.Certificate, error) {
 	return all, nil
 }
 
-// papersFile is the name of the file with the papers, and papersDraft that of the next one.
-const (
-	papersFile  = "identity.json"
-	papersDraft = "identity.json.new"
-)
+// papersFile is the name of the file with the papers.
+const papersFile = "identity.json"
 
 // loadPapers returns the stored papers, which are empty if there are none.
 func (d Directory) loadPapers() (papers, error) {
-	f, err := os.Open(filepath.Join(string(d), papersFile))
+	text, err := d.read(papersFile, maxPapers)
 	if errors.Is(err, fs.ErrNotExist) {
 		return papers{}, nil
 	}
 	if err != nil {
-		return papers{}, fmt.Errorf("opening the stored certificate: %w", err)
-	}
-	defer func() { _ = f.Close() }()
-	text, err := io.ReadAll(io.LimitReader(f, maxPapers+1))
-	if err != nil {
-		return papers{}, fmt.Errorf("reading the stored certificate: %w", err)
+		return papers{}, err
 	}
 	var p papers
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.DisallowUnknownFields()
-	if len(text) > maxPapers || decoder.Decode(&p) != nil {
+	if decoder.Decode(&p) != nil {
 		return papers{}, errPapers
 	}
 	return p, nil
@@ -129,15 +118,5 @@ func (d Directory) savePapers(p papers) error {
 	if err != nil {
 		return fmt.Errorf("encoding the certificate: %w", err)
 	}
-	next := filepath.Join(string(d), papersDraft)
-	if err := write(next, text); err != nil {
-		return fmt.Errorf("storing the certificate: %w", err)
-	}
-	if err := os.Rename(next, filepath.Join(string(d), papersFile)); err != nil {
-		return fmt.Errorf("storing the certificate: %w", err)
-	}
-	if err := flush(string(d)); err != nil {
-		return fmt.Errorf("syncing the directory of the certificate: %w", err)
-	}
-	return nil
+	return d.replace(papersFile, text)
 }

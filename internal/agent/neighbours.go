@@ -8,13 +8,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/netip"
 	"net/url"
-	"os"
 	"path"
-	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -58,11 +55,7 @@ const (
 	neighbourAgain = time.Minute
 )
 
-const (
-	neighbourFile  = "neighbours.json"
-	neighbourDraft = "neighbours.json.new"
-	zoneOfNode     = "topology.kubernetes.io/zone"
-)
+const neighbourFile = "neighbours.json"
 
 var errNeighbours = errors.New("the stored neighbours are not those of this program")
 
@@ -176,22 +169,17 @@ func (n *Neighbours) zone(ctx context.Context, node string) (string, error) {
 	if err := n.server.do(ctx, c, &o); err != nil {
 		return "", fmt.Errorf("reading the labels of a node: %w", err)
 	}
-	return o.Labels[zoneOfNode], nil
+	return o.Labels[zoneLabel], nil
 }
 
 // loadNeighbours returns the stored neighbours.
 func (d Directory) loadNeighbours() ([]neighbour, error) {
-	f, err := os.Open(filepath.Join(string(d), neighbourFile))
+	text, err := d.read(neighbourFile, maxNeighbours)
 	if err != nil {
-		return nil, fmt.Errorf("opening the stored neighbours: %w", err)
-	}
-	defer func() { _ = f.Close() }()
-	text, err := io.ReadAll(io.LimitReader(f, maxNeighbours+1))
-	if err != nil {
-		return nil, fmt.Errorf("reading the stored neighbours: %w", err)
+		return nil, err
 	}
 	var all []neighbour
-	if len(text) > maxNeighbours || json.Unmarshal(text, &all) != nil || len(all) > mostNeighbours {
+	if json.Unmarshal(text, &all) != nil || len(all) > mostNeighbours {
 		return nil, errNeighbours
 	}
 	return all, nil
@@ -203,12 +191,5 @@ func (d Directory) saveNeighbours(all []neighbour) error {
 	if err != nil {
 		return fmt.Errorf("encoding the neighbours: %w", err)
 	}
-	next := filepath.Join(string(d), neighbourDraft)
-	if err := write(next, text); err != nil {
-		return fmt.Errorf("storing the neighbours: %w", err)
-	}
-	if err := os.Rename(next, filepath.Join(string(d), neighbourFile)); err != nil {
-		return fmt.Errorf("storing the neighbours: %w", err)
-	}
-	return nil
+	return d.replace(neighbourFile, text)
 }

@@ -14,11 +14,10 @@ import (
 // system in memory.
 type Directory string
 
-// file is the name of the state's file, draft that of the next one, and lock that of a file that the running agent has locked.
+// file is the name of the state's file, and lock that of a file that the running agent has locked.
 const (
-	file  = "state.json"
-	draft = "state.json.new"
-	lock  = "lock"
+	file = "state.json"
+	lock = "lock"
 )
 
 // ErrLocked is returned while another agent uses the directory.
@@ -47,17 +46,12 @@ func (d Directory) Lock() (unlock func(), err error) {
 // Load returns the stored state. There is none of a first start, or of another boot: the state is then empty but for its boot ID. An error says
 // that the stored state can't be read.
 func (d Directory) Load(boot string) (State, error) {
-	f, err := os.Open(filepath.Join(string(d), file))
+	text, err := d.read(file, maxState)
 	if errors.Is(err, fs.ErrNotExist) {
 		return State{Boot: boot}, nil
 	}
 	if err != nil {
-		return State{}, fmt.Errorf("opening the stored state: %w", err)
-	}
-	defer func() { _ = f.Close() }()
-	text, err := io.ReadAll(io.LimitReader(f, maxState+1))
-	if err != nil {
-		return State{}, fmt.Errorf("reading the stored state: %w", err)
+		return State{}, err
 	}
 	s, err := decodeState(text)
 	if err != nil {
@@ -76,15 +70,40 @@ func (d Directory) Save(s State) error {
 	if err != nil {
 		return err
 	}
-	next := filepath.Join(string(d), draft)
-	if err := write(next, text); err != nil {
-		return fmt.Errorf("writing the state: %w", err)
+	return d.replace(file, text)
+}
+
+// read returns the text of a file. The error is fs.ErrNotExist if there is none, and a longer file is an error.
+func (d Directory) read(name string, most int64) ([]byte, error) {
+	f, err := os.Open(filepath.Join(string(d), name))
+	if err != nil {
+		return nil, fmt.Errorf("opening a stored file: %w", err)
 	}
-	if err := os.Rename(next, filepath.Join(string(d), file)); err != nil {
-		return fmt.Errorf("replacing the state: %w", err)
+	defer func() { _ = f.Close() }()
+	text, err := io.ReadAll(io.LimitReader(f, most+1))
+	if err == nil && int64(len(text)) > most {
+		err = errLong
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", f.Name(), err)
+	}
+	return text, nil
+}
+
+var errLong = errors.New("it is longer than this program writes it")
+
+// replace replaces a file. Once it has returned without an error, the text outlives the process. After a failure one of both texts is stored,
+// and not a part.
+func (d Directory) replace(name string, text []byte) error {
+	next := filepath.Join(string(d), name+".new")
+	if err := write(next, text); err != nil {
+		return fmt.Errorf("writing %s: %w", next, err)
+	}
+	if err := os.Rename(next, filepath.Join(string(d), name)); err != nil {
+		return fmt.Errorf("replacing a stored file: %w", err)
 	}
 	if err := flush(string(d)); err != nil {
-		return fmt.Errorf("syncing the directory of the state: %w", err)
+		return fmt.Errorf("syncing the directory of stored files: %w", err)
 	}
 	return nil
 }
