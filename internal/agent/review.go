@@ -17,7 +17,7 @@ import (
 type Others interface {
 	// List returns what all Leases say now, by their nodes, and the revision of that. A Lease that can't be read says nothing.
 	List(ctx context.Context) (map[string]promiselease.Record, uint64, error)
-	// Follow tells each change since a revision, until the context ends or nothing is heard any more. A Lease that is gone says nothing. Without a
+	// Follow passes each change since a revision to changed, until the context ends or the changes stop. A Lease that is gone says nothing. Without a
 	// node, nothing else has changed up to the revision.
 	Follow(ctx context.Context, since uint64, changed func(node string, r promiselease.Record, revision uint64)) error
 	// Place returns where a node is.

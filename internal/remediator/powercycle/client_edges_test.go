@@ -31,7 +31,7 @@ func TestPausesOfAQueue(t *testing.T) {
 	})
 }
 
-// silentReader gives no answer before the context ends.
+// silentReader answers nothing before the context ends.
 type silentReader struct{ client.Reader }
 
 func (silentReader) Get(ctx context.Context, _ client.ObjectKey, _ client.Object, _ ...client.GetOption) error {

@@ -8,8 +8,6 @@ import (
 	"strings"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -36,13 +34,10 @@ type fences struct {
 
 // lookAtFences reads the state.
 func (s *demo) lookAtFences(ctx context.Context) (fences, error) {
-	shot := fences{nodes: map[string]metalNode{}, promises: map[string]promise{}, fencings: map[string]fencing{}}
-	var nodes corev1.NodeList
-	if err := s.Client.List(ctx, &nodes); err != nil {
-		return shot, fmt.Errorf("listing nodes: %w", err)
-	}
-	for i := range nodes.Items {
-		shot.nodes[nodes.Items[i].Name] = readMetalNode(&nodes.Items[i])
+	shot := fences{promises: map[string]promise{}, fencings: map[string]fencing{}}
+	var err error
+	if shot.nodes, err = s.metalNodes(ctx); err != nil {
+		return shot, err
 	}
 	var leases coordinationv1.LeaseList
 	if err := s.Client.List(ctx, &leases, client.InNamespace(namespaceOfAgents)); err != nil {
@@ -66,12 +61,8 @@ func (s *demo) lookAtFences(ctx context.Context) (fences, error) {
 	if shot.repairs, err = s.repairs(ctx); err != nil {
 		return shot, err
 	}
-	var pod corev1.Pod
-	if err := s.Client.Get(ctx, types.NamespacedName{Namespace: "default", Name: databasePod}, &pod); client.IgnoreNotFound(err) != nil {
-		return shot, fmt.Errorf("reading pod %s: %w", databasePod, err)
-	}
-	shot.database, shot.running = pod.Spec.NodeName, pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil
-	return shot, nil
+	shot.database, shot.running, err = s.databaseAt(ctx)
+	return shot, err
 }
 
 // wellOff reports whether all nodes are ready, each promises something in its boot, and nothing is being repaired.

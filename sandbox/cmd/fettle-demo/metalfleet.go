@@ -63,13 +63,10 @@ type metals struct {
 
 // lookAtMetal reads the state.
 func (s *demo) lookAtMetal(ctx context.Context) (metals, error) {
-	shot := metals{nodes: map[string]metalNode{}, machines: map[string]metalMachine{}, fencings: map[string]fencing{}}
-	var list corev1.NodeList
-	if err := s.Client.List(ctx, &list); err != nil {
-		return shot, fmt.Errorf("listing nodes: %w", err)
-	}
-	for i := range list.Items {
-		shot.nodes[list.Items[i].Name] = readMetalNode(&list.Items[i])
+	shot := metals{machines: map[string]metalMachine{}, fencings: map[string]fencing{}}
+	var err error
+	if shot.nodes, err = s.metalNodes(ctx); err != nil {
+		return shot, err
 	}
 	objects, err := s.list(ctx, "machine.openshift.io/v1beta1", "MachineList")
 	if err != nil {
@@ -88,12 +85,30 @@ func (s *demo) lookAtMetal(ctx context.Context) (metals, error) {
 	if shot.repairs, err = s.repairs(ctx); err != nil {
 		return shot, err
 	}
+	shot.database, shot.running, err = s.databaseAt(ctx)
+	return shot, err
+}
+
+// metalNodes reads all nodes, by their names.
+func (s *demo) metalNodes(ctx context.Context) (map[string]metalNode, error) {
+	var list corev1.NodeList
+	if err := s.Client.List(ctx, &list); err != nil {
+		return nil, fmt.Errorf("listing nodes: %w", err)
+	}
+	nodes := map[string]metalNode{}
+	for i := range list.Items {
+		nodes[list.Items[i].Name] = readMetalNode(&list.Items[i])
+	}
+	return nodes, nil
+}
+
+// databaseAt returns the node on which the pod of the database is, or "", and whether it runs there.
+func (s *demo) databaseAt(ctx context.Context) (node string, runs bool, err error) {
 	var pod corev1.Pod
 	if err := s.Client.Get(ctx, types.NamespacedName{Namespace: "default", Name: databasePod}, &pod); client.IgnoreNotFound(err) != nil {
-		return shot, fmt.Errorf("reading pod %s: %w", databasePod, err)
+		return "", false, fmt.Errorf("reading pod %s: %w", databasePod, err)
 	}
-	shot.database, shot.running = pod.Spec.NodeName, pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil
-	return shot, nil
+	return pod.Spec.NodeName, pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil, nil
 }
 
 func readMetalNode(n *corev1.Node) metalNode {
