@@ -1,9 +1,10 @@
 // Testlog reads the output of go test -json and reports by package: how it ended, after how many seconds, and the
 // output of failed tests. Other lines pass through.
 //
-//	go test -json ./... | testlog FILE
+//	go test -json ./... | testlog RESULTS FAILURES
 //
-// It adds a line for each package to the file: the seconds, the result and the package.
+// It adds a line for each package to the file RESULTS: the seconds, the result and the package. To the file FAILURES it adds
+// the last messages of each failed test, shortened. The output itself may be too long to find them.
 package main
 
 import (
@@ -13,34 +14,44 @@ import (
 	"io"
 	"maps"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 )
 
 func main() {
-	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "usage: go test -json ... | testlog FILE")
+	if len(os.Args) != 3 {
+		fmt.Fprintln(os.Stderr, "usage: go test -json ... | testlog RESULTS FAILURES")
 		os.Exit(2)
 	}
-	if err := run(os.Stdin, os.Stdout, os.Args[1]); err != nil {
+	if err := run(os.Stdin, os.Stdout, os.Args[1], os.Args[2]); err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)
 		os.Exit(2)
 	}
 }
 
-func run(in io.Reader, out io.Writer, name string) error {
-	file, err := os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600) //nolint:gosec // its caller, hack/test, names the file
+func run(in io.Reader, out io.Writer, results, failures string) error {
+	l := &log{out: out, output: map[string]*strings.Builder{}}
+	resultsFile, err := appendTo(results)
 	if err != nil {
-		return fmt.Errorf("opening the list of results: %w", err)
-	}
-	l := &log{out: out, results: file, output: map[string]*strings.Builder{}}
-	if err := l.read(in); err != nil {
 		return err
 	}
-	if err := file.Close(); err != nil {
-		return fmt.Errorf("writing the list of results: %w", err)
+	defer resultsFile.Close() //nolint:errcheck // hack/test reads what was written
+	failuresFile, err := appendTo(failures)
+	if err != nil {
+		return err
 	}
-	return nil
+	defer failuresFile.Close() //nolint:errcheck // the same
+	l.results, l.failures = resultsFile, failuresFile
+	return l.read(in)
+}
+
+func appendTo(name string) (*os.File, error) {
+	file, err := os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600) //nolint:gosec // its caller, hack/test, names the file
+	if err != nil {
+		return nil, fmt.Errorf("opening a file of results: %w", err)
+	}
+	return file, nil
 }
 
 // event is a line of go test -json.
@@ -55,9 +66,10 @@ type event struct {
 
 // log holds the output of tests until it is known whether they pass.
 type log struct {
-	out     io.Writer
-	results io.Writer
-	output  map[string]*strings.Builder // by package, and by package and test
+	out      io.Writer
+	results  io.Writer
+	failures io.Writer
+	output   map[string]*strings.Builder // by package, and by package and test
 }
 
 func (l *log) read(in io.Reader) error {
@@ -88,6 +100,7 @@ func (l *log) line(line string) {
 	case "build-output":
 		fmt.Fprint(l.out, e.Output)
 	case "fail":
+		l.shorten(&e)
 		l.show(&e)
 		l.ended(&e, "FAIL")
 	case "pass":
@@ -117,6 +130,35 @@ func (l *log) show(e *event) {
 	l.drop(e)
 }
 
+// message is the first line of a message of a test: its place in the code stands before it.
+var message = regexp.MustCompile(`^\s+[\w./-]+\.go:\d+: `)
+
+// shorten writes the last messages of a failed test, and the first lines of each.
+func (l *log) shorten(e *event) {
+	const messages, lines = 6, 4
+	kept := l.output[key(e)]
+	if e.Test == "" || kept == nil {
+		return
+	}
+	var found [][]string
+	for line := range strings.Lines(kept.String()) {
+		switch last := len(found) - 1; {
+		case message.MatchString(line):
+			found = append(found, []string{line})
+		case last >= 0 && len(found[last]) < lines:
+			found[last] = append(found[last], line)
+		}
+	}
+	var text strings.Builder
+	fmt.Fprintf(&text, "%s %s\n", e.Package, e.Test)
+	for _, m := range found[max(0, len(found)-messages):] {
+		for _, line := range m {
+			fmt.Fprintf(&text, "%.300s\n", strings.TrimRight(line, "\n"))
+		}
+	}
+	fmt.Fprint(l.failures, text.String()) // at once, since others append to the file
+}
+
 // hasRace reports whether the race detector has written into the output of a test. It writes to the test that printed
 // last, which may pass.
 func (l *log) hasRace(e *event) bool {
@@ -136,6 +178,7 @@ func (l *log) ended(e *event, result string) {
 			continue
 		}
 		if result != "ok" { // a test that never ended, or a race
+			l.shorten(&event{Package: e.Package, Test: strings.TrimPrefix(name, e.Package+" ")})
 			fmt.Fprint(l.out, l.output[name].String())
 		}
 		delete(l.output, name)

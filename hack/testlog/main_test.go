@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,6 +19,7 @@ func TestRun(t *testing.T) {
 {"Action":"output","Package":"m/b","Test":"TestOther","Output":"    b_test.go:1: of another package\n"}
 {"Action":"output","Package":"m/a","Test":"TestBad","Output":"    a_test.go:2: it is wrong\n"}
 {"Action":"pass","Package":"m/a","Test":"TestGood","Elapsed":1}
+{"Action":"output","Package":"m/a","Test":"TestBad","Output":"a line of a log\n"}
 {"Action":"output","Package":"m/a","Test":"TestRaces","Output":"WARNING: DATA RACE\n"}
 {"Action":"output","Package":"m/a","Test":"TestRaces","Output":"Write by a goroutine of TestBad\n"}
 {"Action":"pass","Package":"m/a","Test":"TestRaces","Elapsed":1}
@@ -31,12 +34,14 @@ func TestRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out strings.Builder
-	if err := run(strings.NewReader(events), &out, name); err != nil {
+	failures := filepath.Join(t.TempDir(), "failures")
+	if err := run(strings.NewReader(events), &out, name, failures); err != nil {
 		t.Fatal(err)
 	}
 	const want = `# a line of the compiler
 broken.go:3: undefined: x
     a_test.go:2: it is wrong
+a line of a log
 -test.shuffle 17
     a_test.go:3: still waiting
 WARNING: DATA RACE
@@ -53,5 +58,41 @@ ok       61 s  m/b
 	}
 	if want := "5 ok m/before\n3 FAIL m/a\n61 ok m/b\n"; string(results) != want {
 		t.Errorf("got results %q, want %q", results, want)
+	}
+	const shortened = `m/a TestBad
+    a_test.go:2: it is wrong
+a line of a log
+m/a TestEndless
+    a_test.go:3: still waiting
+m/a TestRaces
+`
+	if got, err := os.ReadFile(failures); err != nil || string(got) != shortened {
+		t.Errorf("got failures (%v)\n%s\nwant\n%s", err, got, shortened)
+	}
+}
+
+// TestFailures: of a long output the last messages are kept, and of a long message its first lines.
+func TestFailures(t *testing.T) {
+	var events strings.Builder
+	for i := range 9 {
+		for _, line := range []string{"    a_test.go:%d: message\\n", "        b\\n", "        c\\n", "        d\\n", "        left out %d\\n"} {
+			if strings.Contains(line, "%d") {
+				line = fmt.Sprintf(line, i)
+			}
+			fmt.Fprintf(&events, `{"Action":"output","Package":"m/a","Test":"TestBad","Output":"%s"}`+"\n", line)
+		}
+	}
+	events.WriteString(`{"Action":"fail","Package":"m/a","Test":"TestBad","Elapsed":1}`)
+	failures := filepath.Join(t.TempDir(), "failures")
+	if err := run(strings.NewReader(events.String()), io.Discard, filepath.Join(t.TempDir(), "results"), failures); err != nil {
+		t.Fatal(err)
+	}
+	var want strings.Builder
+	want.WriteString("m/a TestBad\n")
+	for i := 3; i < 9; i++ {
+		fmt.Fprintf(&want, "    a_test.go:%d: message\n        b\n        c\n        d\n", i)
+	}
+	if got, err := os.ReadFile(failures); err != nil || string(got) != want.String() {
+		t.Errorf("got failures (%v)\n%s\nwant\n%s", err, got, want.String())
 	}
 }
