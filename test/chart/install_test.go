@@ -130,7 +130,7 @@ func TestLifeOfARelease(t *testing.T) {
 	w.helm("install", release, older, "--create-namespace")
 	w.wantShortNames("older", "older", "older")
 	w.Eventually(t, "serving Repairs", func(context.Context) error {
-		_, err := w.RESTMapper().RESTMapping(schema.GroupKind{Group: "fettle.io", Kind: "Repair"})
+		_, err := w.RESTMapper().RESTMapping(schema.GroupKind{Group: "fettle.io", Kind: "Repair"}, "v1alpha1")
 		return err
 	})
 	w.Apply(t, aRepair)

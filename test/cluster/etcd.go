@@ -17,7 +17,7 @@ import (
 // creation time. Watches deliver the change. Nothing else may write the object meanwhile.
 func (c *Cluster) Rewrite(t testing.TB, u *unstructured.Unstructured, change func(object map[string]any)) {
 	t.Helper()
-	mapping, err := c.RESTMapper().RESTMapping(u.GroupVersionKind().GroupKind())
+	mapping, err := c.RESTMapper().RESTMapping(u.GroupVersionKind().GroupKind(), u.GroupVersionKind().Version)
 	if err != nil {
 		t.Fatalf("finding the resource of %s: %v", u.GetKind(), err)
 	}

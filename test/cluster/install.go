@@ -31,10 +31,9 @@ func (c *Cluster) InstallFettle(t testing.TB) {
 		}
 	}
 	c.ApplyDir(t, "sandbox/crd")
-	c.awaitKinds(t, schema.GroupKind{Group: "fettle.io", Kind: "Repair"}, schema.GroupKind{Group: "fettle.io", Kind: "MachineDeletionRemediation"},
-		schema.GroupKind{Group: "machine.openshift.io", Kind: "MachineHealthCheck"},
-		schema.GroupKind{Group: "remediation.medik8s.io", Kind: "NodeHealthCheck"},
-		schema.GroupKind{Group: "machine.openshift.io", Kind: "MachineSet"}, schema.GroupKind{Group: "machine.openshift.io", Kind: "Machine"})
+	c.awaitKinds(t, "fettle.io/v1alpha1", "Repair", "MachineDeletionRemediation")
+	c.awaitKinds(t, "machine.openshift.io/v1beta1", "MachineHealthCheck", "MachineSet", "Machine")
+	c.awaitKinds(t, "remediation.medik8s.io/v1alpha1", "NodeHealthCheck")
 }
 
 // InstallFettleForNodes installs Fettle on a cluster without a Machine API. Remediators of nodes have installed their
@@ -57,10 +56,10 @@ func (c *Cluster) InstallRemediators(t testing.TB) {
 			c.createMissing(t, u)
 		}
 	}
-	c.awaitKinds(t, schema.GroupKind{Group: "fettle.io", Kind: "Repair"},
-		schema.GroupKind{Group: "remediation.medik8s.io", Kind: "NodeHealthCheck"},
-		schema.GroupKind{Group: "sandbox.fettle.io", Kind: "RebootRemediation"}, schema.GroupKind{Group: "sandbox.fettle.io", Kind: "RebootRemediationTemplate"},
-		schema.GroupKind{Group: "sandbox.fettle.io", Kind: "ReprovisionRemediation"}, schema.GroupKind{Group: "sandbox.fettle.io", Kind: "ReprovisionRemediationTemplate"})
+	c.awaitKinds(t, "fettle.io/v1alpha1", "Repair")
+	c.awaitKinds(t, "remediation.medik8s.io/v1alpha1", "NodeHealthCheck")
+	c.awaitKinds(t, "sandbox.fettle.io/v1alpha1", "RebootRemediation", "RebootRemediationTemplate",
+		"ReprovisionRemediation", "ReprovisionRemediationTemplate")
 }
 
 // InstallRights installs Fettle's service account and rights alone.
@@ -116,11 +115,14 @@ func (c *Cluster) installConfig(t testing.TB) {
 	}
 }
 
-func (c *Cluster) awaitKinds(t testing.TB, kinds ...schema.GroupKind) {
+// awaitKinds waits until kinds are served in a version. The mapper keeps the versions that it found for a group: asked for no
+// version, it never finds a kind of a version that came later.
+func (c *Cluster) awaitKinds(t testing.TB, apiVersion string, kinds ...string) {
 	t.Helper()
 	for _, kind := range kinds {
-		c.Eventually(t, "serving "+kind.String(), func(context.Context) error {
-			_, err := c.RESTMapper().RESTMapping(kind)
+		gvk := schema.FromAPIVersionAndKind(apiVersion, kind)
+		c.Eventually(t, "serving "+gvk.String(), func(context.Context) error {
+			_, err := c.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version)
 			return err
 		})
 	}

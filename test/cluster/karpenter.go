@@ -8,8 +8,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // karpenterModule is the module of Karpenter's binary. The definitions of its kinds are in the source of the version
@@ -30,8 +28,9 @@ func (c *Cluster) StartKarpenter(t testing.TB) {
 	for _, crds := range []string{"pkg/apis/crds", "kwok/apis/crds"} {
 		c.applyFiles(t, filepath.Join(strings.TrimSpace(string(dir)), crds))
 	}
-	c.awaitKinds(t, schema.GroupKind{Group: "karpenter.sh", Kind: "NodePool"}, schema.GroupKind{Group: "karpenter.sh", Kind: "NodeClaim"},
-		schema.GroupKind{Group: "karpenter.sh", Kind: "NodeOverlay"}, schema.GroupKind{Group: "karpenter.kwok.sh", Kind: "KWOKNodeClass"})
+	c.awaitKinds(t, "karpenter.sh/v1", "NodePool", "NodeClaim")
+	c.awaitKinds(t, "karpenter.sh/v1alpha1", "NodeOverlay")
+	c.awaitKinds(t, "karpenter.kwok.sh/v1alpha1", "KWOKNodeClass")
 
 	cmd := exec.Command(Binary(t, "karpenter"), "--disable-leader-election=true", "--metrics-port=0", "--health-probe-port=0",
 		"--feature-gates=StaticCapacity=true")

@@ -92,7 +92,7 @@ spec:
     schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
 `, plural, group, kind, strings.ToLower(kind), version))
 	c.Eventually(t, "serving "+kind, func(context.Context) error {
-		_, err := c.RESTMapper().RESTMapping(schema.GroupKind{Group: group, Kind: kind})
+		_, err := c.RESTMapper().RESTMapping(schema.GroupKind{Group: group, Kind: kind}, version)
 		return err
 	})
 }

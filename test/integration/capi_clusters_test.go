@@ -223,7 +223,7 @@ func TestWatchFilter(t *testing.T) {
 	c.StartFettle(t, "--watch-filter=mine")
 	c.ApplyDir(t, "sandbox/crd/clusterapi")
 	c.Eventually(t, "Cluster API is served", func(context.Context) error {
-		_, err := c.RESTMapper().RESTMapping(clusterv1.GroupVersion.WithKind("MachineSet").GroupKind())
+		_, err := c.RESTMapper().RESTMapping(clusterv1.GroupVersion.WithKind("MachineSet").GroupKind(), clusterv1.GroupVersion.Version)
 		return err
 	})
 	h := newClusterFixture(t, c, c, "filtered")
