@@ -29,6 +29,7 @@ import (
 	"github.com/fettle-io/fettle/internal/fencestatus"
 	"github.com/fettle-io/fettle/internal/remediator/fencednode"
 	"github.com/fettle-io/fettle/internal/remediator/machinedeletion"
+	"github.com/fettle-io/fettle/internal/remediator/nodepromise"
 	"github.com/fettle-io/fettle/internal/remediator/powercycle"
 	"github.com/fettle-io/fettle/internal/remediator/selffencing"
 	"github.com/fettle-io/fettle/internal/servedapi"
@@ -77,7 +78,7 @@ func (r *components) wireFencing(o controllerOptions) error {
 		return err
 	}
 	r.powerAccess = powercycle.NewAccess(core, o.bmcNamespace, r.wake, r.log.WithName("power-rights"))
-	r.selfFence = selfFencingRemediator(r.manager, core, claims, r.log)
+	r.selfFence = selfFencingRemediator(r.manager, core, claims, nodepromise.New(core, time.Now), r.log)
 	if r.fenceStatus, err = fenceStatus(r.manager, core, o, r.log); err != nil {
 		return err
 	}
@@ -124,10 +125,10 @@ func powerRemediator(manager ctrl.Manager, core client.Client, claims *fencednod
 }
 
 // selfFencingRemediator returns the remediator of nodes that fence themselves.
-func selfFencingRemediator(manager ctrl.Manager, core client.Client, claims *fencednode.Claims, log logr.Logger) *selffencing.Client {
+func selfFencingRemediator(manager ctrl.Manager, core client.Client, claims *fencednode.Claims, promises *nodepromise.Promises, log logr.Logger) *selffencing.Client {
 	return selffencing.NewClient(selffencing.Config{
 		Informers: manager.GetCache(), Cache: manager.GetCache(), Writer: manager.GetClient(), Core: core,
-		Events: manager.GetEventRecorder("fettle"), Log: log.WithName("self-fence-remediation"), Now: time.Now, Claims: claims,
+		Events: manager.GetEventRecorder("fettle"), Log: log.WithName("self-fence-remediation"), Now: time.Now, Claims: claims, Promises: promises,
 	})
 }
 

@@ -15,10 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
-	"github.com/fettle-io/fettle/internal/promiselease"
 	"github.com/fettle-io/fettle/internal/remediator/contract"
 	"github.com/fettle-io/fettle/internal/remediator/fencednode"
-	"github.com/fettle-io/fettle/internal/selffence"
 )
 
 // begin finds the node of a remediation that has not begun, its promise and its machine, and claims both.
@@ -113,30 +111,8 @@ func (c *Client) identify(ctx context.Context, l *look) (*corev1.Node, problem, 
 	if found := fencednode.MachineMismatch(l.r, name, n); found.Found() {
 		return nil, found, nil
 	}
-	found, err = c.promiseProblem(ctx, name)
+	found, err = c.Promises.Missing(ctx, name)
 	return n, found, err
-}
-
-// promiseProblem returns why the Lease of a node holds no promise.
-func (c *Client) promiseProblem(ctx context.Context, node string) (problem, error) {
-	lease, err := c.getLease(ctx, node)
-	if err != nil {
-		return problem{}, err
-	}
-	none := func(why string) (problem, error) {
-		return problem{Reason: v1alpha1.CannotStartNoPromiseReason, Message: "node " + node + " has promised nothing: " + why}, nil
-	}
-	if lease == nil {
-		return none("there is no Lease " + promiselease.Namespace + "/" + node + "; see whether a FencePolicy selects the node and its agent runs")
-	}
-	record, err := promiselease.Decode(lease)
-	if err != nil {
-		return none("Lease " + promiselease.Namespace + "/" + node + " can't be read (" + err.Error() + "); delete it, and the agent writes it anew")
-	}
-	if record.State == selffence.Withdrawn {
-		return none("its agent has withdrawn the promise; see whether a FencePolicy selects the node and its agent runs")
-	}
-	return problem{}, nil
 }
 
 // fencedBy returns which other remediation fences the node of a look. It has begun and not ended, or it has claimed the node first.

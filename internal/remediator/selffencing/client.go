@@ -2,6 +2,7 @@ package selffencing
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 	"github.com/fettle-io/fettle/internal/contain"
 	"github.com/fettle-io/fettle/internal/informer"
 	"github.com/fettle-io/fettle/internal/remediator/fencednode"
+	"github.com/fettle-io/fettle/internal/remediator/nodepromise"
 	"github.com/fettle-io/fettle/internal/slim"
 )
 
@@ -39,6 +41,8 @@ type Config struct {
 	Now func() time.Time
 	// Claims are shared with the other remediators that fence.
 	Claims *fencednode.Claims
+	// Promises are shared with the other remediators that revoke promises.
+	Promises *nodepromise.Promises
 	// OtherFences returns the remediation of another kind that has begun to fence a node and has not ended. It may be nil.
 	OtherFences func(ctx context.Context, node string) (fencednode.Holder, bool)
 	// OtherWorks returns the node on which a remediation of another kind works. It may be nil.
@@ -57,7 +61,6 @@ type Client struct {
 	tidying  workqueue.TypedRateLimitingInterface[string]
 	present  *presence
 	sessions *sessions
-	sights   *sights
 
 	watched informer.Kinds
 	// watching is closed by markWatching, once all kinds are watched.
@@ -69,6 +72,8 @@ const (
 	// retryFirst and retryMost bound the pauses after a failure.
 	retryFirst = 100 * time.Millisecond
 	retryMost  = time.Minute
+	// retryRead is the pause after a read that failed.
+	retryRead = 2 * time.Second
 	// lookTimeout bounds one look at a remediation.
 	lookTimeout = time.Minute
 	// maxLooks bounds the remediations, and the nodes whose promise is read, of one moment.
@@ -82,7 +87,7 @@ func NewClient(c Config) *Client {
 		Config: c, nodes: fencednode.New(c.Core, c.Now, fencednode.NewVolumes()),
 		machines:     fencednode.Machines{Live: c.Core, Writer: c.Writer},
 		remediations: newQueue[types.NamespacedName](), silent: newQueue[string](), tidying: newQueue[string](), present: newPresence(),
-		sessions: newSessions(), sights: newSights(),
+		sessions: newSessions(),
 		watching: watches, markWatching: sync.OnceFunc(func() { close(watches) }),
 	}
 }
@@ -147,7 +152,7 @@ func (c *Client) nodeEvents() toolscache.ResourceEventHandler {
 		},
 		DeleteFunc: func(obj any) {
 			if key, ok := keyOf(obj); ok {
-				c.sights.drop(key.Name)
+				c.Promises.Drop(key.Name)
 				c.present.ends(key.Name)
 				c.wakeNode(key.Name)
 			}
@@ -159,11 +164,23 @@ func (c *Client) nodeEvents() toolscache.ResourceEventHandler {
 func (c *Client) noteNode(n *slim.Node) {
 	c.present.exists(n.Name)
 	if n.IsReady() {
-		c.sights.drop(n.Name)
+		c.Promises.Drop(n.Name)
 	} else {
 		c.silent.Add(n.Name)
 	}
 	c.wakeNode(n.Name)
+}
+
+// sight reads the promise of a node that is not Ready. Without a policy no node promises anything.
+func (c *Client) sight(ctx context.Context, node string) error {
+	var policies v1alpha1.FencePolicyList
+	if err := c.Cache.List(ctx, &policies, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("listing the FencePolicies: %w", err)
+	}
+	if len(policies.Items) == 0 {
+		return nil
+	}
+	return c.Promises.Sight(ctx, node)
 }
 
 // wakeNode has the remediations of a node looked at now.

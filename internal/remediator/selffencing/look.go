@@ -110,7 +110,7 @@ func (c *Client) refresh(l *look) {
 	l.facts.Now = c.Now()
 	l.s.began = l.s.began.At(l.record.Since, l.facts.Now)
 	l.facts.Deleting, l.facts.Stopped = !l.r.DeletionTimestamp.IsZero(), contract.Stopped(l.r)
-	l.facts.Promise = l.s.promise
+	l.facts.Promise = l.s.promise.Facts
 }
 
 // take takes one step. It reports whether the look is over.
@@ -125,7 +125,7 @@ func (c *Client) take(ctx context.Context, l *look, step fencing.Step) (bool, er
 	case fencing.ReadNode:
 		c.readNode(ctx, l)
 	case fencing.ReadPromise:
-		c.readPromise(ctx, l)
+		c.Promises.Read(ctx, &l.s.promise)
 	case fencing.CountWorkload:
 		c.countWorkload(ctx, l)
 	case fencing.RevokePromise, fencing.FreePromise, fencing.TaintNode, fencing.SetOutOfService, fencing.RemoveNode,
@@ -196,8 +196,10 @@ func (c *Client) change(ctx context.Context, l *look, kind fencing.StepKind) err
 
 func (c *Client) changeOne(ctx context.Context, l *look, kind fencing.StepKind) error {
 	switch kind { //nolint:exhaustive // the others change nothing
-	case fencing.RevokePromise, fencing.FreePromise:
-		return c.writePromise(ctx, l, kind)
+	case fencing.RevokePromise:
+		return c.Promises.Revoke(ctx, &l.s.promise)
+	case fencing.FreePromise:
+		return c.Promises.Free(ctx, &l.s.promise)
 	case fencing.TaintNode:
 		return c.nodes.Taint(ctx, l.r.UID, l.raw)
 	case fencing.SetOutOfService:

@@ -145,7 +145,7 @@ func waitMessage(l *look, step fencing.Step) string {
 	text := waitsFor(l.node, step.Reason)
 	switch step.Reason { //nolint:exhaustive // the others are no failures
 	case fencing.PromiseNotRead:
-		return text + " " + whyFailed(l.s.failure)
+		return text + " " + whyFailed(l.s.promise.Failure)
 	case fencing.NodeNotRead, fencing.WorkloadNotCounted:
 		return text + " " + whyFailed(l.unread)
 	case fencing.PromiseStands:

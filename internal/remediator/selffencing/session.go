@@ -2,32 +2,20 @@ package selffencing
 
 import (
 	"sync"
-	"time"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/fettle-io/fettle/internal/fencing"
-	"github.com/fettle-io/fettle/internal/selffence"
+	"github.com/fettle-io/fettle/internal/remediator/nodepromise"
 )
 
 // session is what this process knows of one remediation, besides its status. Only the look at the remediation uses it.
 type session struct {
 	uid     types.UID
 	node    string
-	promise fencing.Promise
-	// lease is the Lease as it was read or written last, or nil.
-	lease *coordinationv1.Lease
-	// failure is why a read or write of the Lease has failed last. Failures counts those in succession, and failedToWrite is set if the last
-	// was a write.
-	failure       error
-	failures      int
-	failedToWrite bool
+	promise nodepromise.Promise
 	// began is when the phase began.
 	began fencing.Beginning
-	// acknowledged is when a majority of the witnesses was first known to have read the Lease with a revision.
-	acknowledged         time.Time
-	acknowledgedRevision uint64
 }
 
 // sessions has the sessions by remediation. It is safe for concurrent use.
@@ -47,7 +35,7 @@ func (s *sessions) of(key types.NamespacedName, uid types.UID, node string) *ses
 		known = &session{uid: uid}
 		s.byKey[key] = known
 	}
-	known.node = node
+	known.node, known.promise.Node, known.promise.By = node, node, uid
 	return known
 }
 
@@ -74,28 +62,4 @@ func (s *sessions) ofNode(node string) []types.NamespacedName {
 		}
 	}
 	return keys
-}
-
-// sights has when this process has first seen the Leases of nodes as they are. The clock of a promise counts from then, so a Lease is read
-// once its node is no longer Ready, long before the node is condemned. It is safe for concurrent use.
-type sights struct {
-	mu     sync.Mutex
-	byNode map[string]selffence.Sight
-}
-
-func newSights() *sights { return &sights{byNode: map[string]selffence.Sight{}} }
-
-// update changes the sight of a node, and returns it.
-func (s *sights) update(node string, change func(selffence.Sight) selffence.Sight) selffence.Sight {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.byNode[node] = change(s.byNode[node])
-	return s.byNode[node]
-}
-
-// drop forgets the sight of a node.
-func (s *sights) drop(node string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.byNode, node)
 }

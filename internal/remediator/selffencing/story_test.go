@@ -120,7 +120,7 @@ func TestI6TheClockCountsFromWhatThisProcessHasSeen(t *testing.T) {
 		if err := w.sight(t.Context(), "node-a"); err != nil {
 			t.Fatal(err)
 		}
-		w.sights.drop("node-a")
+		w.Promises.Drop("node-a")
 		w.forward(expiry)
 		if r := w.looks(t); processing(r) != "PromiseStands" {
 			t.Errorf("it is %+v", r.Status)

@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
 	"github.com/fettle-io/fettle/internal/promiselease"
 	"github.com/fettle-io/fettle/internal/selffence"
 )
@@ -26,6 +25,9 @@ const (
 	tidyEvery = 10 * time.Minute
 	// tidySoon is the pause after a round that has left something to do.
 	tidySoon = 30 * time.Second
+	// pageSize and maxPages bound the list of Leases.
+	pageSize = 500
+	maxPages = 100
 	// mostTidied bounds the changes of one round.
 	mostTidied = 100
 	// allNodes is the key of a round through all Leases.
@@ -45,7 +47,7 @@ func (c *Client) tidy(ctx context.Context, node string) error {
 		c.tidying.AddAfter(allNodes, tidyEvery) // also where this round fails
 		return c.tidyAll(ctx)
 	}
-	lease, err := c.getLease(ctx, node)
+	lease, err := c.Promises.Get(ctx, node)
 	if lease == nil || err != nil {
 		return ignoreForbidden(err)
 	}
@@ -178,7 +180,7 @@ func (c *Client) condemners(ctx context.Context, all []tidied) (func(uid string)
 	if !condemned {
 		return func(string) selffence.Existence { return selffence.ExistenceUnknown }, nil
 	}
-	exist, complete, err := c.remediationUIDs(ctx)
+	exist, complete, err := c.Promises.Condemners(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -191,26 +193,6 @@ func (c *Client) condemners(ctx context.Context, all []tidied) (func(uid string)
 		}
 		return selffence.Gone
 	}, nil
-}
-
-// +kubebuilder:rbac:groups=fettle.io,resources=selffenceremediations,verbs=list
-
-// remediationUIDs returns the UIDs of all remediations, as far as they could be listed, and whether these are all.
-func (c *Client) remediationUIDs(ctx context.Context) (exist map[types.UID]bool, complete bool, err error) {
-	exist = map[types.UID]bool{}
-	var page v1alpha1.SelfFenceRemediationList
-	for range maxPages {
-		if err := c.Core.List(ctx, &page, client.Limit(pageSize), client.Continue(page.Continue)); err != nil {
-			return nil, false, fmt.Errorf("listing the SelfFenceRemediations: %w", err)
-		}
-		for i := range page.Items {
-			exist[page.Items[i].UID] = true
-		}
-		if page.Continue == "" {
-			return exist, true, nil
-		}
-	}
-	return exist, false, nil
 }
 
 // presence has which nodes exist, as the watch has shown it, and since when nodes are known not to exist of which a Lease is left. It is safe

@@ -28,6 +28,7 @@ import (
 	"github.com/fettle-io/fettle/internal/fencing"
 	"github.com/fettle-io/fettle/internal/promiselease"
 	"github.com/fettle-io/fettle/internal/remediator/fencednode"
+	"github.com/fettle-io/fettle/internal/remediator/nodepromise"
 	"github.com/fettle-io/fettle/internal/selffence"
 )
 
@@ -94,6 +95,7 @@ func (w *world) restart(t *testing.T) {
 	t.Helper()
 	w.Client = NewClient(Config{
 		Cache: w.api, Writer: w.api, Core: w.api, Events: w.events, Log: logr.Discard(), Now: w.now, Claims: fencednode.NewClaims(),
+		Promises: nodepromise.New(w.api, w.now),
 	})
 	c := w.Client
 	t.Cleanup(func() {

@@ -1,0 +1,108 @@
+package nodepromise
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/fettle-io/fettle/api/fettle/annotation"
+	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
+	"github.com/fettle-io/fettle/internal/promiselease"
+	"github.com/fettle-io/fettle/internal/selffence"
+)
+
+var noon = time.Date(2026, time.August, 3, 12, 0, 0, 0, time.UTC)
+
+const boot1 = "11111111-1111-1111-1111-111111111111"
+
+// leaseOf returns the Lease of a node. It is Promised, and timed.
+func leaseOf(t *testing.T, name string) *coordinationv1.Lease {
+	t.Helper()
+	l, err := promiselease.Encode(name, promiselease.Record{Lease: selffence.Lease{State: selffence.Promised, Promise: selffence.Promise{
+		Boot: boot1, Timed: true, Times: selffence.Times{Validity: 10 * time.Second, Watchdog: 10 * time.Second},
+	}}}, noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.ResourceVersion = ""
+	return l
+}
+
+// world has promises before an API server with some objects. Reads fail while fault is set.
+type world struct {
+	*Promises
+
+	api   client.Client
+	fault error
+}
+
+func newWorld(t *testing.T, objects ...client.Object) *world {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{coordinationv1.AddToScheme, v1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w := &world{}
+	w.api = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			if w.fault != nil {
+				return w.fault
+			}
+			return c.Get(ctx, key, o, opts...)
+		},
+	}).Build()
+	w.Promises = New(w.api, func() time.Time { return noon })
+	return w
+}
+
+// TestSight: the Lease of a node is read. Where nothing is set up, that is no failure.
+func TestSight(t *testing.T) {
+	broken := leaseOf(t, "node-c")
+	delete(broken.Annotations, annotation.PromiseState)
+	w := newWorld(t, leaseOf(t, "node-a"), broken)
+	for _, node := range []string{"node-a", "node-b", "node-c"} {
+		if err := w.Sight(t.Context(), node); err != nil {
+			t.Error(err)
+		}
+	}
+	if seen, known := w.sights.byNode["node-a"]; len(w.sights.byNode) != 1 || !known || seen.Lease.Revision == 0 || !seen.At.Equal(noon) {
+		t.Errorf("%+v", w.sights.byNode)
+	}
+	for want, err := range map[bool]error{false: apierrors.NewForbidden(schema.GroupResource{}, "", nil), true: errors.New("no")} {
+		w.fault = err
+		if got := w.Sight(t.Context(), "node-a"); (got != nil) != want {
+			t.Errorf("after %v it fails with %v", err, got)
+		}
+	}
+	w.Drop("node-a")
+	if len(w.sights.byNode) != 0 {
+		t.Errorf("%+v", w.sights.byNode)
+	}
+	if promiselease.Namespace != "fettle-agents" {
+		t.Error("the messages name another namespace")
+	}
+}
+
+// TestAWriteOfALeaseThatWasNotRead: nothing is written then.
+func TestAWriteOfALeaseThatWasNotRead(t *testing.T) {
+	w := newWorld(t, leaseOf(t, "node-a"))
+	for verb, write := range map[string]func(*Promise) error{
+		"revoke": func(p *Promise) error { return w.Revoke(t.Context(), p) },
+		"free":   func(p *Promise) error { return w.Free(t.Context(), p) },
+	} {
+		if err := write(&Promise{Node: "node-a", By: "uid"}); err == nil {
+			t.Errorf("%s: no error", verb)
+		}
+	}
+}
