@@ -17,9 +17,11 @@ func byBoth(change ...func(*fencing.Config)) fencing.Config {
 
 func needsBoth(c *fencing.Config) { c.Both = true }
 
+func attemptNeedsBoth(r *fencing.Record) { r.Both = true }
+
 // both is a fencing by both in a phase that began a minute before the facts of seen().
 func both(p fencing.Phase, change ...func(*fencing.Record)) fencing.Record {
-	r := recorded(p, change...)
+	r := recorded(p, append(change, attemptNeedsBoth)...)
 	r.Revoked = p != fencing.Preparing
 	if p == fencing.Releasing && r.Proof.Kind == fencing.PowerOff {
 		r.Proof = fencing.Proof{Kind: fencing.OffAndExpired, At: start}
@@ -75,6 +77,44 @@ func TestBoth(t *testing.T) {
 	})
 }
 
+// TestWhatAnAttemptNeeds: an attempt needs what the configuration says when it begins. Until its first command is recorded it may come to need
+// more, and never less. The next attempt needs what the configuration says then, and a promise that is revoked is freed all the same.
+func TestWhatAnAttemptNeeds(t *testing.T) {
+	less, registered := byBoth(func(c *fencing.Config) { c.Retries = 1 }), down(func(n *fencing.Node) { n.UID = "another" })
+	more := less
+	less.Both = false
+	second := func(change ...func(*fencing.Record)) fencing.Record {
+		return recorded(fencing.Preparing, append(change, func(r *fencing.Record) { r.Attempt = 2 })...)
+	}
+	of := func(r fencing.Record, uid string) fencing.Record {
+		r.NodeUID = uid
+		return r
+	}
+	begun := fencing.Record{Attempt: 1, PoweredOff: true, NodeUID: "uid", BootID: "boot"}
+	begunByBoth := begun
+	begunByBoth.Both = true
+	failed := func(r fencing.Record, change ...func(*fencing.Record)) fencing.Step {
+		r.Attempt = 2
+		for _, f := range change {
+			f(&r)
+		}
+		return writes(since(r, fencing.Preparing, known(nil, fencing.Power{}, atTheLimit), because(fencing.PowerOffTimedOut)))
+	}
+	revoked := func(r *fencing.Record) { r.Revoked = true }
+	needsLess := func(r *fencing.Record) { r.Both = false }
+	check(t, map[string]edge{
+		"it begins with both":                 {more, fencing.Record{}, known(down(), fencing.Power{}), writes(since(begunByBoth, fencing.Preparing, known(nil, fencing.Power{})))},
+		"it begins with one":                  {less, fencing.Record{}, known(down(), fencing.Power{}), writes(since(begun, fencing.Preparing, known(nil, fencing.Power{})))},
+		"the next one needs less":             {less, both(fencing.PoweringOff), known(down(), fencing.Power{}, atTheLimit), failed(both(fencing.PoweringOff), needsLess)},
+		"the next one needs more":             {more, recorded(fencing.PoweringOff), known(down(), fencing.Power{}, atTheLimit), failed(recorded(fencing.PoweringOff), attemptNeedsBoth)},
+		"what was revoked stays recorded":     {less, second(revoked), known(down(), commandedOff(20)), writes(since(second(revoked), fencing.PoweringOff, known(nil, fencing.Power{}), commandedAt(20)))},
+		"an attempt with both goes on so":     {less, both(fencing.PoweringOff), known(down(), commandedOff(20, read(fencing.IsOff, 10), read(fencing.IsOff, 2))), does(fencing.ReadPromise)},
+		"an attempt with one goes on so":      {more, recorded(fencing.PoweringOff), known(down(), commandedOff(20, read(fencing.IsOn, 1))), waits(fencing.PowerNotOff, 1)},
+		"a node that registers needs more":    {more, second(), known(registered, fencing.Power{}), writes(of(second(attemptNeedsBoth), "another"))},
+		"a node that registers needs no less": {less, second(attemptNeedsBoth), known(registered, fencing.Power{}), writes(of(second(attemptNeedsBoth), "another"))},
+	})
+}
+
 // TestReleaseByBoth: both proofs must hold in the look that releases the node, and the node is read after both.
 func TestReleaseByBoth(t *testing.T) {
 	r := both(fencing.Releasing)
@@ -118,6 +158,7 @@ func TestSmallWorldsByBoth(t *testing.T) {
 		"the same, and a crash":             {setup{config: config(needsBoth), otherHost: true, budget: budget{crashes: 1}}, true},
 		"a watchdog that never fires":       {setup{config: config(needsBoth), neverFires: true}, false},
 		"the same, by deletion of the node": {setup{config: config(needsBoth, deleteNode), neverFires: true}, true},
+		"the policy needs less meanwhile":   {setup{config: config(needsBoth), otherHost: true, budget: budget{eases: 1}}, false},
 		"such a watchdog, and a person":     {setup{config: config(needsBoth), neverFires: true, budget: budget{flips: 1}}, true},
 	}
 	for name, w := range worlds {
@@ -139,7 +180,11 @@ func TestSmallWorldsByBoth(t *testing.T) {
 // TestPlantedFaultsByBoth: the small worlds find what comes of one proof where it is false.
 func TestPlantedFaultsByBoth(t *testing.T) {
 	alone := func(c fencing.Config, r fencing.Record, f fencing.Facts) fencing.Step {
-		c.Both = false
+		c.Both, r.Both = false, false
+		return fencing.Next(c, r, f)
+	}
+	eased := func(c fencing.Config, r fencing.Record, f fencing.Facts) fencing.Step {
+		r.Both = c.Both
 		return fencing.Next(c, r, f)
 	}
 	promiseAlone := func(c fencing.Config, r fencing.Record, f fencing.Facts) fencing.Step {
@@ -156,7 +201,8 @@ func TestPlantedFaultsByBoth(t *testing.T) {
 		return fencing.Next(c, r, f)
 	}
 	for name, f := range map[string]setup{
-		"the power suffices":   {config: config(needsBoth), next: alone, otherHost: true},
+		"the power suffices": {config: config(needsBoth), next: alone, otherHost: true},
+		"what is needed now counts, not what the attempt has recorded": {config: config(needsBoth), next: eased, otherHost: true, budget: budget{eases: 1}},
 		"the promise suffices": {config: config(needsBoth), next: promiseAlone, neverFires: true},
 	} {
 		t.Run(name, func(t *testing.T) {

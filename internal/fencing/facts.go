@@ -6,7 +6,7 @@ import "time"
 type Config struct {
 	// ByPromise has the node fence itself: its promise is revoked, and nothing of its power is commanded or read.
 	ByPromise bool
-	// Both powers the node off and revokes its promise. The workload is released once both have proven that it has stopped, or by a new boot.
+	// Both has each attempt that begins now need both proofs (see Record.Both).
 	Both bool
 	// Off leaves the host off.
 	Off bool

@@ -77,7 +77,7 @@ func (r Record) holdsOutOfService(n *Node) bool {
 // begin records the node as it is before anything is done. The same record allows the command to power off, so that nothing has to be
 // written between the taint and the command.
 func begin(c Config, f Facts) Step {
-	return write(Record{Attempt: 1, PoweredOff: !c.ByPromise}.of(f.Node).in(Preparing, f.Now, ""))
+	return write(Record{Attempt: 1, Both: c.Both, PoweredOff: !c.ByPromise}.of(f.Node).in(Preparing, f.Now, ""))
 }
 
 // of returns the record of an attempt that fences a node as it is now. The out-of-service taint that it has is not Fettle's.
@@ -89,16 +89,23 @@ func (r Record) of(n *Node) Record {
 	return r
 }
 
+// needing returns the record of an attempt that has recorded no command yet. It may come to need both proofs, and not to need less: what the
+// configuration says of a node that was gone counts once the node has registered again.
+func (r Record) needing(c Config) Record {
+	r.Both = r.Both || c.Both
+	return r
+}
+
 // prepare taints the node, and then begins to stop it. A node that returns early then doesn't start the pods again that are about to move.
 func prepare(c Config, r Record, f Facts) Step {
 	n := f.Node
 	switch replaced := n.Exists && !r.sameNode(n); {
 	case replaced && r.Attempt > 1:
-		return write(r.of(n).in(Preparing, r.Since, r.Reason)) // it has registered again
+		return write(r.needing(c).of(n).in(Preparing, r.Since, r.Reason)) // it has registered again
 	case replaced && f.Power.Off.IsZero():
 		return write(r.in(Failed, f.Now, NodeReplaced))
 	case n.Exists && !replaced && !n.Tainted && n.BootID != r.BootID:
-		return write(r.of(n).in(Preparing, r.Since, r.Reason)) // it has booted, and its pods have started without the taint
+		return write(r.needing(c).of(n).in(Preparing, r.Since, r.Reason)) // it has booted, and its pods have started without the taint
 	case n.Exists && !replaced && !n.Tainted:
 		return do(TaintNode)
 	case c.ByPromise:
@@ -120,7 +127,7 @@ func firstOff(c Config, r Record, f Facts) Step {
 	case p.Off.IsZero() && !f.Now.Before(p.RetryAt) && (c.Off || !rebooted):
 		return do(CommandOff)
 	}
-	r.CommandedAt, r.Revoked = f.Now, c.Both
+	r.CommandedAt, r.Revoked = f.Now, r.Revoked || r.Both
 	if p.Off.After(r.Since) {
 		r.CommandedAt = p.Off
 	}
@@ -135,7 +142,7 @@ func powerOff(c Config, r Record, f Facts) Step {
 	if proof, ok := newBoot(r, f.Node); ok && !c.Off {
 		return proven(r, f, proof)
 	}
-	if c.Both {
+	if r.Both {
 		return stopByBoth(c, r, f)
 	}
 	return stop(c, r, f)
@@ -189,7 +196,7 @@ func attemptFailed(c Config, r Record, f Facts, why Reason) Step {
 	switch {
 	case r.Attempt <= c.Retries:
 		r.Attempt++
-		r.Proof, r.Times = Proof{}, Times{}
+		r.Both, r.Proof, r.Times = c.Both, Proof{}, Times{}
 		return write(r.of(f.Node).in(Preparing, f.Now, why))
 	case c.DeleteMachine:
 		return write(r.in(DeletingMachine, f.Now, why))

@@ -49,6 +49,9 @@ type Record struct {
 	DeletedNode, MachineDeletion bool
 	// PoweredOff is set before the power is commanded off, and cleared once the power was observed on again.
 	PoweredOff bool
+	// Both is set if the attempt powers the node off and revokes its promise. The workload is released once both have proven that it has stopped,
+	// or by a new boot. It stays set until the attempt ends, also if the configuration needs less by then.
+	Both bool
 	// Revoked is set before the promise of the node is revoked. It may have been freed since.
 	Revoked bool
 	// Reason is why the phase began, if that needs a reason.

@@ -53,8 +53,10 @@ type world struct {
 	// other is what the BMC shows of another host, if it is that of one.
 	other      other
 	neverFires bool
-	budget     budget
-	broken     string
+	// eased is set once the configuration needs one proof in place of both.
+	eased  bool
+	budget budget
+	broken string
 }
 
 // other is another host than that of the node.
@@ -89,7 +91,11 @@ type manager struct {
 }
 
 // budget is what may still happen.
-type budget struct{ flips, crashes, deletions, heals, fails, sick, steps, frees, withdrawals, cuts int }
+type budget struct {
+	flips, crashes, deletions, heals, fails, sick, steps, frees, withdrawals, cuts int
+	// eases counts how often the configuration may come to need one proof in place of both.
+	eases int
+}
 
 // setup is a world to walk through.
 type setup struct {
@@ -196,6 +202,12 @@ var events = []event{
 	{"the clock is put forward", func(_ *setup, w world) (world, bool) {
 		return putClock(w, far), w.budget.steps > 0
 	}},
+	{"the policy needs less", func(_ *setup, w world) (world, bool) {
+		ok := w.budget.eases > 0 && w.manager.record.Phase != ""
+		w.budget.eases--
+		w.eased = true
+		return w, ok
+	}},
 	{"the fencing is deleted", func(_ *setup, w world) (world, bool) {
 		ok := w.budget.deletions > 0 && !w.deleting && !w.manager.finished
 		w.budget.deletions--
@@ -287,7 +299,9 @@ func (w *world) next(s *setup) fencing.Step {
 	m := &w.manager
 	f := m.facts
 	f.Now, f.Begun, f.Deleting, f.Power, f.Promise = at(w.now), at(m.begun), w.deleting, m.power, m.promise
-	return s.next(s.config, m.since.Record(m.record), f)
+	c := s.config
+	c.Both = c.Both && !w.eased
+	return s.next(c, m.since.Record(m.record), f)
 }
 
 // seesRecord has the manager see when the phase of its record began.
