@@ -451,26 +451,31 @@ const mostPerSecond = 400
 
 // hotLoops finds seconds in which Fettle repeated one request too often.
 func hotLoops(requests []cluster.Request) []error {
-	type what struct {
-		verb, resource, subresource, name string
-		second                            int64
-	}
-	counts := map[what]int{}
-	for _, r := range requests {
-		if r.Name != "" {
-			counts[what{r.Verb, r.Resource, r.Subresource, r.Name, r.At.Unix()}]++
-		}
-	}
 	var problems []error
-	for w, n := range counts {
-		if n > mostOfOneKind {
-			problems = append(problems, fmt.Errorf("%d requests in a second to %s %s %s %s", n, w.verb, w.resource, w.subresource, w.name))
-		}
+	if n, what := repeated(requests); n > mostOfOneKind {
+		problems = append(problems, fmt.Errorf("%d requests in a second to %s", n, what))
 	}
 	if n := peak(requests); n > mostPerSecond {
 		problems = append(problems, fmt.Errorf("%d requests in one second", n))
 	}
 	return problems
+}
+
+// repeated returns how often one request was repeated in a second at most, and which.
+func repeated(requests []cluster.Request) (most int, what string) {
+	counts := map[string]int{}
+	for _, r := range requests {
+		if r.Name == "" {
+			continue
+		}
+		request := strings.Join([]string{r.Verb, r.Resource, r.Subresource, r.Name}, " ")
+		at := fmt.Sprint(request, r.At.Unix())
+		counts[at]++
+		if counts[at] > most {
+			most, what = counts[at], request
+		}
+	}
+	return most, what
 }
 
 // mostOfOneKind is how often Fettle may repeat one request in a second.

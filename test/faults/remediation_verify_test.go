@@ -143,8 +143,9 @@ func (m *monitor) verify(limit int) {
 	if err := errors.Join(problems...); err != nil {
 		t.Errorf("%v\nwhat happened:\n%s", err, strings.Join(m.story, "\n"))
 	}
-	t.Logf("%d requests, at most %d in a second; at most %d nodes under remediation, %d of the control plane",
-		len(requests), peak(requests), m.most, m.mostPlane)
+	repeats, what := repeated(requests)
+	t.Logf("%d requests, at most %d in a second, and %d times %s; at most %d nodes under remediation, %d of the control plane",
+		len(requests), peak(requests), repeats, what, m.most, m.mostPlane)
 }
 
 // during returns the states of a node from onTheWay before an instant until a revision.
