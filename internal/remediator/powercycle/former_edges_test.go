@@ -1,0 +1,213 @@
+package powercycle
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
+	"github.com/fettle-io/fettle/internal/baremetalhost"
+	"github.com/fettle-io/fettle/internal/fencing"
+)
+
+// former has a remediation record hosts of earlier BMCs.
+func former(hosts ...v1alpha1.FormerHost) func(*v1alpha1.PowerRemediationStatus) {
+	return func(s *v1alpha1.PowerRemediationStatus) { s.FormerHosts = hosts }
+}
+
+// TestWhichHostIsUsedWithoutABMC: the recorded BareMetalHost, while what keeps it off has to be taken back, and where no BMC names it.
+func TestWhichHostIsUsedWithoutABMC(t *testing.T) {
+	recorded := func() *v1alpha1.FencingBMC {
+		return &v1alpha1.FencingBMC{Name: "bmc-a", UID: "bmc-a-uid", Generation: 3, HostUID: "a-uid", HostConsumer: "claim", HostNamespace: "metal3", HostName: "host-a"}
+	}
+	atAddress := &v1alpha1.FencingBMC{Name: "bmc-a", UID: "bmc-a-uid", Generation: 3}
+	for _, tc := range []struct {
+		sentence string
+		phase    fencing.Phase
+		off      bool
+		recorded *v1alpha1.FencingBMC
+		bmc      *v1alpha1.BMC
+		used     bool
+	}{
+		{"it powers on", fencing.PoweringOn, true, recorded(), nil, true},
+		{"it takes back", fencing.Aborting, true, recorded(), nil, true},
+		{"its machine is being deleted", fencing.DeletingMachine, true, recorded(), nil, true},
+		{"the host was on again", fencing.Aborting, false, recorded(), nil, false},
+		{"it powers off", fencing.PoweringOff, true, recorded(), nil, false},
+		{"it has failed", fencing.Failed, true, recorded(), nil, false},
+		{"the BMC had an address", fencing.PoweringOn, true, atAddress, nil, false},
+		{"no BMC is recorded", fencing.PoweringOn, true, nil, nil, false},
+		{"there is a BMC", fencing.PoweringOn, true, recorded(), bmcFor("b", "node-a", "redfish://h"), false},
+	} {
+		r := remediation(in(tc.phase, func(s *v1alpha1.PowerRemediationStatus) { s.BMC = tc.recorded }))
+		l := &look{r: r, node: "node-a", bmc: tc.bmc, record: fencing.Record{Phase: tc.phase, PoweredOff: tc.off}}
+		l.useRecordedHost()
+		want, metal := tc.bmc, baremetalhost.Identity{}
+		if tc.used {
+			metal = baremetalhost.Identity{UID: "a-uid", Consumer: "claim"}
+			want = &v1alpha1.BMC{
+				ObjectMeta: metav1.ObjectMeta{Name: "bmc-a", UID: "bmc-a-uid", Generation: 3},
+				Spec:       v1alpha1.BMCSpec{NodeName: "node-a", BareMetalHost: &v1alpha1.BareMetalHostReference{Namespace: "metal3", Name: "host-a"}},
+			}
+		}
+		if diff := cmp.Diff(want, l.bmc); diff != "" || l.unnamed != tc.used || l.metal != metal {
+			t.Errorf("%s: unnamed %t, as %+v, with the BMC (-want +got):\n%s", tc.sentence, l.unnamed, l.metal, diff)
+		}
+	}
+}
+
+// TestTheHostWithoutABMCIsRemembered, with what was commanded, as long as it is the same host.
+func TestTheHostWithoutABMCIsRemembered(t *testing.T) {
+	w := newWorld(t)
+	l := &look{s: w.sessions.of(keyA, "r-uid", "node-a"), bmc: bmcFor("bmc-a", "node-a", "", throughMetal3("host-a")), metal: baremetalhost.Identity{UID: "a-uid"}}
+	first := w.unnamedHostOf(l)
+	if first == nil || w.unnamedHostOf(l) != first {
+		t.Error("the next operation doesn't know of the first")
+	}
+	l.metal.UID = "another"
+	if w.unnamedHostOf(l) == first {
+		t.Error("another host is taken for the first")
+	}
+}
+
+// counted counts the changes of BareMetalHosts and of the status. It has the former fail for as long as down says so.
+type counted struct{ hosts, statuses int }
+
+func (w *world) counts(down *bool, also func(verb string, o runtime.Object)) *counted {
+	n := &counted{}
+	w.refuses(func(verb string, o runtime.Object) error {
+		also(verb, o)
+		if _, is := o.(*v1alpha1.PowerRemediation); is && verb == "patch status" {
+			n.statuses++
+		}
+		if u, is := o.(*unstructured.Unstructured); is && u.GroupVersionKind() == bareMetalHost && verb == "patch" {
+			if n.hosts++; *down {
+				return apierrors.NewForbidden(schema.GroupResource{Resource: "baremetalhosts"}, "host-a", nil)
+			}
+		}
+		return nil
+	})
+	return n
+}
+
+// TestFormerHostsAreTriedEveryTenSeconds until each was changed. Then the record of them goes, and nothing is left to look at.
+func TestFormerHostsAreTriedEveryTenSeconds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, node(), remediation(in(fencing.Failed, former(hostA))), heldOff("host-a", "a-uid"))
+		down := true
+		n := w.counts(&down, func(string, runtime.Object) {})
+		l := begun(t, w, fencing.Failed)
+		l.lane = lane{of: w.lanes}
+		leave := func(sentence string, hosts, statuses, left int) {
+			t.Helper()
+			if err := w.leaveFormerHosts(t.Context(), l); err != nil || *n != (counted{hosts, statuses}) || len(w.remediation(t, keyA).Status.FormerHosts) != left {
+				t.Errorf("%s: %v after %+v, and left are %v", sentence, err, *n, l.r.Status.FormerHosts)
+			}
+		}
+		leave("it fails", 1, 0, 1)
+		w.wakesAfter(t, keyA, lookEvery)
+		w.forward(lookEvery - 3*time.Second)
+		leave("it is too early", 1, 0, 1)
+		w.wakesAfter(t, keyA, 3*time.Second)
+		down = false
+		w.forward(3 * time.Second)
+		leave("it succeeds", 2, 1, 0)
+		leave("nothing is left", 2, 1, 0)
+		<-time.After(2 * lookEvery)
+		synctest.Wait()
+		if woken := taken(w.remediations); len(woken) != 0 {
+			t.Errorf("it is looked at again: %v", woken)
+		}
+	})
+}
+
+// TestFormerHostsHoldNoLane while they are changed, since a webhook of Metal3 may be asked first. A change of the node interrupts that only
+// until it is over.
+func TestFormerHostsHoldNoLane(t *testing.T) {
+	w := newWorld(t, node(), remediation(in(fencing.Releasing, former(hostA))), heldOff("host-a", "a-uid"))
+	l := begun(t, w, fencing.Releasing)
+	l.lane, l.record.Released = lane{of: w.lanes}, true
+	if !l.lane.enter(t.Context(), true) {
+		t.Fatal("there is no lane")
+	}
+	down := false
+	n := w.counts(&down, func(verb string, o runtime.Object) {
+		want := maxLanes
+		if _, is := o.(*v1alpha1.PowerRemediation); is {
+			want--
+		}
+		w.lanes.mu.Lock()
+		defer w.lanes.mu.Unlock()
+		if w.lanes.free != want {
+			t.Errorf("during %s of %T, %d lanes are free, want %d", verb, o, w.lanes.free, want)
+		}
+	})
+	if err := w.leaveFormerHosts(t.Context(), l); err != nil || *n != (counted{1, 1}) || !l.lane.held || l.s.interrupt != nil {
+		t.Errorf("%v after %+v; a lane is held: %t, and it can be interrupted: %t", err, *n, l.lane.held, l.s.interrupt != nil)
+	}
+}
+
+// TestALookWithoutFormerHostsKeepsItsLane, though another look waits for one.
+func TestALookWithoutFormerHostsKeepsItsLane(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, node(), remediation(in(fencing.Releasing)))
+		w.lanes = newLanes(1, 1)
+		l := begun(t, w, fencing.Releasing)
+		l.lane = lane{of: w.lanes}
+		l.lane.enter(t.Context(), true)
+		given := make(chan struct{})
+		go func() {
+			(&lane{of: w.lanes}).enter(t.Context(), true)
+			close(given)
+		}()
+		synctest.Wait()
+		if err := w.leaveFormerHosts(t.Context(), l); err != nil || !l.lane.held {
+			t.Errorf("%v, and a lane is held: %t", err, l.lane.held)
+		}
+		synctest.Wait()
+		select {
+		case <-given:
+			t.Error("another look has the lane")
+		default:
+		}
+		l.lane.leave()
+		<-given
+	})
+}
+
+// TestFormerHostsWithoutALane: where the look has to end before it has a lane again, nothing is recorded.
+func TestFormerHostsWithoutALane(t *testing.T) {
+	w := newWorld(t, node(), remediation(in(fencing.Failed, former(hostA))), heldOff("host-a", "a-uid"))
+	l := begun(t, w, fencing.Failed)
+	w.lanes = newLanes(0, 0)
+	l.lane = lane{of: w.lanes}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := w.leaveFormerHosts(ctx, l); !errors.Is(err, context.Canceled) || len(w.remediation(t, keyA).Status.FormerHosts) != 1 {
+		t.Errorf("%v, and left are %v", err, w.remediation(t, keyA).Status.FormerHosts)
+	}
+}
+
+// TestALookEndsWhereFormerHostsCanNotBeRecorded: no step follows.
+func TestALookEndsWhereFormerHostsCanNotBeRecorded(t *testing.T) {
+	down := errors.New("down")
+	w := newWorld(t, node(), remediation(in(fencing.Failed, former(hostB))), metal3Host("host-b", "b-uid", true))
+	w.refuses(func(verb string, _ runtime.Object) error {
+		if verb == "patch status" {
+			return down
+		}
+		return nil
+	})
+	if err := w.look(t.Context(), keyA); !errors.Is(err, down) {
+		t.Errorf("the look returns %v", err)
+	}
+}
