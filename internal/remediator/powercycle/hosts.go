@@ -336,7 +336,7 @@ func (c *Client) loadCredentials(ctx context.Context, bmc *v1alpha1.BMC, h *host
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	now := c.Now()
-	if !h.secretAt.IsZero() && now.Before(h.secretAt.Add(credentialsAge)) {
+	if now.Before(h.secretAt.Add(credentialsAge)) {
 		return problem{}
 	}
 	where := bmc.Namespace + "/" + bmc.Spec.CredentialsName

@@ -99,7 +99,7 @@ func (c *Client) look(ctx context.Context, key types.NamespacedName) error {
 // open reads the remediation of a look and returns the look, or nil if there is nothing to do.
 func (c *Client) open(ctx context.Context, l *look) (*look, error) {
 	r, err := c.current(ctx, l.key)
-	if err != nil || r == nil {
+	if r == nil {
 		return nil, err
 	}
 	l.r, l.config = r, configOf(&r.Spec)
@@ -132,7 +132,7 @@ func (l *look) knows(n *corev1.Node, readAt time.Time) {
 func (c *Client) resume(ctx context.Context, l *look) (*look, error) {
 	l.node = l.r.Status.Node.Name
 	if !l.cluster.isHome() {
-		if entered, err := c.reenter(ctx, l); !entered || err != nil {
+		if entered, err := c.reenter(ctx, l); !entered {
 			return nil, err
 		}
 	}

@@ -167,7 +167,7 @@ func (h *host) writeHold(s *v1alpha1.BMCStatus, now time.Time) {
 		return
 	}
 	end := metav1.NewTime(until.UTC().Truncate(time.Second))
-	if s.AuthenticationHeldUntil == nil || !s.AuthenticationHeldUntil.Equal(&end) {
+	if !s.AuthenticationHeldUntil.Equal(&end) {
 		since := metav1.NewTime(now.UTC().Truncate(time.Second))
 		s.AuthenticationHeldSince, s.AuthenticationHeldUntil = &since, &end
 	}

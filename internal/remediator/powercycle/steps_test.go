@@ -1,0 +1,432 @@
+package powercycle
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
+	"github.com/fettle-io/fettle/internal/fencing"
+	"github.com/fettle-io/fettle/internal/remediator/fencednode"
+	"github.com/fettle-io/fettle/internal/sanitize"
+)
+
+// requests counts all requests to the API server.
+func (w *world) requests() *int {
+	count := 0
+	w.refuses(func(string, runtime.Object) error {
+		count++
+		return nil
+	})
+	return &count
+}
+
+// TestALookWithoutALane asks nothing.
+func TestALookWithoutALane(t *testing.T) {
+	w := newWorld(t, node(), remediation(in(fencing.PoweringOff)), bmcFor("a", "node-a", "telnet://x"))
+	w.lanes = newLanes(0, 0)
+	requests := w.requests()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := w.look(ctx, keyA); !errors.Is(err, context.Canceled) || *requests != 0 {
+		t.Errorf("it returns %v after %d requests", err, *requests)
+	}
+}
+
+// TestAStepWithoutALane ends the look, and asks nothing.
+func TestAStepWithoutALane(t *testing.T) {
+	w := newWorld(t, node(), remediation(in(fencing.PoweringOff)))
+	l := begun(t, w, fencing.PoweringOff)
+	l.lane = lane{of: newLanes(0, 0)}
+	requests := w.requests()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	over, err := w.take(ctx, l, fencing.Step{Kind: fencing.ReadNode})
+	if !over || !errors.Is(err, context.Canceled) || *requests != 0 {
+		t.Errorf("the look is over: %t, with %v after %d requests", over, err, *requests)
+	}
+}
+
+// TestWhichStepsAreUrgent: those of a remediation that can't wait. What it waits for can be written later.
+func TestWhichStepsAreUrgent(t *testing.T) {
+	for _, tc := range []struct {
+		phase  fencing.Phase
+		step   fencing.StepKind
+		urgent bool
+	}{
+		{fencing.PoweringOff, fencing.ReadMachine, true}, {fencing.PoweringOff, fencing.Wait, false},
+		{fencing.Booting, fencing.ReadMachine, false}, {fencing.Booting, fencing.Wait, false},
+	} {
+		w := newWorld(t, node(), remediation(in(tc.phase)))
+		l := begun(t, w, tc.phase)
+		l.lane = lane{of: w.lanes}
+		over, err := w.take(t.Context(), l, fencing.Step{Kind: tc.step, Reason: fencing.NodeNotBack})
+		if err != nil || over != (tc.step == fencing.Wait) || !l.lane.held || l.lane.urgent != tc.urgent {
+			t.Errorf("step %d in phase %s: %v, over %t, and the lane is %+v", tc.step, tc.phase, err, over, l.lane)
+		}
+	}
+}
+
+// TestWhatAResumedLookKnows: nothing that was read before it began, and the remediation, which the process remembers.
+func TestWhatAResumedLookKnows(t *testing.T) {
+	w := newWorld(t, node(), remediation(in(fencing.PoweringOff)), bmcFor("a", "node-a", "", throughMetal3("gone")))
+	l := &look{key: keyA, lane: lane{of: w.lanes}, r: w.remediation(t, keyA)}
+	before := w.now()
+	got, err := w.resume(t.Context(), l)
+	if err != nil || got != l || !l.facts.Begun.After(before) || l.record.Phase != fencing.PoweringOff || l.node != "node-a" {
+		t.Errorf("the look is %+v (%v)", got, err)
+	}
+	if r := w.sessions.written(keyA); r == nil || r.ResourceVersion != l.r.ResourceVersion {
+		t.Errorf("remembered is %+v", r)
+	}
+	if l.bmc != nil || !l.bmcProblem.found() {
+		t.Errorf("a BMC whose BareMetalHost is not found is used: %+v, with problem %+v", l.bmc, l.bmcProblem)
+	}
+}
+
+// TestAResumedRemediationWaitsForAnother, and is looked at again while that goes on.
+func TestAResumedRemediationWaitsForAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, node(), remediation(in(fencing.PoweringOff)), bmcFor("a", "node-a", "telnet://x"))
+		w.sessions.claims.Claim("node-a", holderOf(keyB))
+		if err := w.look(t.Context(), keyA); err != nil {
+			t.Fatal(err)
+		}
+		w.wakesAfter(t, keyA, lookEvery)
+	})
+}
+
+// TestARemovedNodeIsGone, of the UID that was read.
+func TestARemovedNodeIsGone(t *testing.T) {
+	w := newWorld(t, node(), remediation())
+	l := begun(t, w, fencing.Releasing)
+	err := w.change(t.Context(), l, fencing.RemoveNode)
+	if gone := w.api.Get(t.Context(), types.NamespacedName{Name: "node-a"}, &corev1.Node{}); err != nil || !apierrors.IsNotFound(gone) {
+		t.Errorf("the removal returns %v, and the node is gone: %v", err, gone)
+	}
+}
+
+// TestAChangeElsewhereThatFailsWithoutALane: what has failed in a workload cluster is written only with a lane.
+func TestAChangeElsewhereThatFailsWithoutALane(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		refused := errors.New("its user may not patch")
+		east := newWorld(t, node())
+		east.patchesOfNodes(refused)
+		w := newMemberWorld(t, map[types.NamespacedName]*world{keyEast: east}, node(), remediation(in(fencing.Releasing)))
+		l := begun(t, w, fencing.Releasing)
+		l.lane, l.cluster, l.nodes = lane{of: newLanes(0, 0)}, fencedCluster{keyEast, "east-uid"}, east.nodes
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() {
+			synctest.Wait() // until the look waits for a lane
+			cancel()
+		}()
+		if err := w.change(ctx, l, fencing.TaintNode); !errors.Is(err, refused) || processing(w.remediation(t, keyA)) != "" {
+			t.Errorf("it returns %v, and says %q", err, processing(w.remediation(t, keyA)))
+		}
+	})
+}
+
+// TestWhyANodeElsewhereIsNotRead: the errors of workload clusters are fit to show, those of Fettle's own cluster are not.
+func TestWhyANodeElsewhereIsNotRead(t *testing.T) {
+	away := fencedCluster{keyEast, "east-uid"}
+	unread := errors.New("it does not answer")
+	for _, tc := range []struct {
+		why     fencing.Reason
+		cluster fencedCluster
+		unread  error
+		shown   bool
+	}{
+		{fencing.NodeNotRead, away, unread, true}, {fencing.WorkloadNotCounted, away, unread, true}, {fencing.NodeNotRead, away, nil, false},
+		{fencing.NodeNotRead, fencedCluster{}, unread, false}, {fencing.WorkloadNotCounted, fencedCluster{}, unread, false}, {fencing.NodeNotBack, away, unread, false},
+	} {
+		w := newWorld(t, node(), remediation(in(fencing.Releasing)))
+		l := begun(t, w, fencing.Releasing)
+		l.cluster, l.unread = tc.cluster, tc.unread
+		if err := w.wait(t.Context(), l, fencing.Step{Kind: fencing.Wait, Reason: tc.why}); err != nil {
+			t.Fatal(err)
+		}
+		if says := sayingOf(w.remediation(t, keyA)); strings.HasSuffix(says, ": it does not answer") != tc.shown || !strings.HasPrefix(says, string(tc.why)+": ") {
+			t.Errorf("waiting for %s, of cluster %v: it says %q", tc.why, tc.cluster, says)
+		}
+	}
+}
+
+// TestWhichNodesAreAwaitedAfterTheEnd: those of workload clusters, which no watch shows, while something is left to restore after an abort.
+func TestWhichNodesAreAwaitedAfterTheEnd(t *testing.T) {
+	for _, tc := range []struct {
+		phase   fencing.Phase
+		saved   bool
+		cluster fencedCluster
+		awaited bool
+	}{
+		{fencing.Aborted, true, fencedCluster{keyEast, "east-uid"}, true}, {fencing.Aborted, true, fencedCluster{}, false},
+		{fencing.Failed, true, fencedCluster{keyEast, "east-uid"}, false}, {fencing.Aborted, false, fencedCluster{keyEast, "east-uid"}, false},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, node(), remediation(in(tc.phase, func(s *v1alpha1.PowerRemediationStatus) {
+				if tc.saved {
+					savedNode(s)
+				}
+			})))
+			l := begun(t, w, tc.phase)
+			l.cluster, l.facts.Node = tc.cluster, &fencing.Node{}
+			if err := w.finish(t.Context(), l); err != nil {
+				t.Fatal(err)
+			}
+			<-time.After(lookEvery + time.Millisecond)
+			synctest.Wait()
+			if woken := taken(w.remediations); woken[keyA] != tc.awaited {
+				t.Errorf("%s, of cluster %v: looked at again is %v", tc.phase, tc.cluster, woken)
+			}
+		})
+	}
+}
+
+// TestOperationsThatHaveEndedAreNotInterrupted: a change of the node ends what is under way, and nothing that follows.
+func TestOperationsThatHaveEndedAreNotInterrupted(t *testing.T) {
+	for sentence, do := range map[string]func(*world, context.Context, *look){
+		"a read of the power":     func(w *world, ctx context.Context, l *look) { w.operateHost(ctx, l, fencing.ReadPower) },
+		"a count of the workload": func(w *world, ctx context.Context, l *look) { w.countWorkload(ctx, l) },
+	} {
+		w := newWorld(t, node(tainted(outOfServiceTaint)), remediation(), bmcFor("a", "node-a", "telnet://x"))
+		l := begun(t, w, fencing.Releasing)
+		l.bmc, l.record.Released = w.bmc(t, "a"), true
+		if !l.releases() {
+			t.Fatalf("nothing is released: %+v", l.facts.Node)
+		}
+		if do(w, t.Context(), l); l.s.interrupt != nil {
+			t.Errorf("%s can be interrupted after its end", sentence)
+		}
+	}
+}
+
+// TestABareMetalHostAnswers: it is read with each command, so no BMC is asked before its turn.
+func TestABareMetalHostAnswers(t *testing.T) {
+	w := newWorld(t)
+	requests := w.requests()
+	if found := w.answers(t.Context(), &look{bmc: bmcFor("a", "node-a", "", throughMetal3("host-a"))}); found != (problem{}) || *requests != 0 {
+		t.Errorf("the problem is %+v after %d requests", found, *requests)
+	}
+}
+
+// TestAStatusThatCanNotBeWritten leaves all as it was: nothing is announced, and the remediation is not forgotten.
+func TestAStatusThatCanNotBeWritten(t *testing.T) {
+	down := errors.New("down")
+	for sentence, do := range map[string]func(*world, context.Context, *look) error{
+		"a record": func(w *world, ctx context.Context, l *look) error {
+			return w.write(ctx, l, fencing.Record{Phase: fencing.Releasing})
+		},
+		"what it waits for": func(w *world, ctx context.Context, l *look) error { return w.publish(ctx, l, "Waits", "for it") },
+		"why it is refused": func(w *world, ctx context.Context, l *look) error {
+			return w.refuse(ctx, l.r, problem{reason: "NoBMC", message: "x"})
+		},
+		"the end of what is kept": func(w *world, ctx context.Context, l *look) error { return w.finish(ctx, l) },
+	} {
+		w := newWorld(t, node(), remediation(in(fencing.PoweringOff, savedNode)))
+		l := begun(t, w, fencing.PoweringOff)
+		before := l.r.DeepCopy()
+		l.facts.Node = &fencing.Node{Exists: true, UID: "later-uid"}
+		w.refuses(func(verb string, _ runtime.Object) error {
+			if verb == "patch status" {
+				return down
+			}
+			return nil
+		})
+		err := do(w, t.Context(), l)
+		if !errors.Is(err, down) || l.r.ResourceVersion != before.ResourceVersion || l.record.Phase != fencing.PoweringOff || len(l.notes)+len(w.events.Events) != 0 || w.sessions.byKey[keyA] == nil {
+			t.Errorf("%s: %v, and the look is %+v after %d events", sentence, err, l, len(w.events.Events))
+		}
+	}
+}
+
+// TestWhatIsSavedOfANode: all of it when it is to be deleted, once. It is dropped where a fencing has ended and the node has it again.
+func TestWhatIsSavedOfANode(t *testing.T) {
+	back := &fencing.Node{Exists: true, UID: "later-uid"}
+	earlier := &v1alpha1.SavedNode{UID: "earlier-uid"}
+	for _, tc := range []struct {
+		sentence string
+		record   fencing.Record
+		raw      *corev1.Node
+		saved    *v1alpha1.SavedNode
+		now      *fencing.Node
+		want     types.UID
+	}{
+		{"it is to be deleted", fencing.Record{Phase: fencing.Releasing, Released: true, DeletedNode: true}, node(), nil, nil, "node-uid"},
+		{"it gets a taint", fencing.Record{Phase: fencing.Releasing, Released: true}, node(), nil, nil, ""},
+		{"nothing is released", fencing.Record{Phase: fencing.Releasing, DeletedNode: true}, node(), nil, nil, ""},
+		{"there is no node", fencing.Record{Phase: fencing.Releasing, Released: true, DeletedNode: true}, nil, nil, nil, ""},
+		{"it was saved before", fencing.Record{Phase: fencing.Releasing, Released: true, DeletedNode: true}, node(), earlier, nil, "earlier-uid"},
+		{"it is back at the end", fencing.Record{Phase: fencing.Aborted}, node(), earlier, back, ""},
+		{"it is back before the end", fencing.Record{Phase: fencing.Aborting}, node(), earlier, back, "earlier-uid"},
+		{"it is not back at the end", fencing.Record{Phase: fencing.Aborted}, nil, earlier, &fencing.Node{}, "earlier-uid"},
+	} {
+		w := newWorld(t)
+		r := remediation(in(fencing.PoweringOff, func(s *v1alpha1.PowerRemediationStatus) { s.Node.Saved = tc.saved }))
+		l := &look{node: "node-a", r: r, raw: tc.raw, facts: fencing.Facts{Node: tc.now}}
+		status := w.statusWith(l, tc.record)
+		if got := status.Node.Saved; (got == nil) != (tc.want == "") || got != nil && got.UID != string(tc.want) {
+			t.Errorf("%s: saved is %+v, want %q", tc.sentence, got, tc.want)
+		}
+	}
+}
+
+// TestAnOldCacheWithoutAPhase: a remediation of which this process has written more is read from the API server.
+func TestAnOldCacheWithoutAPhase(t *testing.T) {
+	w := newWorld(t, remediation())
+	written := w.remediation(t, keyA)
+	written.ResourceVersion = "later"
+	w.sessions.keep(w.sessions.of(keyA, written.UID, "node-a"), written)
+	requests := w.requests()
+	if r, err := w.current(t.Context(), keyA); err != nil || r == nil || *requests != 2 {
+		t.Errorf("it is %+v (%v) after %d reads", r, err, *requests)
+	}
+}
+
+// TestLongTextsAreCut, so that the API server takes them.
+func TestLongTextsAreCut(t *testing.T) {
+	w := newWorld(t, bmcFor("a", "node-a", "redfish://10.0.0.1"))
+	long := strings.Repeat("x", 5000)
+	w.emit(remediation(), corev1.EventTypeWarning, "Long", long)
+	if event := <-w.events.Events; event != "Warning Long [remediation] "+strings.Repeat("x", sanitize.MaxNote-len("[remediation] ")-len("…"))+"…" {
+		t.Errorf("the event has %d bytes", len(event))
+	}
+	s := w.statusOf(w.bmc(t, "a"), observation{at: noon, problem: problem{reason: "TimedOut", message: long}})
+	if got := s.Conditions[0].Message; len(got) != sanitize.MaxMessage {
+		t.Errorf("the message has %d bytes", len(got))
+	}
+}
+
+// TestMetricsFollowTheRemediator: a phase that begins is counted, and a BMC that fails has a series until it is gone.
+func TestMetricsFollowTheRemediator(t *testing.T) {
+	w := newWorld(t, bmcFor("a", "node-a", "redfish://10.0.0.1"))
+	w.Metrics = NewMetrics()
+	if err := w.writeBMC(t.Context(), w.bmc(t, "a"), observation{at: noon, problem: problem{reason: "TimedOut"}}); err != nil || len(w.Metrics.series) != 1 {
+		t.Errorf("%v, and the series are %v", err, w.Metrics.series)
+	}
+	w.bmcs.drop(bmcKey("a"))
+	if err := w.probe(t.Context(), bmcKey("a")); err != nil || len(w.Metrics.series) != 0 {
+		t.Errorf("%v, and the series of a BMC that is gone are %v", err, w.Metrics.series)
+	}
+	r := remediation(in(fencing.Failed))
+	r.Status.Reason = "Tested"
+	w.announce(&look{r: r, node: "node-a"}, &r.Status)
+	if !w.Metrics.remediations.DeleteLabelValues(string(fencing.Failed), "Tested") {
+		t.Error("a phase that has begun is not counted")
+	}
+}
+
+// TestAProbeGivesItsLaneBack, so that others have all lanes after it.
+func TestAProbeGivesItsLaneBack(t *testing.T) {
+	w := newWorld(t, bmcFor("a", "node-a", "telnet://x"))
+	if err := w.probe(t.Context(), bmcKey("a")); err != nil || w.lanes.free != maxLanes {
+		t.Errorf("%v, and %d lanes are free", err, w.lanes.free)
+	}
+}
+
+// TestAHoldIsShownInSeconds, as it is stored, and no longer than it lasts.
+func TestAHoldIsShownInSeconds(t *testing.T) {
+	w := newWorld(t)
+	h, _ := w.hosts.open(t.Context(), bmcFor("a", "node-a", "redfish://10.0.0.1"))
+	h.secret = "8"
+	odd := noon.Add(time.Second + time.Millisecond)
+	h.power.Resume(2, odd.Add(10*time.Minute))
+	var s v1alpha1.BMCStatus
+	h.writeHold(&s, odd)
+	since, until := noon.Add(time.Second), noon.Add(10*time.Minute+time.Second)
+	if s.AuthenticationHeldSince == nil || !s.AuthenticationHeldSince.Time.Equal(since) || s.AuthenticationHeldUntil == nil || !s.AuthenticationHeldUntil.Time.Equal(until) {
+		t.Errorf("it is shown from %v until %v, want %v and %v", s.AuthenticationHeldSince, s.AuthenticationHeldUntil, since, until)
+	}
+	h.power.Resume(0, time.Time{})
+	if h.writeHold(&s, odd); s.AuthenticationHeldSince != nil || s.AuthenticationHeldUntil != nil {
+		t.Errorf("after its end it is shown from %v until %v", s.AuthenticationHeldSince, s.AuthenticationHeldUntil)
+	}
+}
+
+// TestHostsOfChangedBMCsEndTheirSessions, as those of BMCs that are gone do.
+func TestHostsOfChangedBMCsEndTheirSessions(t *testing.T) {
+	for sentence, end := range map[string]func(*world, *v1alpha1.BMC){
+		"changed": func(w *world, bmc *v1alpha1.BMC) {
+			changed := bmc.DeepCopy()
+			changed.Generation++
+			if _, found := w.hosts.open(t.Context(), changed); found.found() {
+				t.Error(found)
+			}
+		},
+		"gone": func(w *world, bmc *v1alpha1.BMC) {
+			w.hosts.drop(t.Context(), types.NamespacedName{Namespace: bmc.Namespace, Name: bmc.Name})
+		},
+	} {
+		w, r := newRack(t, 1)
+		bmc := w.bmc(t, hostKey(0).Name)
+		if _, found := w.readPower(t.Context(), bmc); found.found() || len(w.hosts.slots) != 0 {
+			t.Fatalf("%s: the problem is %+v, and %d slots are taken after the read", sentence, found, len(w.hosts.slots))
+		}
+		end(w, bmc)
+		for ended := 0; ended != 1; { // it ends beside the look
+			r.set(func(r *rack) { ended = r.ended })
+		}
+	}
+}
+
+// TestTheHostBefore is the last of its BMC that has logged in. The host can be used by others after that was asked.
+func TestTheHostBefore(t *testing.T) {
+	first := &host{secret: "1"}
+	second := &host{before: first}
+	for range 2 {
+		if first.used() != first || second.used() != first || (&host{}).used() != nil {
+			t.Errorf("before is %p and %p, want %p", first.used(), second.used(), first)
+		}
+	}
+}
+
+// TestBMCsThatCanNotBeTrusted have no host.
+func TestBMCsThatCanNotBeTrusted(t *testing.T) {
+	w := newWorld(t)
+	bmc := bmcFor("a", "node-a", "redfish://10.0.0.1", func(b *v1alpha1.BMC) { b.Spec.TLS = &v1alpha1.BMCTLS{CABundle: "no certificate"} })
+	if h, found := w.hosts.open(t.Context(), bmc); h != nil || found.reason != trustInvalid || !strings.HasPrefix(found.message, "spec.tls of BMC a can't be used: ") {
+		t.Errorf("the host is %+v with problem %+v", h, found)
+	}
+}
+
+// TestTheLastRevisionsAreKnown, and no earlier ones.
+func TestTheLastRevisionsAreKnown(t *testing.T) {
+	s := newSessions(fencednode.NewClaims())
+	known := s.of(keyA, "r-uid", "node-a")
+	for i := range mostRevisions + 2 {
+		s.keepRevision(known, string(rune('a'+i)))
+	}
+	for i := range mostRevisions + 2 {
+		if got := s.hasWritten(keyA, string(rune('a'+i))); got != (i >= 2) {
+			t.Errorf("revision %d of %d is known: %t", i, mostRevisions+2, got)
+		}
+	}
+}
+
+// TestTheProtocolOfABareMetalHost is named in the status.
+func TestTheProtocolOfABareMetalHost(t *testing.T) {
+	if got := protocolOf(bmcFor("a", "node-a", "", throughMetal3("host-a"))); got != "BareMetalHost" {
+		t.Errorf("Fettle speaks %q to it", got)
+	}
+}
+
+// TestStatusesOfChangedBMCs: a BMC that has changed since it was read is not written.
+func TestStatusesOfChangedBMCs(t *testing.T) {
+	w := newWorld(t, bmcFor("a", "node-a", "redfish://10.0.0.1"))
+	read := w.bmc(t, "a")
+	changed := read.DeepCopy()
+	changed.Labels = map[string]string{"rack": "7"}
+	if err := w.api.Update(t.Context(), changed); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.writeBMC(t.Context(), read, observation{at: noon, power: v1alpha1.HostOn}); !apierrors.IsConflict(err) || w.bmc(t, "a").Status.Power != "" {
+		t.Errorf("it returns %v, and the status is %+v", err, w.bmc(t, "a").Status)
+	}
+}
