@@ -16,7 +16,6 @@ import (
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
 	"github.com/fettle-io/fettle/internal/fencing"
 	"github.com/fettle-io/fettle/internal/remediator/fencednode"
-	"github.com/fettle-io/fettle/internal/sanitize"
 )
 
 // requests counts all requests to the API server.
@@ -295,11 +294,11 @@ func TestLongTextsAreCut(t *testing.T) {
 	w := newWorld(t, bmcFor("a", "node-a", "redfish://10.0.0.1"))
 	long := strings.Repeat("x", 5000)
 	w.emit(remediation(), corev1.EventTypeWarning, "Long", long)
-	if event := <-w.events.Events; event != "Warning Long [remediation] "+strings.Repeat("x", sanitize.MaxNote-len("[remediation] ")-len("…"))+"…" {
+	if event := <-w.events.Events; event != "Warning Long [remediation] "+strings.Repeat("x", 1024-len("[remediation] ")-len("…"))+"…" {
 		t.Errorf("the event has %d bytes", len(event))
 	}
 	s := w.statusOf(w.bmc(t, "a"), observation{at: noon, problem: problem{reason: "TimedOut", message: long}})
-	if got := s.Conditions[0].Message; len(got) != sanitize.MaxMessage {
+	if got := s.Conditions[0].Message; len(got) != 4096 {
 		t.Errorf("the message has %d bytes", len(got))
 	}
 }

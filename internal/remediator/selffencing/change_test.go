@@ -1,0 +1,535 @@
+package selffencing
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/fettle-io/fettle/api/fettle/annotation"
+	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
+	"github.com/fettle-io/fettle/internal/fencing"
+	"github.com/fettle-io/fettle/internal/remediator/fencednode"
+)
+
+// begun returns a look at node-a's remediation, which knows the node as it is.
+func (w *world) begun(t *testing.T) *look {
+	t.Helper()
+	r := w.remediation(t)
+	l := &look{key: keyA, node: "node-a", r: r, s: w.sessions.of(keyA, r.UID, "node-a"), record: recordOf(&r.Status)}
+	l.knows(w.node(t), noon)
+	return l
+}
+
+// patchesOfNodes has the patches of nodes fail, and counts them.
+func (w *world) patchesOfNodes(err error) *int {
+	count := 0
+	w.refuses(func(verb string, o runtime.Object) error {
+		if _, is := o.(*corev1.Node); is && verb == "patch" {
+			count++
+			return err
+		}
+		return nil
+	})
+	return &count
+}
+
+// TestChangesOfANodeThatChanges are made again a few times in succession. Then the failure is shown.
+func TestChangesOfANodeThatChanges(t *testing.T) {
+	kind := schema.GroupResource{Resource: "nodes"}
+	for sentence, tc := range map[string]struct {
+		err  error
+		want int
+	}{
+		"it has changed": {apierrors.NewConflict(kind, "node-a", errors.New("x")), mostConflicts + 1},
+		"it is gone":     {apierrors.NewNotFound(kind, "node-a"), mostConflicts + 1},
+		"it is refused":  {apierrors.NewForbidden(kind, "node-a", errors.New("x")), 1},
+	} {
+		w := newWorld(t, node(), leaseOf(t, "node-a"), remediation())
+		tried := w.patchesOfNodes(tc.err)
+		err := w.look(t.Context(), keyA)
+		if !errors.Is(err, tc.err) || *tried != tc.want || processing(w.remediation(t)) != notChanged {
+			t.Errorf("%s: after %d changes it says %s (%v), want %d", sentence, *tried, processing(w.remediation(t)), err, tc.want)
+		}
+	}
+}
+
+// TestChangesInSuccession: a change that succeeds ends the count of those before it that failed.
+func TestChangesInSuccession(t *testing.T) {
+	w := newWorld(t, node(), remediation(in(fencing.Releasing)))
+	l := w.begun(t)
+	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "nodes"}, "node-a", errors.New("x"))
+	for round, kind := range []fencing.StepKind{fencing.TaintNode, fencing.UntaintNode} {
+		w.patchesOfNodes(conflict)
+		for range mostConflicts {
+			l.raw = w.node(t)
+			if err := w.change(t.Context(), l, fencing.TaintNode); err != nil {
+				t.Fatalf("round %d: %v", round, err)
+			}
+			if l.facts.Node != nil || l.raw != nil || l.facts.Begun.IsZero() {
+				t.Errorf("after a change that failed, the node is known as %+v", l.facts.Node)
+			}
+		}
+		w.refuses(nil)
+		l.raw = w.node(t)
+		if err := w.change(t.Context(), l, kind); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestAChangeThatIsCutShort says nothing: the process ends, or other work comes first.
+func TestAChangeThatIsCutShort(t *testing.T) {
+	w := newWorld(t, node(), remediation(in(fencing.Releasing)))
+	l := w.begun(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	w.refuses(func(verb string, o runtime.Object) error {
+		if _, is := o.(*corev1.Node); is && verb == "patch" {
+			cancel()
+			return ctx.Err()
+		}
+		return nil
+	})
+	if err := w.change(ctx, l, fencing.TaintNode); !errors.Is(err, context.Canceled) || processing(w.remediation(t)) != "" {
+		t.Errorf("it says %q (%v)", processing(w.remediation(t)), err)
+	}
+}
+
+// TestWhatALookKnowsAfterATaint: before the promise is revoked, the answer has the node as it is now. Later the node is read again.
+func TestWhatALookKnowsAfterATaint(t *testing.T) {
+	for _, tc := range []struct {
+		phase fencing.Phase
+		step  fencing.StepKind
+		knows bool
+	}{
+		{fencing.Preparing, fencing.TaintNode, true}, {fencing.Condemning, fencing.TaintNode, false}, {fencing.Preparing, fencing.UntaintNode, false},
+	} {
+		w := newWorld(t, node(), remediation(in(tc.phase)))
+		l := w.begun(t)
+		before := w.now()
+		if err := w.change(t.Context(), l, tc.step); err != nil {
+			t.Fatal(err)
+		}
+		if knows := l.facts.Node != nil && l.raw != nil; knows != tc.knows || !l.facts.Begun.After(before) {
+			t.Errorf("after step %d in phase %s the node is known: %t", tc.step, tc.phase, knows)
+		}
+		if tc.knows && (!l.facts.Node.Tainted || !l.facts.Node.ReadAt.After(before) || l.facts.Node.ReadAt.After(l.facts.Begun)) {
+			t.Errorf("the node is known as %+v", l.facts.Node)
+		}
+	}
+}
+
+// TestOnlyChangesChange: a step that is none of them is an error, and so is a step of a fencing by power. Both end the look.
+func TestOnlyChangesChange(t *testing.T) {
+	w := newWorld(t, node(), remediation(in(fencing.Releasing)))
+	l := w.begun(t)
+	patches := w.patchesOfNodes(nil)
+	if err := w.changeOne(t.Context(), l, fencing.Wait); err == nil || *patches != 0 {
+		t.Errorf("%v, after %d patches", err, *patches)
+	}
+	if over, err := w.take(t.Context(), l, fencing.Step{Kind: fencing.CommandOff}); !over || err == nil {
+		t.Errorf("a command of the power ends the look: %t, with %v", over, err)
+	}
+}
+
+// TestALookEndsWithItsWait, and with the end of its remediation.
+func TestALookEndsWithItsWait(t *testing.T) {
+	for phase, step := range map[fencing.Phase]fencing.Step{
+		fencing.Booting: {Kind: fencing.Wait, Reason: fencing.NodeNotBack}, fencing.Succeeded: {Kind: fencing.Finish},
+	} {
+		w := newWorld(t, node(), remediation(in(phase)))
+		if over, err := w.take(t.Context(), w.begun(t), step); !over || err != nil {
+			t.Errorf("in phase %s the look is over: %t, with %v", phase, over, err)
+		}
+	}
+}
+
+// TestWaitsLookAgain when the step says so, and every ten seconds at the latest.
+func TestWaitsLookAgain(t *testing.T) {
+	for until, want := range map[time.Duration]time.Duration{3 * time.Second: 3 * time.Second, time.Minute: lookEvery, 0: lookEvery} { // zero is never
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, node(), remediation(in(fencing.Booting)))
+			step := fencing.Step{Kind: fencing.Wait, Reason: fencing.NodeNotBack}
+			if until != 0 {
+				step.Until = w.now().Add(until)
+			}
+			if err := w.wait(t.Context(), w.begun(t), step); err != nil {
+				t.Fatal(err)
+			}
+			w.wakesAfter(t, want)
+		})
+	}
+	w := newWorld(t, node(), remediation(in(fencing.Booting)))
+	if err := w.wait(t.Context(), w.begun(t), fencing.Step{Kind: fencing.Wait, Until: noon.Add(-time.Minute)}); err != nil || w.remediations.Len() != 1 {
+		t.Errorf("after its time it is not looked at: %v", err)
+	}
+}
+
+// TestRemediationsThatWaitAreLookedAtAgain, before they begin and after that.
+func TestRemediationsThatWaitAreLookedAtAgain(t *testing.T) {
+	for _, phase := range []fencing.Phase{"", fencing.Condemning} {
+		synctest.Test(t, func(t *testing.T) {
+			r := remediation()
+			if phase != "" {
+				r = remediation(in(phase))
+			}
+			w := newWorld(t, node(), leaseOf(t, "node-a"), r)
+			w.Claims.Claim("node-a", holderOf(keyB))
+			if r := w.looks(t); processing(r) != anotherRemediation {
+				t.Fatalf("it is %+v", r.Status)
+			}
+			w.wakesAfter(t, lookEvery)
+		})
+	}
+}
+
+// TestWhatALookBeginsWith: what was read before it began, and nothing else.
+func TestWhatALookBeginsWith(t *testing.T) {
+	w := newWorld(t, node(), leaseOf(t, "node-a"), remediation())
+	l := &look{key: keyA, r: w.remediation(t)}
+	before := w.now()
+	got, err := w.begin(t.Context(), l)
+	if n := l.facts.Node; err != nil || got != l || n == nil || !n.ReadAt.After(before) || !l.facts.Begun.After(n.ReadAt) || l.raw == nil || l.node != "node-a" {
+		t.Errorf("it begins at %v with node %+v (%v)", l.facts.Begun, l.facts.Node, err)
+	}
+	w = newWorld(t, node(), leaseOf(t, "node-a"), remediation(in(fencing.Condemning)))
+	l = &look{key: keyA, r: w.remediation(t)}
+	before = w.now()
+	got, err = w.resume(t.Context(), l)
+	if err != nil || got != l || l.facts.Node != nil || !l.facts.Begun.After(before) || l.record.Phase != fencing.Condemning {
+		t.Errorf("it goes on from %v with %+v (%v)", l.facts.Begun, l.record, err)
+	}
+}
+
+// TestALookThatNeverEnds is cut after a number of steps, and goes on after a pause.
+func TestALookThatNeverEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		proven := in(fencing.Releasing, func(s *v1alpha1.SelfFenceRemediationStatus) {
+			s.Proof, s.WorkloadReleased = &v1alpha1.FencingProof{Kind: "PromiseExpired", At: metav1.NewMicroTime(noon)}, true
+		})
+		w := newWorld(t, node(), remediation(proven), leaseOf(t, "node-a", condemnedBy(uidA)))
+		reads := 0
+		w.refuses(func(verb string, o runtime.Object) error {
+			if _, is := o.(*corev1.Node); !is || verb != "get" {
+				return nil
+			}
+			reads++
+			w.mu.Lock()
+			fault := w.fault
+			w.fault = nil
+			w.mu.Unlock()
+			defer w.refuses(fault)
+			bare := w.node(t)
+			bare.Spec.Taints = nil // another controller removes the taints
+			return w.api.Update(t.Context(), bare)
+		})
+		if err := w.look(t.Context(), keyA); err != nil {
+			t.Fatal(err)
+		}
+		if reads < mostSteps/3 || reads > mostSteps {
+			t.Errorf("the node is read %d times", reads)
+		}
+		w.wakesAfter(t, retryRead)
+	})
+}
+
+// TestReadsThatFailAreRepeated after two seconds.
+func TestReadsThatFailAreRepeated(t *testing.T) {
+	w := newWorld(t, node(), remediation(in(fencing.Condemning)))
+	l := w.begun(t)
+	w.refuses(func(string, runtime.Object) error { return errors.New("no answer") })
+	before := w.now()
+	w.readNode(t.Context(), l)
+	w.countWorkload(t.Context(), l)
+	if n := l.facts.Node; !n.Failed || n.RetryAt.Sub(before).Truncate(time.Second) != retryRead || !n.ReadAt.After(before) {
+		t.Errorf("the node is %+v", n)
+	}
+	if left := l.facts.Workload; !left.Failed || left.RetryAt.Sub(before).Truncate(time.Second) != retryRead {
+		t.Errorf("the workload is %+v", left)
+	}
+}
+
+// TestFinish gives the node free. What was saved of it is dropped once the node has it again, and kept before.
+func TestFinish(t *testing.T) {
+	saved := in(fencing.Aborted, func(s *v1alpha1.SelfFenceRemediationStatus) {
+		s.Node.Saved = &v1alpha1.SavedNode{UID: "earlier-uid"}
+	})
+	for _, back := range []bool{false, true} {
+		w := newWorld(t, node(), remediation(saved))
+		w.Claims.Claim("node-a", holderOf(keyA))
+		l := w.begun(t)
+		l.facts.Node = &fencing.Node{Exists: back, UID: "node-uid"}
+		if err := w.finish(t.Context(), l); err != nil || w.Claims.Len() != 0 || (w.remediation(t).Status.Node.Saved == nil) != back {
+			t.Errorf("back %t: %v, %d nodes are held, and saved is %+v", back, err, w.Claims.Len(), w.remediation(t).Status.Node.Saved)
+		}
+	}
+}
+
+// TestWhatALookKnowsAfterARecord: before the promise is revoked it goes on from the node that it has read. Later nothing that was read before
+// a record counts.
+func TestWhatALookKnowsAfterARecord(t *testing.T) {
+	for before, want := range map[fencing.Phase]bool{"": true, fencing.Preparing: true, fencing.Condemning: false, fencing.Releasing: false, fencing.Booting: false} {
+		w := newWorld(t, node(), remediation())
+		l := w.begun(t)
+		l.record.Phase = before
+		at := w.now()
+		if err := w.write(t.Context(), l, fencing.Record{Phase: fencing.Condemning, Since: noon, Attempt: 1}); err != nil {
+			t.Fatal(err)
+		}
+		if kept := l.facts.Node != nil && l.raw != nil; kept != want || !l.facts.Begun.After(at) || l.record.Phase != fencing.Condemning {
+			t.Errorf("after phase %q the node is known: %t, want %t", before, kept, want)
+		}
+	}
+}
+
+// TestWhichRecordsAreAnnounced: those of another phase, or of another attempt.
+func TestWhichRecordsAreAnnounced(t *testing.T) {
+	for sentence, tc := range map[string]struct {
+		record fencing.Record
+		want   int
+	}{
+		"the same":        {fencing.Record{Phase: fencing.Condemning, Attempt: 1, Revoked: true}, 0},
+		"another phase":   {fencing.Record{Phase: fencing.Releasing, Attempt: 1}, 1},
+		"another attempt": {fencing.Record{Phase: fencing.Condemning, Attempt: 2}, 1},
+	} {
+		w := newWorld(t, node(), remediation(in(fencing.Condemning)))
+		if err := w.write(t.Context(), w.begun(t), tc.record); err != nil || len(w.events.Events) != tc.want {
+			t.Errorf("%s: %v, with %d events", sentence, err, len(w.events.Events))
+		}
+	}
+}
+
+// TestWhatIsSavedOfANode: all of it when it is to be deleted, once. It is dropped where a fencing has ended and the node has it again.
+func TestWhatIsSavedOfANode(t *testing.T) {
+	back := &fencing.Node{Exists: true, UID: "later-uid"}
+	earlier := &v1alpha1.SavedNode{UID: "earlier-uid"}
+	for _, tc := range []struct {
+		sentence string
+		record   fencing.Record
+		raw      *corev1.Node
+		saved    *v1alpha1.SavedNode
+		now      *fencing.Node
+		want     string
+	}{
+		{"it is to be deleted", fencing.Record{Phase: fencing.Releasing, Released: true, DeletedNode: true}, node(), nil, nil, "node-uid"},
+		{"it gets a taint", fencing.Record{Phase: fencing.Releasing, Released: true}, node(), nil, nil, ""},
+		{"nothing is released", fencing.Record{Phase: fencing.Releasing, DeletedNode: true}, node(), nil, nil, ""},
+		{"there is no node", fencing.Record{Phase: fencing.Releasing, Released: true, DeletedNode: true}, nil, nil, nil, ""},
+		{"it was saved before", fencing.Record{Phase: fencing.Releasing, Released: true, DeletedNode: true}, node(), earlier, nil, "earlier-uid"},
+		{"it is back at the end", fencing.Record{Phase: fencing.Aborted}, node(), earlier, back, ""},
+		{"it is back before the end", fencing.Record{Phase: fencing.Aborting}, node(), earlier, back, "earlier-uid"},
+		{"it is not back at the end", fencing.Record{Phase: fencing.Aborted}, nil, earlier, &fencing.Node{}, "earlier-uid"},
+	} {
+		w := newWorld(t)
+		r := remediation(in(fencing.Condemning, func(s *v1alpha1.SelfFenceRemediationStatus) { s.Node.Saved = tc.saved }))
+		l := &look{node: "node-a", r: r, raw: tc.raw, facts: fencing.Facts{Node: tc.now}}
+		if got := w.statusWith(l, tc.record).Node.Saved; (got == nil) != (tc.want == "") || got != nil && got.UID != tc.want {
+			t.Errorf("%s: saved is %+v, want %q", tc.sentence, got, tc.want)
+		}
+	}
+}
+
+// TestAStatusThatCanNotBeWritten leaves all as it was: nothing is announced, and the remediation is not forgotten.
+func TestAStatusThatCanNotBeWritten(t *testing.T) {
+	saved := func(s *v1alpha1.SelfFenceRemediationStatus) { s.Node.Saved = &v1alpha1.SavedNode{UID: "earlier-uid"} }
+	for sentence, do := range map[string]func(*world, context.Context, *look) error{
+		"a record": func(w *world, ctx context.Context, l *look) error {
+			return w.write(ctx, l, fencing.Record{Phase: fencing.Releasing})
+		},
+		"what it waits for": func(w *world, ctx context.Context, l *look) error { return w.publish(ctx, l, "Waits", "for it") },
+		"why it is refused": func(w *world, ctx context.Context, l *look) error {
+			return w.refuse(ctx, l.r, problem{Reason: "NoNode"})
+		},
+		"the end of what is kept": func(w *world, ctx context.Context, l *look) error { return w.finish(ctx, l) },
+	} {
+		w := newWorld(t, node(), remediation(in(fencing.Condemning, saved)))
+		l := w.begun(t)
+		l.facts.Node = &fencing.Node{Exists: true, UID: "later-uid"}
+		l.r.ResourceVersion = "1" // others have changed it since
+		if err := do(w, t.Context(), l); err == nil || l.r.ResourceVersion != "1" || l.record.Phase != fencing.Condemning || len(w.events.Events) != 0 || w.sessions.byKey[keyA] == nil {
+			t.Errorf("%s: %v, and the look is %+v after %d events", sentence, err, l, len(w.events.Events))
+		}
+	}
+}
+
+// TestWhatARemediationWaitsForIsWrittenOnce, and never after its end.
+func TestWhatARemediationWaitsForIsWrittenOnce(t *testing.T) {
+	for phase, want := range map[fencing.Phase]string{fencing.Booting: "b", fencing.Failed: ""} {
+		w := newWorld(t, node(), remediation(in(phase)))
+		l := w.begun(t)
+		var revisions []string
+		for _, message := range []string{"a", "a", "b"} {
+			if err := w.publish(t.Context(), l, "Waits", message); err != nil {
+				t.Fatal(err)
+			}
+			revisions = append(revisions, l.r.ResourceVersion)
+		}
+		if got := messageOf(w.remediation(t)); got != want || revisions[0] != revisions[1] || (revisions[1] == revisions[2]) != (want == "") {
+			t.Errorf("in phase %s it says %q in revisions %v", phase, got, revisions)
+		}
+	}
+}
+
+// TestARefusalIsSaidOnce, with an event, and the remediation is forgotten then.
+func TestARefusalIsSaidOnce(t *testing.T) {
+	w := newWorld(t, remediation())
+	for i := range 2 {
+		w.sessions.of(keyA, uidA, "node-a")
+		if err := w.refuse(t.Context(), w.remediation(t), problem{Reason: "NoNode", Message: "there is none"}); err != nil {
+			t.Fatal(err)
+		}
+		if forgotten := w.sessions.byKey[keyA] == nil; forgotten != (i == 0) || len(w.events.Events) != 1 {
+			t.Errorf("refusal %d: forgotten %t, after %d events", i, forgotten, len(w.events.Events))
+		}
+	}
+	if event := <-w.events.Events; event != "Warning RemediationCannotStart [remediation] nothing was done: there is none" {
+		t.Errorf("the event is %q", event)
+	}
+	for i, want := range []metav1.Condition{
+		{Type: v1alpha1.ProcessingCondition, Reason: "NoNode"}, {Type: v1alpha1.SucceededCondition, Reason: "NoNode"}, {Type: v1alpha1.PermanentNodeDeletionExpectedCondition, Reason: v1alpha1.HostIsReusedReason},
+	} {
+		if c := w.remediation(t).Status.Conditions[i]; c.Type != want.Type || c.Reason != want.Reason || c.Status != metav1.ConditionFalse || c.Message != "nothing was done: there is none" {
+			t.Errorf("condition %d is %+v", i, c)
+		}
+	}
+}
+
+// TestARemediationThatIsGone is forgotten: it holds no node, and others of the node are looked at. One that can't be read is not.
+func TestARemediationThatIsGone(t *testing.T) {
+	for _, fault := range []error{nil, errors.New("no answer")} {
+		w := newWorld(t)
+		w.sessions.of(keyA, uidA, "node-a")
+		w.sessions.of(keyB, "other-uid", "node-a")
+		w.Claims.Claim("node-a", holderOf(keyA))
+		w.refuses(func(string, runtime.Object) error { return fault })
+		err := w.look(t.Context(), keyA)
+		gone := fault == nil
+		if woken := taken(w.remediations); !errors.Is(err, fault) || (w.Claims.Len() == 0) != gone || (len(woken) == 1 && woken[0] == keyB) != gone || (w.sessions.byKey[keyA] == nil) != gone {
+			t.Errorf("after %v: %v, %d nodes are held, woken are %v", fault, err, w.Claims.Len(), woken)
+		}
+	}
+}
+
+// TestAnInvalidStatusIsAnnounced: the phase or the node is not as Fettle writes it, and nothing is taken back.
+func TestAnInvalidStatusIsAnnounced(t *testing.T) {
+	w := newWorld(t, remediation(in("PoweringOff"), func(r *v1alpha1.SelfFenceRemediation) { r.DeletionTimestamp = &metav1.Time{Time: noon} }))
+	if err := w.look(t.Context(), keyA); err != nil || len(w.events.Events) != 1 {
+		t.Fatalf("%v, and %d events", err, len(w.events.Events))
+	}
+	if event := <-w.events.Events; !strings.HasPrefix(event, "Warning StatusInvalid [remediation] status.phase is PoweringOff, or status.node is missing, so nothing is taken back") {
+		t.Errorf("the event is %q", event)
+	}
+}
+
+// TestTheFinalizerIsRemovedOnce: a remediation without it has nothing to give back, and one that is gone meanwhile needs nothing.
+func TestTheFinalizerIsRemovedOnce(t *testing.T) {
+	kind := schema.GroupResource{Resource: "selffenceremediations"}
+	for sentence, tc := range map[string]struct {
+		finalizer string
+		err       error
+		asked     bool
+	}{
+		"it has the finalizer":   {annotation.SelfFenceFinalizer, nil, true},
+		"it has another":         {"example.org/other", nil, false},
+		"it is gone":             {annotation.SelfFenceFinalizer, apierrors.NewNotFound(kind, "node-a"), true},
+		"the API server is down": {annotation.SelfFenceFinalizer, errors.New("down"), true},
+	} {
+		w := newWorld(t, remediation(func(r *v1alpha1.SelfFenceRemediation) {
+			r.Finalizers, r.DeletionTimestamp = []string{tc.finalizer}, &metav1.Time{Time: noon}
+		}))
+		w.sessions.of(keyA, uidA, "node-a")
+		asked := false
+		w.refuses(func(verb string, o runtime.Object) error {
+			if _, is := o.(*v1alpha1.SelfFenceRemediation); is && verb == "patch" {
+				asked = true
+				return tc.err
+			}
+			return nil
+		})
+		err := w.look(t.Context(), keyA)
+		fails := tc.err != nil && !apierrors.IsNotFound(tc.err)
+		if (err != nil) != fails || asked != tc.asked || (w.sessions.byKey[keyA] == nil) == fails {
+			t.Errorf("%s: %v, asked %t, and the session is %v", sentence, err, asked, w.sessions.byKey[keyA])
+		}
+	}
+}
+
+// TestARemediationDoesNotWaitForItself: the cache may still show an earlier one of its name as under way.
+func TestARemediationDoesNotWaitForItself(t *testing.T) {
+	w := newWorld(t, node(), remediation(in(fencing.Booting)))
+	if other, held := w.fencedBy(t.Context(), w.begun(t)); held || other != holderOf(keyA) {
+		t.Errorf("it waits for %v", other)
+	}
+}
+
+// TestALongNoteIsCut, so that the API server takes the event.
+func TestALongNoteIsCut(t *testing.T) {
+	w := newWorld(t)
+	w.emit(remediation(), corev1.EventTypeWarning, "Long", strings.Repeat("x", 5000))
+	if event := <-w.events.Events; event != "Warning Long [remediation] "+strings.Repeat("x", 1024-len("[remediation] ")-len("…"))+"…" {
+		t.Errorf("the event has %d bytes", len(event))
+	}
+}
+
+// TestPausesAfterFailures of the Lease double up to half a minute. A read that succeeds does not make up for writes that fail.
+func TestPausesAfterFailures(t *testing.T) {
+	w := newWorld(t)
+	l := &look{node: "node-a", r: remediation(), s: w.sessions.of(keyA, uidA, "node-a")}
+	down := errors.New("no answer")
+	fails := func(writes bool, want ...time.Duration) {
+		t.Helper()
+		for _, pause := range want {
+			l.s.lease = &coordinationv1.Lease{}
+			before := w.now()
+			w.noteFailure(l, down, writes)
+			if got := l.s.promise.RetryAt.Sub(before).Truncate(time.Second); got != pause || l.s.lease != nil || !errors.Is(l.s.failure, down) {
+				t.Errorf("after %d failures the pause is %v, want %v, and the Lease is known as %v", l.s.failures, got, pause, l.s.lease)
+			}
+		}
+	}
+	fails(false, 2*time.Second, 4*time.Second, 8*time.Second, 16*time.Second, mostRetry, mostRetry, mostRetry, mostRetry, mostRetry, mostRetry, mostRetry, mostRetry)
+	w.noteFailure(l, nil, false)
+	fails(true, 2*time.Second, 4*time.Second)
+	w.noteFailure(l, nil, false)
+	fails(true, 8*time.Second)
+	w.noteFailure(l, nil, true)
+	fails(false, 2*time.Second)
+}
+
+// TestDefaultLimits are the same as in the definition of the kind.
+func TestDefaultLimits(t *testing.T) {
+	want := fencing.Config{ByPromise: true, Limits: fencing.Limits{Fence: 5 * time.Minute, Release: 10 * time.Minute, Boot: 15 * time.Minute}}
+	if got := configOf(&v1alpha1.SelfFenceRemediationSpec{}); got != want {
+		t.Errorf("they are %+v, want %+v", got, want)
+	}
+}
+
+// TestKnownPhases are those of a fencing by promise.
+func TestKnownPhases(t *testing.T) {
+	for _, p := range phases {
+		if !known(string(p)) {
+			t.Errorf("phase %q is unknown", p)
+		}
+	}
+	for _, p := range []fencing.Phase{"condemning", fencing.PoweringOff, fencing.PoweringOn, fencing.DeletingMachine, " "} {
+		if known(string(p)) {
+			t.Errorf("phase %q is known", p)
+		}
+	}
+}
+
+// TestOthersAreHolders by their kind and name.
+func TestOthersAreHolders(t *testing.T) {
+	if got := anotherMessage(fencednode.Holder{Kind: Kind, NamespacedName: keyB}, "node-a"); got != "SelfFenceRemediation checks/another fences node node-a, and this one waits until it has ended" {
+		t.Errorf("it says %q", got)
+	}
+}

@@ -1,0 +1,338 @@
+package selffencing
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr/funcr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+
+	"github.com/fettle-io/fettle/internal/informer/informertest"
+	"github.com/fettle-io/fettle/internal/selffence"
+	"github.com/fettle-io/fettle/internal/slim"
+)
+
+// TestKinds: the definitions of remediations and of policies have to be there before this remediator starts.
+func TestKinds(t *testing.T) {
+	if want := []string{"selffenceremediations.fettle.io", "fencepolicies.fettle.io"}; !slices.Equal(Kinds, want) {
+		t.Errorf("they are %v", Kinds)
+	}
+}
+
+func TestOnlyTheLeaderWorks(t *testing.T) {
+	if !newWorld(t).NeedLeaderElection() {
+		t.Error("replicas that don't lead work too")
+	}
+}
+
+// taken returns the keys that are ready in a queue, and takes them.
+func taken[T comparable](q workqueue.TypedRateLimitingInterface[T]) []T {
+	var keys []T
+	for q.Len() > 0 {
+		key, _ := q.Get()
+		keys = append(keys, key)
+		q.Done(key)
+	}
+	return keys
+}
+
+// wakesAfter checks that the remediation of node-a is looked at again after a pause, and not before.
+func (w *world) wakesAfter(t *testing.T, pause time.Duration) {
+	t.Helper()
+	<-time.After(pause - time.Millisecond)
+	synctest.Wait()
+	if early := taken(w.remediations); len(early) != 0 {
+		t.Errorf("%v is looked at too early", early)
+	}
+	<-time.After(2 * time.Millisecond)
+	synctest.Wait()
+	if woken := taken(w.remediations); !slices.Contains(woken, keyA) {
+		t.Errorf("it is not looked at again after %v", pause)
+	}
+}
+
+// TestWhatIsWatched: a remediation that changes is looked at, and so are those of a node whose readiness changes. The promise of a node that
+// is not Ready is read.
+func TestWhatIsWatched(t *testing.T) {
+	w := newWorld(t)
+	informers := informertest.New()
+	w.Informers = informers
+	if err := w.Watch(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-w.watching:
+	default:
+		t.Error("it does not work though all is watched")
+	}
+	if w.HasSynced() {
+		t.Error("it has synced before the informers")
+	}
+	if informers.SetSynced(true); !w.HasSynced() {
+		t.Error("it has not synced")
+	}
+	w.sessions.of(keyA, uidA, "node-a")
+	w.sessions.of(keyB, "other-uid", "node-b")
+	wakes := func(sentence string, looks int, read []string, change func()) {
+		t.Helper()
+		change()
+		if got := taken(w.remediations); len(got) != looks || looks > 0 && got[0] != keyA {
+			t.Errorf("%s: looked at are %v", sentence, got)
+		}
+		if got := taken(w.silent); !slices.Equal(got, read) {
+			t.Errorf("%s: the promises of %v are read", sentence, got)
+		}
+	}
+	named := func(ready bool) *slim.Node {
+		n := &slim.Node{}
+		body := `{"metadata": {"name": "node-a"}, "status": {"conditions": [{"type": "Ready", "status": "` + map[bool]string{true: "True", false: "False"}[ready] + `"}]}}`
+		if err := n.UnmarshalJSON([]byte(body)); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	seen := func() bool {
+		w.sights.mu.Lock()
+		defer w.sights.mu.Unlock()
+		_, is := w.sights.byNode["node-a"]
+		return is
+	}
+	sees := func() { w.sights.update("node-a", func(s selffence.Sight) selffence.Sight { return s }) }
+	remediations, nodes := w.remediationEvents(), w.nodeEvents()
+	wakes("a remediation", 1, nil, func() { remediations.OnAdd(remediation(), false) })
+	wakes("a changed remediation", 1, nil, func() { remediations.OnUpdate(nil, remediation()) })
+	wakes("a remediation is gone", 1, nil, func() { remediations.OnDelete(remediation()) })
+	wakes("no remediation", 0, nil, func() { remediations.OnAdd("nonsense", false) })
+	sees()
+	wakes("a node", 1, []string{"node-a"}, func() { nodes.OnAdd(named(false), false) })
+	wakes("a node as it was", 0, nil, func() { nodes.OnUpdate(named(false), named(false)) })
+	wakes("a node of which nothing was known", 1, []string{"node-a"}, func() { nodes.OnUpdate("nonsense", named(false)) })
+	if !seen() {
+		t.Error("what was seen of a node that is not Ready is forgotten")
+	}
+	wakes("a node that becomes Ready", 1, nil, func() { nodes.OnUpdate(named(false), named(true)) })
+	if seen() {
+		t.Error("what was seen of a node counts after it was Ready")
+	}
+	sees()
+	wakes("a node is gone", 1, nil, func() { nodes.OnDelete(toolscache.DeletedFinalStateUnknown{Key: "node-a"}) })
+	if seen() || len(w.present.exist) != 0 {
+		t.Errorf("a node that is gone is seen: %t, and known are %v", seen(), w.present.exist)
+	}
+	wakes("another node", 0, []string{"node-c"}, func() { nodes.OnAdd(&slim.Node{Meta: slim.Meta{Name: "node-c"}}, false) })
+	wakes("no node", 0, nil, func() {
+		nodes.OnAdd("nonsense", false)
+		nodes.OnUpdate(named(false), "nonsense")
+		nodes.OnDelete("nonsense")
+	})
+}
+
+// TestKindsThatAreNotServed are not watched, and are tried again by the caller.
+func TestKindsThatAreNotServed(t *testing.T) {
+	w := newWorld(t)
+	informers := informertest.New()
+	informers.Refuse["FencePolicy"] = &meta.NoKindMatchError{}
+	w.Informers = informers
+	if err := w.Watch(t.Context()); !meta.IsNoMatchError(err) {
+		t.Errorf("watching returns %v", err)
+	}
+	select {
+	case <-w.watching:
+		t.Error("work begins without a watch")
+	default:
+	}
+}
+
+// starts has a remediator begin to work, with a remediation and a node to look at. It returns how many wait, and what ends it.
+func (w *world) starts(t *testing.T) (left func() [3]int, end func() error) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	w.remediations.Add(keyA)
+	w.silent.Add("node-a")
+	done := make(chan error, 1)
+	go func() { done <- w.Start(ctx) }()
+	left = func() [3]int {
+		<-time.After(time.Second)
+		synctest.Wait()
+		return [3]int{w.remediations.Len(), w.silent.Len(), w.tidying.Len()}
+	}
+	return left, func() error {
+		cancel()
+		err := <-done
+		if !w.remediations.ShuttingDown() || !w.silent.ShuttingDown() || !w.tidying.ShuttingDown() {
+			t.Error("it goes on after its end")
+		}
+		return err
+	}
+}
+
+// TestStart waits until all is watched, looks through all Leases, and works until the context ends.
+func TestStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, leaseOf(t, "node-b", condemnedBy("gone-uid")))
+		informers := informertest.New()
+		w.Informers = informers
+		informers.SetSynced(true)
+		left, end := w.starts(t)
+		if got := left(); got != [3]int{1, 1, 0} {
+			t.Errorf("before all is watched, %v are left", got)
+		}
+		if err := w.Watch(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := left(); got != [3]int{} || w.state(t, "node-b") != selffence.Withdrawn {
+			t.Errorf("%v are left, and the Lease that no remediation looks after is %s", got, w.state(t, "node-b"))
+		}
+		if err := end(); err != nil {
+			t.Errorf("Start returns %v", err)
+		}
+	})
+}
+
+// TestStartEndsEarly, watched or not.
+func TestStartEndsEarly(t *testing.T) {
+	for _, watched := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t)
+			w.Informers = informertest.New()
+			if watched {
+				if err := w.Watch(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			left, end := w.starts(t)
+			if got := left(); got != [3]int{1, 1, 0} {
+				t.Errorf("watched %t: before the first lists %v are left", watched, got)
+			}
+			if err := end(); err != nil || w.remediations.Len() != 1 {
+				t.Errorf("watched %t: Start returns %v, and %d are left", watched, err, w.remediations.Len())
+			}
+		})
+	}
+}
+
+// TestWorkOfOneMoment is bounded, for remediations and for the promises of nodes.
+func TestWorkOfOneMoment(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const more = 5
+		w := newWorld(t)
+		informers := informertest.New()
+		w.Informers = informers
+		informers.SetSynced(true)
+		if err := w.Watch(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		hangs := make(chan struct{})
+		w.refuses(func(string, runtime.Object) error {
+			<-hangs
+			return errors.New("no answer")
+		})
+		for i := range maxLooks + more - 1 { // one of each is there already
+			w.remediations.Add(types.NamespacedName{Name: strconv.Itoa(i)})
+			w.silent.Add(strconv.Itoa(i))
+		}
+		left, end := w.starts(t)
+		if got := left(); got != [3]int{more, more, 0} {
+			t.Errorf("while the API server does not answer, %v wait", got)
+		}
+		close(hangs)
+		if err := end(); err != nil {
+			t.Errorf("Start returns %v", err)
+		}
+	})
+}
+
+// TestPausesOfAQueue double from a tenth of a second to a minute.
+func TestPausesOfAQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue[string]()
+		defer q.ShutDown()
+		for want := 100 * time.Millisecond; want <= 128*time.Second; want *= 2 {
+			begun := time.Now() //nolint:forbidigo // the clock of the bubble
+			q.AddRateLimited("node-a")
+			key, _ := q.Get()
+			q.Done(key)
+			if got := time.Since(begun); got != min(want, time.Minute) { //nolint:forbidigo // the same
+				t.Errorf("the pause is %v, want %v", got, min(want, time.Minute))
+			}
+		}
+	})
+}
+
+// TestProcessOne: a key that failed is tried again after a pause, and only what needs an administrator is logged. All has a minute.
+func TestProcessOne(t *testing.T) {
+	kind := schema.GroupResource{Resource: "leases"}
+	for sentence, tc := range map[string]struct {
+		do            func(context.Context) error
+		over          bool
+		retried, says bool
+		took          time.Duration
+	}{
+		"it succeeds":         {func(context.Context) error { return nil }, false, false, false, 0},
+		"another was faster":  {func(context.Context) error { return apierrors.NewConflict(kind, "a", nil) }, false, true, false, 0},
+		"it is gone":          {func(context.Context) error { return apierrors.NewNotFound(kind, "a") }, false, true, false, 0},
+		"it fails":            {func(context.Context) error { return errors.New("no") }, false, true, true, 0},
+		"it panics":           {func(context.Context) error { panic("no") }, false, true, true, 0},
+		"the process is over": {func(ctx context.Context) error { return ctx.Err() }, true, false, false, 0},
+		"it takes too long":   {func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }, false, true, true, time.Minute},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w, q := newWorld(t), newQueue[string]()
+			defer q.ShutDown()
+			logged := 0
+			w.Log = funcr.New(func(_, _ string) { logged++ }, funcr.Options{})
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			if tc.over {
+				cancel()
+			}
+			for range 2 {
+				q.AddRateLimited("node-a") // it has failed before
+				key, _ := q.Get()
+				begun := time.Now() //nolint:forbidigo // the clock of the bubble
+				worker[string]{w.Client, q, "node", func(ctx context.Context, _ string) error { return tc.do(ctx) }}.one(ctx, key)
+				if took := time.Since(begun); took != tc.took { //nolint:forbidigo // the same
+					t.Errorf("%s: it ends after %v", sentence, took)
+				}
+			}
+			synctest.Wait()
+			if q.Len() != 0 {
+				t.Errorf("%s: it is tried again at once", sentence)
+			}
+			<-time.After(retryMost)
+			synctest.Wait()
+			if (q.Len() == 1) != tc.retried || (logged > 0) != tc.says || sentence == "it succeeds" && q.NumRequeues("node-a") != 0 {
+				t.Errorf("%s: %d wait, %d lines were logged, and %d retries are counted", sentence, q.Len(), logged, q.NumRequeues("node-a"))
+			}
+		})
+	}
+}
+
+// TestSessions: a look finds the session of the look before, and a remediation of the same name gets another. It is known for one node.
+func TestSessions(t *testing.T) {
+	s := newSessions()
+	first := s.of(keyA, "1", "node-a")
+	if s.of(keyA, "1", "node-a") != first || s.of(keyB, "1", "node-b") == first {
+		t.Error("a session is not that of its remediation")
+	}
+	if got := s.ofNode("node-a"); !slices.Equal(got, []types.NamespacedName{keyA}) {
+		t.Errorf("the remediations of node-a are %v", got)
+	}
+	if s.of(keyA, "2", "node-c") == first || len(s.ofNode("node-a")) != 0 || len(s.ofNode("node-c")) != 1 {
+		t.Error("a remediation has the session of an earlier one of its name")
+	}
+	if node := s.forget(keyA); node != "node-c" || len(s.ofNode("node-c")) != 0 || s.forget(keyA) != "" {
+		t.Errorf("forgotten is the remediation of %q", node)
+	}
+}
