@@ -195,7 +195,7 @@ func (c *Client) readMember(ctx context.Context, l *look, s *subject) (problem, 
 		return problem{}, err
 	}
 	found := memberMismatch(*s)
-	if !found.found() && fencednode.IsReady(n) && fencednode.HasWaited(&l.r.Status.FencingStatus, clusterPaused) { // no health check has withdrawn the remediation meanwhile
+	if fencednode.IsReady(n) && fencednode.HasWaited(&l.r.Status.FencingStatus, clusterPaused) { // no health check has withdrawn the remediation meanwhile
 		s.waits = problem{reason: clusterPaused, message: "node " + s.name + " has become Ready while Cluster " + s.cluster.String() + " was paused, and nothing is begun while it is"}
 	}
 	return found, nil

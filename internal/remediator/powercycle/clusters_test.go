@@ -486,6 +486,10 @@ func TestMembersMachine(t *testing.T) {
 	leaves.SetFinalizers([]string{"x"})
 	labelled := ofSet(nil)
 	labelled.SetLabels(map[string]string{"cluster.x-k8s.io/control-plane": ""})
+	twoOwners := ofSet(nil)
+	twoOwners.SetOwnerReferences(append(twoOwners.GetOwnerReferences(), metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "o", UID: "c"}))
+	plain := member(nil)
+	plain.SetOwnerReferences(twoOwners.GetOwnerReferences()[1:])
 	kept := func(why fencing.Reason) fencing.Machine { return fencing.Machine{Exists: true, Kept: why} }
 	for sentence, tc := range map[string]struct {
 		machine *unstructured.Unstructured
@@ -494,6 +498,7 @@ func TestMembersMachine(t *testing.T) {
 	}{
 		"of a machine set":                {ofSet(nil), node(), fencing.Machine{Exists: true}},
 		"without a node object":           {ofSet(nil), nil, fencing.Machine{Exists: true}},
+		"of a machine set and another":    {twoOwners, node(), fencing.Machine{Exists: true}},
 		"gone":                            {nil, node(), fencing.Machine{}},
 		"replaced":                        {replaced, node(), fencing.Machine{}},
 		"being deleted":                   {leaves, node(), fencing.Machine{Exists: true, Deleting: true}},
@@ -505,6 +510,8 @@ func TestMembersMachine(t *testing.T) {
 		"without an owner":                {member(nil), node(), kept(fencing.KeptNoController)},
 		"its owner is no controller":      {controller(member(nil), "cluster.x-k8s.io/v1beta2", "MachineSet", false), node(), kept(fencing.KeptNoController)},
 		"its owner is a control plane":    {controller(member(nil), "controlplane.cluster.x-k8s.io/v1beta2", "KubeadmControlPlane", true), node(), kept(fencing.KeptNoController)},
+		"its owner does not control it":   {plain, node(), kept(fencing.KeptNoController)},
+		"its owner is no set":             {controller(member(nil), "cluster.x-k8s.io/v1beta2", "MachineDeployment", true), node(), kept(fencing.KeptNoController)},
 		"its owner is a set of elsewhere": {controller(member(nil), "apps/v1", "MachineSet", true), node(), kept(fencing.KeptNoController)},
 		"it has another node":             {ofSet(map[string]any{"status.nodeRef.name": "node-b"}), node(), kept(fencing.KeptOtherNode)},
 	} {
@@ -519,7 +526,8 @@ func TestMembersMachine(t *testing.T) {
 			t.Errorf("%s: %+v, want %+v", sentence, *got, tc.want)
 		}
 		w.refuses(func(string, runtime.Object) error { return errors.New("no") })
-		if got := w.readMachine(t.Context(), l); !got.Failed || got.Exists {
+		before := w.now()
+		if got := w.readMachine(t.Context(), l); !got.Failed || got.Exists || got.RetryAt.Sub(before).Truncate(time.Second) != retryRead {
 			t.Errorf("%s, which can't be read: %+v", sentence, got)
 		}
 	}

@@ -77,6 +77,9 @@ func TestTheHostWithoutABMCIsRemembered(t *testing.T) {
 	if w.unnamedHostOf(l) == first {
 		t.Error("another host is taken for the first")
 	}
+	if w.unnamedHostOf(&look{s: w.sessions.of(keyB, "uid", "node-b"), bmc: l.bmc}) == nil {
+		t.Error("a host without a recorded UID is none")
+	}
 }
 
 // counted counts the changes of BareMetalHosts and of the status. It has the former fail for as long as down says so.
