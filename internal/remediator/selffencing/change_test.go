@@ -8,7 +8,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -478,31 +477,6 @@ func TestALongNoteIsCut(t *testing.T) {
 	if event := <-w.events.Events; event != "Warning Long [remediation] "+strings.Repeat("x", 1024-len("[remediation] ")-len("…"))+"…" {
 		t.Errorf("the event has %d bytes", len(event))
 	}
-}
-
-// TestPausesAfterFailures of the Lease double up to half a minute. A read that succeeds does not make up for writes that fail.
-func TestPausesAfterFailures(t *testing.T) {
-	w := newWorld(t)
-	l := &look{node: "node-a", r: remediation(), s: w.sessions.of(keyA, uidA, "node-a")}
-	down := errors.New("no answer")
-	fails := func(writes bool, want ...time.Duration) {
-		t.Helper()
-		for _, pause := range want {
-			l.s.lease = &coordinationv1.Lease{}
-			before := w.now()
-			w.noteFailure(l, down, writes)
-			if got := l.s.promise.RetryAt.Sub(before).Truncate(time.Second); got != pause || l.s.lease != nil || !errors.Is(l.s.failure, down) {
-				t.Errorf("after %d failures the pause is %v, want %v, and the Lease is known as %v", l.s.failures, got, pause, l.s.lease)
-			}
-		}
-	}
-	fails(false, 2*time.Second, 4*time.Second, 8*time.Second, 16*time.Second, mostRetry, mostRetry, mostRetry, mostRetry, mostRetry, mostRetry, mostRetry, mostRetry)
-	w.noteFailure(l, nil, false)
-	fails(true, 2*time.Second, 4*time.Second)
-	w.noteFailure(l, nil, false)
-	fails(true, 8*time.Second)
-	w.noteFailure(l, nil, true)
-	fails(false, 2*time.Second)
 }
 
 // TestDefaultLimits are the same as in the definition of the kind.

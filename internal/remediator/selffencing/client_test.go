@@ -62,6 +62,39 @@ func (w *world) wakesAfter(t *testing.T, pause time.Duration) {
 	}
 }
 
+// slimNode returns node-a as the watch shows it.
+func slimNode(t *testing.T, ready bool) *slim.Node {
+	t.Helper()
+	n := &slim.Node{}
+	body := `{"metadata": {"name": "node-a"}, "status": {"conditions": [{"type": "Ready", "status": "` + map[bool]string{true: "True", false: "False"}[ready] + `"}]}}`
+	if err := n.UnmarshalJSON([]byte(body)); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// TestWhatWasSeenOfAPromise counts as long as the node is not Ready. A node that was Ready or gone in between may have been granted more.
+func TestWhatWasSeenOfAPromise(t *testing.T) {
+	for sentence, tc := range map[string]struct {
+		event  func(toolscache.ResourceEventHandler)
+		counts bool
+	}{
+		"it is still not Ready": {func(h toolscache.ResourceEventHandler) { h.OnUpdate("nonsense", slimNode(t, false)) }, true},
+		"it becomes Ready":      {func(h toolscache.ResourceEventHandler) { h.OnUpdate(slimNode(t, false), slimNode(t, true)) }, false},
+		"it is gone":            {func(h toolscache.ResourceEventHandler) { h.OnDelete(slimNode(t, false)) }, false},
+	} {
+		w := newWorld(t, node(), leaseOf(t, "node-a"), remediation())
+		if err := w.sight(t.Context(), "node-a"); err != nil {
+			t.Fatal(err)
+		}
+		tc.event(w.nodeEvents())
+		w.forward(expiry)
+		if r := w.looks(t); (r.Status.Proof != nil) != tc.counts {
+			t.Errorf("%s: it is %+v", sentence, r.Status)
+		}
+	}
+}
+
 // TestWhatIsWatched: a remediation that changes is looked at, and so are those of a node whose readiness changes. The promise of a node that
 // is not Ready is read.
 func TestWhatIsWatched(t *testing.T) {
@@ -94,46 +127,23 @@ func TestWhatIsWatched(t *testing.T) {
 			t.Errorf("%s: the promises of %v are read", sentence, got)
 		}
 	}
-	named := func(ready bool) *slim.Node {
-		n := &slim.Node{}
-		body := `{"metadata": {"name": "node-a"}, "status": {"conditions": [{"type": "Ready", "status": "` + map[bool]string{true: "True", false: "False"}[ready] + `"}]}}`
-		if err := n.UnmarshalJSON([]byte(body)); err != nil {
-			t.Fatal(err)
-		}
-		return n
-	}
-	seen := func() bool {
-		w.sights.mu.Lock()
-		defer w.sights.mu.Unlock()
-		_, is := w.sights.byNode["node-a"]
-		return is
-	}
-	sees := func() { w.sights.update("node-a", func(s selffence.Sight) selffence.Sight { return s }) }
 	remediations, nodes := w.remediationEvents(), w.nodeEvents()
 	wakes("a remediation", 1, nil, func() { remediations.OnAdd(remediation(), false) })
 	wakes("a changed remediation", 1, nil, func() { remediations.OnUpdate(nil, remediation()) })
 	wakes("a remediation is gone", 1, nil, func() { remediations.OnDelete(remediation()) })
 	wakes("no remediation", 0, nil, func() { remediations.OnAdd("nonsense", false) })
-	sees()
-	wakes("a node", 1, []string{"node-a"}, func() { nodes.OnAdd(named(false), false) })
-	wakes("a node as it was", 0, nil, func() { nodes.OnUpdate(named(false), named(false)) })
-	wakes("a node of which nothing was known", 1, []string{"node-a"}, func() { nodes.OnUpdate("nonsense", named(false)) })
-	if !seen() {
-		t.Error("what was seen of a node that is not Ready is forgotten")
-	}
-	wakes("a node that becomes Ready", 1, nil, func() { nodes.OnUpdate(named(false), named(true)) })
-	if seen() {
-		t.Error("what was seen of a node counts after it was Ready")
-	}
-	sees()
+	wakes("a node", 1, []string{"node-a"}, func() { nodes.OnAdd(slimNode(t, false), false) })
+	wakes("a node as it was", 0, nil, func() { nodes.OnUpdate(slimNode(t, false), slimNode(t, false)) })
+	wakes("a node of which nothing was known", 1, []string{"node-a"}, func() { nodes.OnUpdate("nonsense", slimNode(t, false)) })
+	wakes("a node that becomes Ready", 1, nil, func() { nodes.OnUpdate(slimNode(t, false), slimNode(t, true)) })
 	wakes("a node is gone", 1, nil, func() { nodes.OnDelete(toolscache.DeletedFinalStateUnknown{Key: "node-a"}) })
-	if seen() || len(w.present.exist) != 0 {
-		t.Errorf("a node that is gone is seen: %t, and known are %v", seen(), w.present.exist)
+	if len(w.present.exist) != 0 {
+		t.Errorf("after it is gone, known are %v", w.present.exist)
 	}
 	wakes("another node", 0, []string{"node-c"}, func() { nodes.OnAdd(&slim.Node{Meta: slim.Meta{Name: "node-c"}}, false) })
 	wakes("no node", 0, nil, func() {
 		nodes.OnAdd("nonsense", false)
-		nodes.OnUpdate(named(false), "nonsense")
+		nodes.OnUpdate(slimNode(t, false), "nonsense")
 		nodes.OnDelete("nonsense")
 	})
 }
