@@ -102,7 +102,7 @@ func TestLooksAtOneClusterShareTheirRoom(t *testing.T) {
 	})
 }
 
-// TestWithoutRoomARemediationGoesOnLater, once it has begun.
+// TestWithoutRoomARemediationGoesOnLater, if it has begun.
 func TestWithoutRoomARemediationGoesOnLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newMemberWorld(t, map[types.NamespacedName]*world{keyEast: newWorld(t, node())}, forMember(in(fencing.PoweringOff), inEast), bmcIn("a", "fleet/east", "node-a"))
@@ -114,8 +114,7 @@ func TestWithoutRoomARemediationGoesOnLater(t *testing.T) {
 	})
 }
 
-// TestFettlesOwnClusterIsNeverGone: a node of it that can't be read is to be taken for one that is there. Where no lane is free, the same is
-// true of any node.
+// TestFettlesOwnClusterIsNeverGone: a node of it may exist, though it can't be read. Where no lane is free, the same is true of any node.
 func TestFettlesOwnClusterIsNeverGone(t *testing.T) {
 	over, cancel := context.WithCancel(t.Context())
 	cancel()

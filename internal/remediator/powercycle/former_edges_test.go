@@ -93,7 +93,8 @@ func (w *world) counts(down *bool, also func(verb string, o runtime.Object)) *co
 			n.statuses++
 		}
 		if u, is := o.(*unstructured.Unstructured); is && u.GroupVersionKind() == bareMetalHost && verb == "patch" {
-			if n.hosts++; *down {
+			n.hosts++
+			if *down {
 				return apierrors.NewForbidden(schema.GroupResource{Resource: "baremetalhosts"}, "host-a", nil)
 			}
 		}

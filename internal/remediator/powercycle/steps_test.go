@@ -201,13 +201,14 @@ func TestOperationsThatHaveEndedAreNotInterrupted(t *testing.T) {
 		if !l.releases() {
 			t.Fatalf("nothing is released: %+v", l.facts.Node)
 		}
-		if do(w, t.Context(), l); l.s.interrupt != nil {
+		do(w, t.Context(), l)
+		if l.s.interrupt != nil {
 			t.Errorf("%s can be interrupted after its end", sentence)
 		}
 	}
 }
 
-// TestABareMetalHostAnswers: it is read with each command, so no BMC is asked before its turn.
+// TestABareMetalHostAnswers: each command reads it, so Fettle reads no power before its turn.
 func TestABareMetalHostAnswers(t *testing.T) {
 	w := newWorld(t)
 	requests := w.requests()
@@ -344,7 +345,8 @@ func TestAHoldIsShownInSeconds(t *testing.T) {
 		t.Errorf("it is shown from %v until %v, want %v and %v", s.AuthenticationHeldSince, s.AuthenticationHeldUntil, since, until)
 	}
 	h.power.Resume(0, time.Time{})
-	if h.writeHold(&s, odd); s.AuthenticationHeldSince != nil || s.AuthenticationHeldUntil != nil {
+	h.writeHold(&s, odd)
+	if s.AuthenticationHeldSince != nil || s.AuthenticationHeldUntil != nil {
 		t.Errorf("after its end it is shown from %v until %v", s.AuthenticationHeldSince, s.AuthenticationHeldUntil)
 	}
 }

@@ -257,7 +257,7 @@ func TestReadsThatFailAreRepeated(t *testing.T) {
 	}
 }
 
-// TestFinish gives the node free. What was saved of it is dropped once the node has it again, and kept before.
+// TestFinish: the node is free for others. What was saved of it is dropped once the node has it again, and kept before.
 func TestFinish(t *testing.T) {
 	saved := in(fencing.Aborted, func(s *v1alpha1.SelfFenceRemediationStatus) {
 		s.Node.Saved = &v1alpha1.SavedNode{UID: "earlier-uid"}
@@ -402,7 +402,7 @@ func TestARefusalIsSaidOnce(t *testing.T) {
 	}
 }
 
-// TestARemediationThatIsGone is forgotten: it holds no node, and others of the node are looked at. One that can't be read is not.
+// TestARemediationThatIsGone is forgotten: it holds no node, and others of the node are looked at. A remediation that can't be read is not.
 func TestARemediationThatIsGone(t *testing.T) {
 	for _, fault := range []error{nil, errors.New("no answer")} {
 		w := newWorld(t)
@@ -429,7 +429,7 @@ func TestAnInvalidStatusIsAnnounced(t *testing.T) {
 	}
 }
 
-// TestTheFinalizerIsRemovedOnce: a remediation without it has nothing to give back, and one that is gone meanwhile needs nothing.
+// TestTheFinalizerIsRemovedOnce: a remediation without it has nothing to give back, and a remediation that is gone meanwhile needs nothing.
 func TestTheFinalizerIsRemovedOnce(t *testing.T) {
 	kind := schema.GroupResource{Resource: "selffenceremediations"}
 	for sentence, tc := range map[string]struct {

@@ -112,7 +112,8 @@ func TestWhatIsWatched(t *testing.T) {
 	if w.HasSynced() {
 		t.Error("it has synced before the informers")
 	}
-	if informers.SetSynced(true); !w.HasSynced() {
+	informers.SetSynced(true)
+	if !w.HasSynced() {
 		t.Error("it has not synced")
 	}
 	w.sessions.of(keyA, uidA, "node-a")
