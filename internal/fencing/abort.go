@@ -53,7 +53,7 @@ func (r Record) over(f Facts) bool {
 // reached doesn't hold an abort for longer than the limit.
 func powerBack(c Config, r Record, f Facts) (Step, bool) {
 	if r.MachineDeletion {
-		return leave(r, f, powerOnLimit(c, r, f))
+		return handOver(r, f, powerOnLimit(c, r, f))
 	}
 	if !r.PoweredOff || c.Off {
 		return Step{}, true
@@ -69,11 +69,28 @@ func powerBack(c Config, r Record, f Facts) (Step, bool) {
 	return turnOn(f, limit), false
 }
 
+// handOver reports whether the host is left to the provider of a machine that was deleted. If not, it returns what to do. The deletion may be
+// recorded and never requested: then the machine stands, and nothing but this fencing powers its host.
+func handOver(r Record, f Facts, limit time.Time) (Step, bool) {
+	switch m := f.Machine; {
+	case !r.PoweredOff:
+		return Step{}, true
+	case m == nil:
+		return do(ReadMachine), false
+	case m.Failed && f.Now.Before(limit):
+		return wait(MachineNotRead, m.RetryAt, limit), false
+	case !m.Failed && m.Exists && !m.Deleting:
+		r.MachineDeletion = false
+		return write(r), false
+	}
+	return leave(r, f, limit)
+}
+
 // leave reports whether the host is left to the provider of the machine that was deleted, which powers it from now on. If not, it returns
-// what to do. After the limit it is given up, unless that is zero.
+// what to do. After the limit it is given up.
 func leave(r Record, f Facts, limit time.Time) (Step, bool) {
 	p := f.Power
-	switch over := !limit.IsZero() && !f.Now.Before(limit) && p.tried(); {
+	switch over := !f.Now.Before(limit) && p.tried(); {
 	case !r.PoweredOff, over:
 		return Step{}, true
 	case p.Left:

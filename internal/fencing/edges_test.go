@@ -17,10 +17,11 @@ func left(w fencing.Workload) func(*fencing.Facts) {
 	return func(f *fencing.Facts) { f.Workload = &w }
 }
 
-func poweredOn(r *fencing.Record)   { r.PoweredOff = false }
-func deletedNode(r *fencing.Record) { r.DeletedNode = true }
-func noNode(r *fencing.Record)      { r.NodeUID, r.BootID = "", "" }
-func noBootID(r *fencing.Record)    { r.BootID = "" }
+func poweredOn(r *fencing.Record)     { r.PoweredOff = false }
+func deleteMachine(c *fencing.Config) { c.DeleteMachine = true }
+func deletedNode(r *fencing.Record)   { r.DeletedNode = true }
+func noNode(r *fencing.Record)        { r.NodeUID, r.BootID = "", "" }
+func noBootID(r *fencing.Record)      { r.BootID = "" }
 func because(why fencing.Reason) func(*fencing.Record) {
 	return func(r *fencing.Record) { r.Reason = why }
 }
@@ -298,6 +299,9 @@ func TestAbortOfDeletions(t *testing.T) {
 	none := fencing.Power{}
 	deleting, kept := recorded(fencing.DeletingMachine, machineDeletion), recorded(fencing.DeletingMachine)
 	leaves := recorded(fencing.Aborting, machineDeletion)
+	going := func(f *fencing.Facts) { f.Machine = &fencing.Machine{Exists: true, Deleting: true} }
+	stands := func(f *fencing.Facts) { f.Machine = &fencing.Machine{Exists: true} }
+	unread := func(f *fencing.Facts) { f.Machine = &fencing.Machine{Failed: true, RetryAt: in(3)} }
 	isLeft := func(f *fencing.Facts) { f.Power.Left = true }
 	fails := func(f *fencing.Facts) { f.Power.RetryAt = f.Now.Add(time.Second) }
 	late := func(f *fencing.Facts) { f.Now = leaves.Since.Add(limits.Limits.PowerOn) }
@@ -306,13 +310,18 @@ func TestAbortOfDeletions(t *testing.T) {
 	ended := recorded(fencing.Succeeded, poweredOn)
 	check(t, map[string]edge{
 		"its machine is going":                     {limits, deleting, known(down(), none, deleted), writes(since(deleting, fencing.Aborting, now, because(fencing.Deleted)))},
-		"and its host is left to the provider":     {limits, leaves, known(down(), none, deleted), does(fencing.LeaveHost)},
-		"also where it is to stay off":             {with(off), leaves, known(down(), none, deleted), does(fencing.LeaveHost)},
-		"a host that is on is left too":            {limits, leaves, known(down(), commandedOn(5, read(fencing.IsOn, 1)), deleted), does(fencing.LeaveHost)},
-		"its host is left":                         {limits, leaves, known(down(), none, deleted, isLeft), writes(recorded(fencing.Aborting, machineDeletion, poweredOn))},
-		"its host can't be left":                   {limits, leaves, known(down(), none, deleted, fails), waits(fencing.PowerNotRead, 1)},
-		"and is given up":                          {limits, leaves, known(down(), none, deleted, late, fails), does(fencing.RestoreNode)},
-		"but not before that was tried":            {limits, leaves, known(down(), none, deleted, late), does(fencing.LeaveHost)},
+		"and its host is left to the provider":     {limits, leaves, known(down(), none, deleted, going), does(fencing.LeaveHost)},
+		"also where it is to stay off":             {with(off), leaves, known(down(), none, deleted, going), does(fencing.LeaveHost)},
+		"whether its machine is going is read":     {limits, leaves, known(down(), none, deleted), does(fencing.ReadMachine)},
+		"that can't be read":                       {limits, leaves, known(down(), none, deleted, unread), waits(fencing.MachineNotRead, 3)},
+		"that can't be read for long":              {limits, leaves, known(down(), none, deleted, late, unread), does(fencing.LeaveHost)},
+		"its machine is gone":                      {limits, leaves, known(down(), none, deleted, func(f *fencing.Facts) { f.Machine = &fencing.Machine{} }), does(fencing.LeaveHost)},
+		"its machine was never deleted":            {limits, leaves, known(down(), none, deleted, stands), writes(aborting)},
+		"a host that is on is left too":            {limits, leaves, known(down(), commandedOn(5, read(fencing.IsOn, 1)), deleted, going), does(fencing.LeaveHost)},
+		"its host is left":                         {limits, leaves, known(down(), none, deleted, going, isLeft), writes(recorded(fencing.Aborting, machineDeletion, poweredOn))},
+		"its host can't be left":                   {limits, leaves, known(down(), none, deleted, going, fails), waits(fencing.PowerNotRead, 1)},
+		"and is given up":                          {limits, leaves, known(down(), none, deleted, going, late, fails), does(fencing.RestoreNode)},
+		"but not before that was tried":            {limits, leaves, known(down(), none, deleted, going, late), does(fencing.LeaveHost)},
 		"a host that is left already":              {limits, recorded(fencing.Aborting, machineDeletion, poweredOn), known(down(), none, deleted), does(fencing.RestoreNode)},
 		"its machine is not":                       {limits, kept, known(down(), none, deleted), writes(since(kept, fencing.Aborting, now, because(fencing.Deleted)))},
 		"a node that serves is changed back first": {limits, aborting, known(down(ready, untainted), none), does(fencing.RestoreNode)},

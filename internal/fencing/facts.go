@@ -22,8 +22,23 @@ type Config struct {
 // Limits are how long each phase may take.
 type Limits struct {
 	PowerOff, Release, PowerOn, Boot time.Duration
+	// MachineDeletion is for the deletion of the machine.
+	MachineDeletion time.Duration
 	// Fence is for the proof of a fencing by promise.
 	Fence time.Duration
+}
+
+// taint returns how long it may take until the node is tainted. It is the time for the proof, which is looked for next.
+func (c Config) taint() time.Duration {
+	if c.ByPromise {
+		return c.Limits.Fence
+	}
+	return c.Limits.PowerOff
+}
+
+// failedSince reports whether a change of the node or of its machine has failed at an instant or later, and none has succeeded since.
+func (f Facts) failedSince(t time.Time) bool {
+	return !f.ChangeFailed.IsZero() && !f.ChangeFailed.Before(t)
 }
 
 // Facts are what is known at one instant.
@@ -46,6 +61,8 @@ type Facts struct {
 	HostChanged bool
 	// Machine is the machine that is deleted after the last power cycle, or nil until it was read in this look.
 	Machine *Machine
+	// ChangeFailed is when the last change of the node or of its machine failed in this phase, or zero if none has failed since one succeeded.
+	ChangeFailed time.Time
 }
 
 // Machine is the machine of the node.

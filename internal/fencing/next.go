@@ -106,6 +106,8 @@ func prepare(c Config, r Record, f Facts) Step {
 		return write(r.in(Failed, f.Now, NodeReplaced))
 	case n.Exists && !replaced && !n.Tainted && n.BootID != r.BootID:
 		return write(r.needing(c).of(n).in(Preparing, r.Since, r.Reason)) // it has booted, and its pods have started without the taint
+	case n.Exists && !replaced && !n.Tainted && f.failedSince(r.Since.Add(c.taint())):
+		return attemptFailed(c, r, f, TaintTimedOut)
 	case n.Exists && !replaced && !n.Tainted:
 		return do(TaintNode)
 	case c.ByPromise:
@@ -252,17 +254,24 @@ func turnOn(f Facts, limit time.Time) Step {
 
 // deleteMachine deletes the machine and waits until it is gone.
 func deleteMachine(c Config, r Record, f Facts) Step {
+	limit := r.Since.Add(c.Limits.MachineDeletion)
+	overdue := !f.Now.Before(limit)
 	switch m := f.Machine; {
 	case m == nil:
 		return do(ReadMachine)
+	case overdue && (m.Failed || m.Deleting):
+		return write(r.in(Failed, f.Now, MachineDeletionTimedOut))
 	case m.Failed:
-		return wait(MachineNotRead, m.RetryAt)
+		return wait(MachineNotRead, m.RetryAt, limit)
 	case !m.Exists:
-		return machineGone(c, r, f)
+		return machineGone(c, r, f, limit)
 	case m.Deleting:
-		return wait(MachineNotGone, f.Now.Add(pollMachine))
+		return wait(MachineNotGone, f.Now.Add(pollMachine), limit)
 	case m.Kept != "":
 		return write(r.in(Failed, f.Now, m.Kept))
+	case f.failedSince(limit):
+		r.MachineDeletion = false // its provider does not power the host
+		return write(r.in(Failed, f.Now, MachineDeletionTimedOut))
 	case !r.MachineDeletion:
 		r.MachineDeletion = true
 		return write(r)
@@ -270,10 +279,13 @@ func deleteMachine(c Config, r Record, f Facts) Step {
 	return do(RemoveMachine)
 }
 
-// machineGone ends a fencing whose machine was deleted. Its provider powers the host from now on.
-func machineGone(c Config, r Record, f Facts) Step {
-	if s, ok := leave(r, f, time.Time{}); !ok {
+// machineGone ends a fencing whose machine was deleted. Its provider powers the host from now on, unless that is kept off.
+func machineGone(c Config, r Record, f Facts, limit time.Time) Step {
+	if s, ok := leave(r, f, limit); !ok {
 		return s
+	}
+	if r.PoweredOff {
+		return write(r.in(Failed, f.Now, HostNotLeft))
 	}
 	if s, ok := freed(c, r, f); !ok {
 		return s

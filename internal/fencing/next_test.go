@@ -131,7 +131,7 @@ func commandedOn(ago int, readings ...fencing.Reading) fencing.Power {
 	return p
 }
 
-var limits = fencing.Config{Limits: fencing.Limits{PowerOff: 5 * time.Minute, Release: 5 * time.Minute, PowerOn: 5 * time.Minute, Boot: 5 * time.Minute}}
+var limits = fencing.Config{Limits: fencing.Limits{PowerOff: 5 * time.Minute, Release: 5 * time.Minute, PowerOn: 5 * time.Minute, Boot: 5 * time.Minute, MachineDeletion: 10 * time.Minute}}
 
 func in(seconds int) time.Time { return start.Add(time.Minute + time.Duration(seconds)*time.Second) }
 

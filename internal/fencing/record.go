@@ -143,6 +143,8 @@ const (
 	ProofVoid Reason = "ProofVoid"
 	// PoweredOnByOthers: the power was on again just before the release, several times.
 	PoweredOnByOthers Reason = "PoweredOnByOthers"
+	// TaintTimedOut: the node could not be tainted within the limit, so that nothing was commanded in this attempt.
+	TaintTimedOut Reason = "TaintTimedOut"
 	// PowerOffTimedOut: there was no proof within the limit.
 	PowerOffTimedOut Reason = "PowerOffTimedOut"
 	// PowerOnTimedOut: the power was not observed on within the limit.
@@ -153,6 +155,10 @@ const (
 	ReleaseTimedOut Reason = "ReleaseTimedOut"
 	// MachineGone: the machine was deleted.
 	MachineGone Reason = "MachineGone"
+	// MachineDeletionTimedOut: the machine was not gone within the limit, or could not be deleted.
+	MachineDeletionTimedOut Reason = "MachineDeletionTimedOut"
+	// HostNotLeft: the machine was deleted, and what keeps its host off could not be taken back within the limit.
+	HostNotLeft Reason = "HostNotLeft"
 	// NodeReplaced: the node was replaced by another of its name before anything was done.
 	NodeReplaced Reason = "NodeReplaced"
 	// Stopped: the health checker requested that the fencing stops.

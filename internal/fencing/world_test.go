@@ -50,6 +50,7 @@ type world struct {
 	deleting                      bool
 	manager                       manager
 	lease                         lease
+	machine                       machine
 	// other is what the BMC shows of another host, if it is that of one.
 	other      other
 	neverFires bool
@@ -58,6 +59,9 @@ type world struct {
 	budget budget
 	broken string
 }
+
+// machine is the machine of the node, as the API server has it. Once it is gone, its provider has powered the host off.
+type machine struct{ deleting, gone bool }
 
 // other is another host than that of the node.
 type other struct{ powered, off bool }
@@ -82,12 +86,12 @@ type manager struct {
 	promise  fencing.Promise
 	sight    sight
 	finished bool
+	// changeFailed is when the last change failed in this phase.
+	changeFailed time.Time
 	// looking is set once the look has begun.
 	looking bool
 	// gaveUp is set if there was no node when it finished.
 	gaveUp bool
-	// machineGone is set once it has deleted the machine.
-	machineGone bool
 }
 
 // budget is what may still happen.
@@ -95,6 +99,8 @@ type budget struct {
 	flips, crashes, deletions, heals, fails, sick, steps, frees, withdrawals, cuts int
 	// eases counts how often the configuration may come to need one proof in place of both.
 	eases int
+	// refusals are changes of the node and deletions of the machine that the API server refuses.
+	refusals int
 }
 
 // setup is a world to walk through.
@@ -196,6 +202,22 @@ var events = []event{
 		w.manager = manager{record: w.manager.record}
 		return w, ok
 	}},
+	{"the API server refuses a change", func(s *setup, w world) (world, bool) {
+		if w.budget.refusals == 0 || w.manager.finished || !changes(w.next(s).Kind) {
+			return w, false
+		}
+		w.budget.refusals--
+		w.manager.changeFailed = at(w.now)
+		w.manager.look()
+		return w, true
+	}},
+	{"the provider has deleted the machine", func(_ *setup, w world) (world, bool) {
+		ok := w.machine.deleting && !w.machine.gone
+		w.machine.gone = true
+		w = turn(w, false)
+		w.node = node{uid: w.node.uid}
+		return w, ok
+	}},
 	{"the clock is put back", func(_ *setup, w world) (world, bool) {
 		return putClock(w, -far), w.budget.steps > 0
 	}},
@@ -215,6 +237,11 @@ var events = []event{
 		w.manager.look()
 		return w, ok
 	}},
+}
+
+// changes reports whether a step changes the node for the fencing, or deletes its machine.
+func changes(k fencing.StepKind) bool {
+	return k == fencing.TaintNode || k == fencing.RemoveMachine
 }
 
 // allEvents returns what may happen.
@@ -263,7 +290,7 @@ func kubeletReports(_ *setup, w world) (world, bool) {
 		return w, false
 	}
 	if !w.node.exists {
-		w.node = node{exists: true, uid: w.node.uid + 1, changed: true}
+		w.node = node{exists: true, uid: w.node.uid + 1, changed: !w.machine.gone}
 	}
 	was := w.node
 	w.node.ready, w.node.boot = true, w.host.boot
@@ -299,6 +326,7 @@ func (w *world) next(s *setup) fencing.Step {
 	m := &w.manager
 	f := m.facts
 	f.Now, f.Begun, f.Deleting, f.Power, f.Promise = at(w.now), at(m.begun), w.deleting, m.power, m.promise
+	f.ChangeFailed = m.changeFailed
 	c := s.config
 	c.Both = c.Both && !w.eased
 	return s.next(c, m.since.Record(m.record), f)
@@ -320,7 +348,7 @@ func (w *world) record(r fencing.Record) {
 		r.Since = r.Since.Add(time.Duration(w.clock) * tick)
 	}
 	if m.record.Since != r.Since {
-		m.since = fencing.Beginning{}
+		m.since, m.changeFailed = fencing.Beginning{}, time.Time{}
 	}
 	m.record = r
 }
@@ -367,7 +395,7 @@ func managerSteps(s *setup, w world) (world, bool) {
 		m.facts.Workload = w.workload()
 		return w, true
 	case fencing.ReadMachine:
-		m.facts.Machine = &fencing.Machine{Exists: !m.machineGone}
+		m.facts.Machine = &fencing.Machine{Exists: !w.machine.gone, Deleting: w.machine.deleting && !w.machine.gone}
 		return w, true
 	default:
 		w.change(step.Kind)
@@ -425,13 +453,14 @@ func (w *world) change(k fencing.StepKind) {
 		w.manager.power.Left = true
 		return
 	case fencing.RemoveMachine:
-		w.manager.machineGone = true
+		w.machine.deleting, w.manager.changeFailed = true, time.Time{}
 		return
 	}
 	if !w.node.exists || w.node.revision != w.manager.revision {
 		return
 	}
 	w.node.revision++
+	w.manager.changeFailed = time.Time{}
 	switch k { //nolint:exhaustive // the others don't change the node
 	case fencing.TaintNode:
 		w.node.tainted, w.node.changed = true, true
@@ -492,7 +521,7 @@ func (w *world) leavesOff(s *setup) bool {
 	if s.config.Off || w.host.on || w.host.byHand || w.manager.record.Reason == fencing.MachineGone {
 		return false
 	}
-	takenBack := w.manager.record.Phase == fencing.Aborted && s.budget.fails == 0 && !s.config.DeleteMachine
+	takenBack := w.manager.record.Phase == fencing.Aborted && s.budget.fails == 0 && !w.machine.deleting
 	return w.manager.record.Phase == fencing.Succeeded || takenBack
 }
 
@@ -512,7 +541,11 @@ type key struct {
 	state                            fencing.PowerState
 	node2                            fencing.Node
 	read, counted, stale, beforeLast bool
-	retry, lastOff, looking, gone    bool
+	retry, lastOff, looking          bool
+	machine                          machine
+	machine2                         fencing.Machine
+	machineRead                      bool
+	changeFailed                     int
 	other                            other
 	left                             bool
 	workload                         fencing.Workload
@@ -544,7 +577,7 @@ func (w *world) key() key {
 		k.first = min(age(m.power.FirstOff.Begun), 2)
 		k.last += 10 * min(int(m.power.Last.Begun.Sub(m.power.FirstOff.Begun)/tick), 2)
 	}
-	k.gone, k.left = m.machineGone, m.power.Left
+	k.machine, k.left, k.changeFailed = w.machine, m.power.Left, age(m.changeFailed)
 	k.promise, k.other = w.promiseKey(), w.other
 	k.retry, k.looking = at(w.now).Before(m.power.RetryAt), m.looking
 	if m.looking {
@@ -556,6 +589,9 @@ func (w *world) key() key {
 	if n := m.facts.Node; n != nil {
 		k.node2, k.read, k.beforeLast = *n, true, n.ReadAt.Before(m.power.Last.Ended)
 		k.node2.ReadAt = time.Time{}
+	}
+	if l := m.facts.Machine; l != nil {
+		k.machine2, k.machineRead = *l, true
 	}
 	if l := m.facts.Workload; l != nil {
 		k.workload, k.counted = *l, true
@@ -655,7 +691,7 @@ func walk(t *testing.T, s *setup, most int) (story []string, states int) {
 }
 
 func config(change ...func(*fencing.Config)) fencing.Config {
-	c := fencing.Config{Limits: fencing.Limits{PowerOff: 6 * tick, Release: 4 * tick, PowerOn: 3 * tick, Boot: 3 * tick, Fence: 6 * tick}}
+	c := fencing.Config{Limits: fencing.Limits{PowerOff: 6 * tick, Release: 4 * tick, PowerOn: 3 * tick, Boot: 3 * tick, Fence: 6 * tick, MachineDeletion: 6 * tick}}
 	for _, f := range change {
 		f(&c)
 	}
@@ -674,20 +710,25 @@ func TestSmallWorlds(t *testing.T) {
 		budget budget
 		long   bool
 	}{
-		"a person and a crash":       {config(), budget{flips: 1, crashes: 1, heals: 1}, false},
-		"deleted in between":         {config(), budget{crashes: 1, deletions: 1, heals: 1}, false},
-		"a BMC that does not answer": {config(), budget{fails: 2, deletions: 1}, false},
-		"all of it":                  {config(), budget{flips: 1, crashes: 1, deletions: 1, heals: 1}, true},
-		"two persons":                {config(), budget{flips: 2, heals: 1}, true},
-		"off":                        {config(off), budget{flips: 1, crashes: 1, deletions: 1}, false},
-		"by deletion of the node":    {config(deleteNode), budget{flips: 1, crashes: 1, heals: 1}, false},
-		"by deletion, deleted":       {config(deleteNode), budget{crashes: 1, deletions: 1, heals: 1}, false},
-		"booted before it began":     {config(), budget{flips: 2, cuts: 1}, false},
-		"a second attempt":           {config(retry), budget{flips: 1, heals: 1}, true},
-		"a node that stays sick":     {config(retry), budget{sick: 2}, false},
-		"sick after a crash":         {config(retry), budget{sick: 1, heals: 1, crashes: 1}, true},
-		"a clock that is put":        {config(), budget{crashes: 1, steps: 1}, false},
-		"the same, deleted":          {config(), budget{crashes: 1, deletions: 1, steps: 1}, true},
+		"a person and a crash":                    {config(), budget{flips: 1, crashes: 1, heals: 1}, false},
+		"deleted in between":                      {config(), budget{crashes: 1, deletions: 1, heals: 1}, false},
+		"a BMC that does not answer":              {config(), budget{fails: 2, deletions: 1}, false},
+		"all of it":                               {config(), budget{flips: 1, crashes: 1, deletions: 1, heals: 1}, true},
+		"two persons":                             {config(), budget{flips: 2, heals: 1}, true},
+		"off":                                     {config(off), budget{flips: 1, crashes: 1, deletions: 1}, false},
+		"by deletion of the node":                 {config(deleteNode), budget{flips: 1, crashes: 1, heals: 1}, false},
+		"by deletion, deleted":                    {config(deleteNode), budget{crashes: 1, deletions: 1, heals: 1}, false},
+		"booted before it began":                  {config(), budget{flips: 2, cuts: 1}, false},
+		"a second attempt":                        {config(retry), budget{flips: 1, heals: 1}, true},
+		"a node that stays sick":                  {config(retry), budget{sick: 2}, false},
+		"sick after a crash":                      {config(retry), budget{sick: 1, heals: 1, crashes: 1}, true},
+		"a taint that is refused":                 {config(), budget{refusals: 2}, false},
+		"by deletion of the machine":              {config(deleteMachine), budget{heals: 1, refusals: 1}, false},
+		"the same, deleted":                       {config(deleteMachine), budget{deletions: 1}, false},
+		"the same, by a BMC that does not answer": {config(deleteMachine), budget{fails: 1, deletions: 1}, false},
+		"a machine, and a person":                 {config(deleteMachine, retry), budget{flips: 1, heals: 1}, true},
+		"a clock that is put":                     {config(), budget{crashes: 1, steps: 1}, false},
+		"the clock, and deleted":                  {config(), budget{crashes: 1, deletions: 1, steps: 1}, true},
 	}
 	for name, w := range worlds {
 		t.Run(name, func(t *testing.T) {
@@ -786,6 +827,16 @@ func TestPlantedFaults(t *testing.T) {
 			}
 			return s
 		}, config(), budget{crashes: 1, deletions: 1}, "the fencing has ended, and its host is off"},
+		"a boot before the taint is a proof": {seeing(func(_ fencing.Config, r fencing.Record, f *fencing.Facts) {
+			if f.Node != nil && r.Phase == fencing.Preparing && !f.Node.Tainted {
+				f.Node.BootID = r.BootID
+			}
+		}), config(), budget{flips: 2, cuts: 1}, "I13"},
+		"a recorded deletion of the machine is one": {seeing(func(_ fencing.Config, r fencing.Record, f *fencing.Facts) {
+			if f.Machine != nil && r.Phase == fencing.Aborting {
+				f.Machine = &fencing.Machine{}
+			}
+		}), config(deleteMachine), budget{deletions: 1}, "the fencing has ended, and its host is off"},
 		"the node is not changed back": {seeing(func(_ fencing.Config, _ fencing.Record, f *fencing.Facts) {
 			if f.Node != nil {
 				f.Node.Changed = false
