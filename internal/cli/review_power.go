@@ -191,7 +191,7 @@ func reviewTimeouts(u *unstructured.Unstructured, path ...string) []Remark {
 	value, _, _ := unstructured.NestedFieldNoCopy(u.Object, path...) // nil where there is none
 	spec, _ := value.(map[string]any)
 	var remarks []Remark
-	for _, name := range [...]string{"powerOffTimeout", "releaseTimeout", "powerOnTimeout", "bootTimeout"} {
+	for _, name := range [...]string{"powerOffTimeout", "releaseTimeout", "powerOnTimeout", "bootTimeout", "machineDeletionTimeout"} {
 		field, given := strings.Join(path, ".")+"."+name, spec[name]
 		if given == nil {
 			continue
@@ -235,6 +235,9 @@ func reviewPowerSpec(field string, spec *v1alpha1.PowerRemediationSpec) []Remark
 	choice("onFailure", string(spec.OnFailure), string(v1alpha1.HoldAction), string(v1alpha1.DeleteMachineAction))
 	if r := spec.Retries; r != nil && (*r < 0 || *r > mostRetries) {
 		remarks = append(remarks, specparse.Fault(field+".retries", "is %d; give a number from 0 to %d", *r, mostRetries))
+	}
+	if spec.MachineDeletionTimeout != nil && spec.OnFailure != v1alpha1.DeleteMachineAction {
+		remarks = append(remarks, specparse.Warning(field+".machineDeletionTimeout", "%s.machineDeletionTimeout means nothing without onFailure: DeleteMachine", field))
 	}
 	if spec.Strategy != v1alpha1.OffStrategy {
 		return remarks

@@ -72,3 +72,21 @@ func TestDeletingTheMachineEnds(t *testing.T) {
 		"the same, and it was not tried":   {limits, deleting, at(fencing.Machine{}, limit), does(fencing.LeaveHost)},
 	})
 }
+
+// TestAHostThatStaysOffIsNoSuccess where the time for the release is over and nothing was released.
+func TestAHostThatStaysOffIsNoSuccess(t *testing.T) {
+	none := fencing.Power{}
+	holds, retries := with(off), with(off, retry)
+	first, done := recorded(fencing.Releasing), recorded(fencing.Releasing, released)
+	late := known(down(), none, atTheLimit)
+	proven := func(r *fencing.Record) { r.Proof = fencing.Proof{Kind: fencing.PowerOff, At: start} }
+	again := recorded(fencing.Preparing, secondAttempt)
+	check(t, map[string]edge{
+		"nothing was released":       {holds, first, late, writes(since(recorded(fencing.Failed, proven), fencing.Failed, late, because(fencing.ReleaseTimedOut)))},
+		"another attempt follows":    {retries, first, late, writes(since(again, fencing.Preparing, late, because(fencing.ReleaseTimedOut)))},
+		"pods are left":              {holds, done, late, writes(since(recorded(fencing.Succeeded, proven, released), fencing.Succeeded, late, because(fencing.ReleaseTimedOut)))},
+		"there was no node":          {holds, first, known(down(gone), none, atTheLimit), writes(since(recorded(fencing.Succeeded, proven), fencing.Succeeded, late))},
+		"others have released it":    {holds, recorded(fencing.Releasing, foreign), late, writes(since(recorded(fencing.Succeeded, proven, foreign), fencing.Succeeded, late))},
+		"a host that is to be on is": {limits, first, late, writes(since(recorded(fencing.PoweringOn), fencing.PoweringOn, late, because(fencing.ReleaseTimedOut)))},
+	})
+}

@@ -15,6 +15,8 @@ func release(c Config, r Record, f Facts) Step {
 		return drain(c, r, f, limit)
 	case !deleted && !r.sameNode(n), r.ForeignOutOfService:
 		return released(c, r, f) // there is nothing to release, or others have released it
+	case overdue && c.Off && !r.Released: // nothing else of it would show that the workload is held
+		return attemptFailed(c, r, f, ReleaseTimedOut)
 	case overdue:
 		return released(c, r.because(ReleaseTimedOut), f)
 	case !n.Tainted:

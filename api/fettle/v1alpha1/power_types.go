@@ -75,6 +75,7 @@ type PowerRemediation struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.releaseTimeout) || duration(self.releaseTimeout) >= duration('15s') && duration(self.releaseTimeout) <= duration('24h')",message="releaseTimeout must be from 15s to 24h"
 // +kubebuilder:validation:XValidation:rule="!has(self.powerOnTimeout) || duration(self.powerOnTimeout) >= duration('15s') && duration(self.powerOnTimeout) <= duration('24h')",message="powerOnTimeout must be from 15s to 24h"
 // +kubebuilder:validation:XValidation:rule="!has(self.bootTimeout) || duration(self.bootTimeout) >= duration('15s') && duration(self.bootTimeout) <= duration('24h')",message="bootTimeout must be from 15s to 24h"
+// +kubebuilder:validation:XValidation:rule="!has(self.machineDeletionTimeout) || duration(self.machineDeletionTimeout) >= duration('15s') && duration(self.machineDeletionTimeout) <= duration('24h')",message="machineDeletionTimeout must be from 15s to 24h"
 type PowerRemediationSpec struct {
 	// strategy is Reboot, which turns the power off and on again, or PowerOff, which leaves it off.
 	// +kubebuilder:validation:Enum=Reboot;PowerOff
@@ -105,7 +106,8 @@ type PowerRemediationSpec struct {
 	// +kubebuilder:default=1
 	// +optional
 	Retries *int32 `json:"retries,omitempty"`
-	// powerOffTimeout is how long it may take until the host is proven to be off.
+	// powerOffTimeout is how long it may take until the node is tainted, and then until the host is
+	// proven to be off.
 	// +kubebuilder:default="2m"
 	// +optional
 	PowerOffTimeout *metav1.Duration `json:"powerOffTimeout,omitempty"`
@@ -121,6 +123,11 @@ type PowerRemediationSpec struct {
 	// +kubebuilder:default="15m"
 	// +optional
 	BootTimeout *metav1.Duration `json:"bootTimeout,omitempty"`
+	// machineDeletionTimeout is how long it may take until the machine is gone, with
+	// onFailure: DeleteMachine. Its provider may have to clean the disks of the host first.
+	// +kubebuilder:default="1h"
+	// +optional
+	MachineDeletionTimeout *metav1.Duration `json:"machineDeletionTimeout,omitempty"`
 }
 
 // PowerRemediationStatus is the progress of a remediation. Each step is recorded before its effect,

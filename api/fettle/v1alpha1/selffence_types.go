@@ -48,7 +48,8 @@ type SelfFenceRemediationSpec struct {
 	// +kubebuilder:default=Taint
 	// +optional
 	Release WorkloadRelease `json:"release,omitempty"`
-	// fenceTimeout is how long it may take until the node is proven to have stopped.
+	// fenceTimeout is how long it may take until the node is tainted, and then until it is proven to
+	// have stopped.
 	// +kubebuilder:default="5m"
 	// +optional
 	FenceTimeout *metav1.Duration `json:"fenceTimeout,omitempty"`

@@ -419,28 +419,55 @@ func TestHostOfADeletedMachine(t *testing.T) {
 	}
 }
 
-// TestHostThatCantBeLeft: while the annotation can't be removed, the remediation waits, and says why.
-func TestHostThatCantBeLeft(t *testing.T) {
-	t.Parallel()
+// notLeft returns a remediation whose machine is gone, and whose annotation can't be removed from the host.
+func notLeft(t *testing.T) *world {
+	t.Helper()
 	deletes := func(s *v1alpha1.PowerRemediationStatus) {
 		s.PoweredOff, s.MachineDeletion = true, true
 		s.Machine = &v1alpha1.ObjectReference{Kind: "Machine", Namespace: "machines", Name: "m", UID: "m-uid"}
 		s.BMC = &v1alpha1.FencingBMC{Name: "bmc-a", UID: "bmc-a-uid", Generation: 1, HostUID: "host-uid", HostNamespace: "metal3", HostName: "host-a"}
 	}
-	w := newWorld(t, remediation(in(fencing.DeletingMachine, deletes)), bmcFor("bmc-a", "node-a", "", throughMetal3("host-a")), metal3Host("host-a", "host-uid", false, annotation.RebootBareMetalHost, ""))
+	w := newWorld(t, remediation(in(fencing.DeletingMachine, deletes)), bmcFor("bmc-a", "node-a", "", throughMetal3("host-a")), metal3Host("host-a", "host-uid", false, annotation.RebootBareMetalHost, `{"mode":"hard"}`))
 	w.refuses(func(verb string, o runtime.Object) error {
 		if u, is := o.(*unstructured.Unstructured); is && u.GroupVersionKind() == bareMetalHost && verb == "patch" {
 			return apierrors.NewForbidden(schema.GroupResource{Resource: "baremetalhosts"}, "host-a", nil)
 		}
 		return nil
 	})
+	return w
+}
+
+// TestHostThatCantBeLeft: while the annotation can't be removed, the remediation waits, and says why.
+func TestHostThatCantBeLeft(t *testing.T) {
+	t.Parallel()
+	w := notLeft(t)
 	wantSays(t, w.looks(t), fencing.DeletingMachine, "PowerNotRead: ", "kubectl apply -k config/metal3")
-	w.forward(time.Hour)
+	w.forward(50 * time.Minute)
 	wantSays(t, w.looks(t), fencing.DeletingMachine, "PowerNotRead: ")
 	w.refuses(nil)
 	w.forward(mostMetal3Retry)
 	if r := w.looks(t); r.Status.Phase != string(fencing.Succeeded) || r.Status.PoweredOff {
 		t.Errorf("it ends as %+v", r.Status)
+	}
+}
+
+// TestHostThatIsNotLeft: after the limit the remediation has failed, and says that the host is kept off. It is left when that is deleted.
+func TestHostThatIsNotLeft(t *testing.T) {
+	t.Parallel()
+	w := notLeft(t)
+	w.looks(t)
+	w.forward(time.Hour)
+	r := w.looks(t)
+	if said := conditionsOf(&r.Status)[1]; r.Status.Phase != string(fencing.Failed) || said.Reason != string(fencing.HostNotLeft) || !w.holds(t, "host-a") {
+		t.Fatalf("it is %s: %+v", r.Status.Phase, said)
+	}
+	w.refuses(nil)
+	if err := w.api.Delete(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	w.forward(mostMetal3Retry)
+	if err := w.look(t.Context(), keyA); err != nil || w.holds(t, "host-a") {
+		t.Errorf("once it is deleted, it keeps the host off: %t, %v", w.holds(t, "host-a"), err)
 	}
 }
 

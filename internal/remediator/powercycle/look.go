@@ -188,6 +188,7 @@ func (c *Client) refresh(l *look) {
 		c.turns.drop(l.key)
 	}
 	l.facts.PowerOnTurn = l.s.turn
+	l.facts.ChangeFailed = l.s.changeFailed
 }
 
 // powersOn reports whether the host of a look waits for turns of its domain.
@@ -250,7 +251,7 @@ func (c *Client) change(ctx context.Context, l *look, kind fencing.StepKind) err
 	l.again(c.Now())
 	switch {
 	case err == nil:
-		l.refused = 0
+		l.refused, l.s.changeFailed = 0, time.Time{}
 		if kind == fencing.TaintNode && l.record.Phase == fencing.Preparing {
 			l.knows(changed, begun) // the answer has the node as it is now
 		}
@@ -258,7 +259,9 @@ func (c *Client) change(ctx context.Context, l *look, kind fencing.StepKind) err
 	case (apierrors.IsNotFound(err) || apierrors.IsConflict(err)) && l.refused < mostConflicts:
 		l.refused++
 		return nil // it is read again
-	case ctx.Err() != nil:
+	}
+	l.s.changeFailed = c.Now()
+	if ctx.Err() != nil {
 		return err
 	}
 	if !l.cluster.isHome() {

@@ -89,11 +89,19 @@ func phaseMessage(s *v1alpha1.PowerRemediationStatus) string {
 	case fencing.Succeeded:
 		return successMessage(s) + why
 	case fencing.Failed:
-		return "node " + node + " was not brought back" + why + advise(s)
+		return failure(s) + why + advise(s)
 	case fencing.Aborted:
 		return "what was done to node " + node + " was taken back" + why + hostLeft(s)
 	}
 	return "node " + node
+}
+
+// failure says what has failed. With strategy PowerOff, the time for the release may be over.
+func failure(s *v1alpha1.PowerRemediationStatus) string {
+	if fencing.Reason(s.Reason) == fencing.ReleaseTimedOut {
+		return "the host of node " + s.Node.Name + " was proven to be off"
+	}
+	return "node " + s.Node.Name + " was not brought back"
 }
 
 // hostLeft says that a host may be off, to append to a message.
@@ -131,6 +139,8 @@ func reasonMessage(why fencing.Reason) string {
 		return ", since it was not off any more just before the release"
 	case fencing.PoweredOnByOthers:
 		return ", since it was on again several times just before the release, so another controller or a user powers it on"
+	case fencing.TaintTimedOut:
+		return ", since the node could not be tainted within spec.powerOffTimeout"
 	case fencing.PowerOffTimedOut:
 		return ", since it was not proven to be off within spec.powerOffTimeout"
 	case fencing.PowerOnTimedOut:
@@ -139,6 +149,10 @@ func reasonMessage(why fencing.Reason) string {
 		return ", since the node was not Ready under another boot ID within spec.bootTimeout"
 	case fencing.ReleaseTimedOut:
 		return "; pods or volumes were still on the node at the end of spec.releaseTimeout"
+	case fencing.MachineDeletionTimedOut:
+		return ", and its machine was not gone within spec.machineDeletionTimeout"
+	case fencing.HostNotLeft:
+		return "; its machine is gone, and an annotation of Fettle still keeps the host off"
 	case fencing.NodeReplaced:
 		return ", since another node of its name has registered before anything was done"
 	case fencing.KeptControlPlane:
@@ -169,8 +183,16 @@ func advise(s *v1alpha1.PowerRemediationStatus) string {
 	switch why := fencing.Reason(s.Reason); why { //nolint:exhaustive // the others don't end a fencing
 	case fencing.PowerOffTimedOut, fencing.PoweredOnByOthers:
 		return held
+	case fencing.TaintTimedOut:
+		return "; nothing was commanded in this attempt" + heldWithout(s, held) + "; see whether a webhook or a missing right forbids the taint"
+	case fencing.MachineDeletionTimedOut:
+		return heldWithout(s, held) + mayBeOff(s) + "; look at the events and conditions of the machine"
+	case fencing.HostNotLeft:
+		return mayBeOff(s)
 	case fencing.PowerOnTimedOut, fencing.BootTimedOut:
 		return console + fencednode.NotReleased(&s.FencingStatus)
+	case fencing.ReleaseTimedOut:
+		return fencednode.NotReleased(&s.FencingStatus)
 	default:
 		kept := adviseOnKept(why)
 		if kept != "" && s.Proof == nil {
@@ -181,6 +203,22 @@ func advise(s *v1alpha1.PowerRemediationStatus) string {
 		}
 		return ""
 	}
+}
+
+// heldWithout returns what to do about the workload after a failure: it is held without a proof.
+func heldWithout(s *v1alpha1.PowerRemediationStatus, held string) string {
+	if s.Proof == nil {
+		return held
+	}
+	return fencednode.NotReleased(&s.FencingStatus)
+}
+
+// mayBeOff says that a host may be off although nothing is done about it any more, to append to a message.
+func mayBeOff(s *v1alpha1.PowerRemediationStatus) string {
+	if !s.PoweredOff {
+		return ""
+	}
+	return "; its host may be off: power it on by hand" + byMetal3(s)
 }
 
 // adviseOnKept returns what a user can do about a machine that was kept, to append to a message.

@@ -32,6 +32,7 @@ func TestEachReasonHasAMessage(t *testing.T) {
 	begins := []fencing.Reason{
 		fencing.ProofVoid, fencing.PoweredOnByOthers, fencing.PowerOffTimedOut, fencing.PowerOnTimedOut, fencing.BootTimedOut,
 		fencing.ReleaseTimedOut, fencing.NodeReplaced, fencing.Stopped, fencing.Deleted,
+		fencing.TaintTimedOut, fencing.MachineDeletionTimedOut, fencing.HostNotLeft,
 		fencing.KeptControlPlane, fencing.KeptNoController, fencing.KeptOtherNode, fencing.KeptExternallyProvisioned, fencing.NoMachine,
 	}
 	seen := map[string]bool{"": true, "node node-a waits": true}
@@ -62,7 +63,8 @@ func TestFailureSaysWhatToDo(t *testing.T) {
 	}{
 		{fencing.PowerOffTimedOut, unproven, held}, {fencing.PoweredOnByOthers, unproven, held}, {fencing.KeptControlPlane, unproven, held}, {fencing.NoMachine, unproven, held},
 		{fencing.PowerOnTimedOut, proven, console}, {fencing.BootTimedOut, proven, console}, {fencing.KeptControlPlane, proven, ""}, {fencing.NoMachine, proven, ""},
-		{fencing.NodeReplaced, unproven, ""},
+		{fencing.NodeReplaced, unproven, ""}, {fencing.TaintTimedOut, unproven, held}, {fencing.TaintTimedOut, proven, ""},
+		{fencing.MachineDeletionTimedOut, unproven, held}, {fencing.MachineDeletionTimedOut, proven, ""}, {fencing.ReleaseTimedOut, proven, ""},
 	} {
 		s := remediation(in(fencing.Failed)).Status
 		s.Reason, s.Proof = string(c.why), c.proof
@@ -89,6 +91,7 @@ func TestAReleaseThatNeverCame(t *testing.T) {
 		}{
 			{fencing.Failed, fencing.PowerOnTimedOut, true}, {fencing.Failed, fencing.BootTimedOut, false},
 			{fencing.Failed, fencing.KeptControlPlane, true}, {fencing.Succeeded, fencing.ReleaseTimedOut, true},
+			{fencing.Failed, fencing.ReleaseTimedOut, true}, {fencing.Failed, fencing.MachineDeletionTimedOut, true}, {fencing.Failed, fencing.TaintTimedOut, true},
 		} {
 			s.Phase, s.Reason, s.PoweredOff = string(end.phase), string(end.why), end.off
 			if text := conditionsOf(&s)[1].Message; strings.Contains(text, "Fettle has not released its workload") == released {
@@ -123,6 +126,33 @@ func TestAKeptMachineHasOneCause(t *testing.T) {
 					}
 				}
 			}
+		}
+	}
+}
+
+// TestAFailureDoesNotLeaveAHostOffSilently: the message says that it may be off, and how to power it on.
+func TestAFailureDoesNotLeaveAHostOffSilently(t *testing.T) {
+	for _, why := range []fencing.Reason{fencing.MachineDeletionTimedOut, fencing.HostNotLeft} {
+		for _, off := range []bool{false, true} {
+			s := remediation(in(fencing.Failed)).Status
+			s.Reason, s.PoweredOff, s.BMC = string(why), off, &v1alpha1.FencingBMC{Name: "a", HostUID: "host-uid"}
+			if text := conditionsOf(&s)[1].Message; strings.Contains(text, "its host may be off: power it on by hand, by removing annotation reboot.metal3.io/fettle") != off {
+				t.Errorf("%s, and it may be off: %t: %s", why, off, text)
+			}
+		}
+	}
+}
+
+// TestAFailedReleaseOfAHostThatIsOff says that the host is off, and not that it has not come back.
+func TestAFailedReleaseOfAHostThatIsOff(t *testing.T) {
+	for why, want := range map[fencing.Reason]string{
+		fencing.ReleaseTimedOut: "the host of node node-a was proven to be off; its workload could not be released",
+		fencing.BootTimedOut:    "node node-a was not brought back, since",
+	} {
+		s := remediation(in(fencing.Failed)).Status
+		s.Reason, s.Proof = string(why), &v1alpha1.FencingProof{Kind: "PowerOff"}
+		if text := phaseMessage(&s); !strings.HasPrefix(text, want) {
+			t.Errorf("%s says %q, want %q", why, text, want)
 		}
 	}
 }

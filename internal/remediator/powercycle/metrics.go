@@ -26,9 +26,12 @@ type Metrics struct {
 //
 //nolint:gochecknoglobals // a constant list
 var failures = map[fencing.Phase][]fencing.Reason{
-	fencing.DeletingMachine: {fencing.PowerOffTimedOut, fencing.PoweredOnByOthers, fencing.PowerOnTimedOut, fencing.BootTimedOut},
+	fencing.DeletingMachine: {
+		fencing.TaintTimedOut, fencing.PowerOffTimedOut, fencing.PoweredOnByOthers, fencing.ReleaseTimedOut, fencing.PowerOnTimedOut, fencing.BootTimedOut,
+	},
 	fencing.Failed: {
-		fencing.PowerOffTimedOut, fencing.PoweredOnByOthers, fencing.PowerOnTimedOut, fencing.BootTimedOut, fencing.NodeReplaced,
+		fencing.TaintTimedOut, fencing.PowerOffTimedOut, fencing.PoweredOnByOthers, fencing.ReleaseTimedOut, fencing.PowerOnTimedOut, fencing.BootTimedOut,
+		fencing.NodeReplaced, fencing.MachineDeletionTimedOut, fencing.HostNotLeft,
 		fencing.KeptControlPlane, fencing.KeptNoController, fencing.KeptOtherNode, fencing.KeptExternallyProvisioned, fencing.NoMachine,
 	},
 }

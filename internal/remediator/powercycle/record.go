@@ -16,6 +16,7 @@ const (
 	defaultRelease  = 10 * time.Minute
 	defaultPowerOn  = 2 * time.Minute
 	defaultBoot     = 15 * time.Minute
+	defaultMachine  = time.Hour
 	defaultRetries  = 1
 )
 
@@ -27,6 +28,7 @@ func configOf(s *v1alpha1.PowerRemediationSpec) fencing.Config {
 		Limits: fencing.Limits{
 			PowerOff: fencednode.Limit(s.PowerOffTimeout, defaultPowerOff), Release: fencednode.Limit(s.ReleaseTimeout, defaultRelease),
 			PowerOn: fencednode.Limit(s.PowerOnTimeout, defaultPowerOn), Boot: fencednode.Limit(s.BootTimeout, defaultBoot),
+			MachineDeletion: fencednode.Limit(s.MachineDeletionTimeout, defaultMachine),
 		},
 	}
 	if s.Retries != nil {

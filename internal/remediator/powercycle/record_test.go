@@ -188,6 +188,7 @@ func TestConfigOf(t *testing.T) {
 		"release":            {v1alpha1.PowerRemediationSpec{ReleaseTimeout: minutes(22)}, func(c *fencing.Config) { c.Limits.Release = 22 * time.Minute }},
 		"power-on":           {v1alpha1.PowerRemediationSpec{PowerOnTimeout: minutes(23)}, func(c *fencing.Config) { c.Limits.PowerOn = 23 * time.Minute }},
 		"boot":               {v1alpha1.PowerRemediationSpec{BootTimeout: minutes(24)}, func(c *fencing.Config) { c.Limits.Boot = 24 * time.Minute }},
+		"machine":            {v1alpha1.PowerRemediationSpec{MachineDeletionTimeout: minutes(25)}, func(c *fencing.Config) { c.Limits.MachineDeletion = 25 * time.Minute }},
 		"no time":            {v1alpha1.PowerRemediationSpec{BootTimeout: minutes(0)}, func(*fencing.Config) {}},
 		"negative time":      {v1alpha1.PowerRemediationSpec{BootTimeout: minutes(-1)}, func(*fencing.Config) {}},
 		"a nanosecond": {

@@ -28,6 +28,8 @@ type session struct {
 	// failure is why the last operation of the BMC failed, and failures counts those in succession.
 	failure  problem
 	failures int
+	// changeFailed is when the last change of the node or of its machine failed in this phase, or zero.
+	changeFailed time.Time
 	// began is when the phase began.
 	began fencing.Beginning
 	// unnamed is the recorded BareMetalHost that no BMC names any more, and unnamedUID is its UID.

@@ -110,7 +110,7 @@ func (c *Client) refresh(l *look) {
 	l.facts.Now = c.Now()
 	l.s.began = l.s.began.At(l.record.Since, l.facts.Now)
 	l.facts.Deleting, l.facts.Stopped = !l.r.DeletionTimestamp.IsZero(), contract.Stopped(l.r)
-	l.facts.Promise = l.s.promise.Facts
+	l.facts.Promise, l.facts.ChangeFailed = l.s.promise.Facts, l.s.changeFailed
 }
 
 // take takes one step. It reports whether the look is over.
@@ -180,7 +180,7 @@ func (c *Client) change(ctx context.Context, l *look, kind fencing.StepKind) err
 	l.again(c.Now())
 	switch {
 	case err == nil:
-		l.refused = 0
+		l.refused, l.s.changeFailed = 0, time.Time{}
 		if kind == fencing.TaintNode && l.record.Phase == fencing.Preparing {
 			l.knows(changed, begun) // the answer has the node as it is now
 		}
@@ -188,7 +188,9 @@ func (c *Client) change(ctx context.Context, l *look, kind fencing.StepKind) err
 	case (apierrors.IsNotFound(err) || apierrors.IsConflict(err)) && l.refused < mostConflicts:
 		l.refused++
 		return nil // it is read again
-	case ctx.Err() != nil:
+	}
+	l.s.changeFailed = c.Now()
+	if ctx.Err() != nil {
 		return err
 	}
 	return errors.Join(err, c.publish(ctx, l, notChanged, "a change of node "+l.node+" has failed "+whyFailed(err)))

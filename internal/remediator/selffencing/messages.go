@@ -101,6 +101,8 @@ func reasonMessage(why fencing.Reason) string {
 		return ", since its promise was not revoked any more just before the release"
 	case fencing.FreedByOthers:
 		return ", since its promise was changed by others several times just before the release"
+	case fencing.TaintTimedOut:
+		return ", since the node could not be tainted within spec.fenceTimeout"
 	case fencing.FenceTimedOut:
 		return ", since it was not proven to have stopped within spec.fenceTimeout"
 	case fencing.BootTimedOut:
@@ -122,6 +124,8 @@ func advise(s *v1alpha1.SelfFenceRemediationStatus) string {
 	switch fencing.Reason(s.Reason) { //nolint:exhaustive // the others don't end a fencing
 	case fencing.FenceTimedOut, fencing.FreedByOthers:
 		return "; its workload is held, since it may still run: see to it that the host is off, and delete the node or set the taint node.kubernetes.io/out-of-service by hand"
+	case fencing.TaintTimedOut:
+		return "; nothing was revoked, and its workload is held; see whether a webhook or a missing right forbids the taint"
 	case fencing.BootTimedOut:
 		return "; look at the console of the host" + fencednode.NotReleased(&s.FencingStatus)
 	}

@@ -2,6 +2,7 @@ package selffencing
 
 import (
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -14,6 +15,8 @@ type session struct {
 	uid     types.UID
 	node    string
 	promise nodepromise.Promise
+	// changeFailed is when the last change of the node failed in this phase, or zero.
+	changeFailed time.Time
 	// began is when the phase began.
 	began fencing.Beginning
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -57,6 +58,7 @@ func (c *Client) write(ctx context.Context, l *look, record fencing.Record) erro
 	before := l.record.Phase
 	l.record = recordOf(&l.r.Status)
 	if begins {
+		l.s.changeFailed = time.Time{}
 		c.announce(l, status)
 	}
 	node, raw := l.facts.Node, l.raw

@@ -1,0 +1,104 @@
+package powercycle
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
+	"github.com/fettle-io/fettle/internal/fencing"
+)
+
+// forbidden is what the API server answers where a right is missing.
+var forbidden = apierrors.NewForbidden(schema.GroupResource{Resource: "things"}, "a", nil)
+
+// looksTwice has a remediation looked at until a change is refused, and once more.
+func (w *world) looksTwice(t *testing.T) *v1alpha1.PowerRemediation {
+	t.Helper()
+	if err := w.look(t.Context(), keyA); !apierrors.IsForbidden(err) {
+		t.Fatalf("the first look returns %v", err)
+	}
+	if r := w.remediation(t, keyA); processing(r) != notChanged {
+		t.Errorf("it waits for %q in phase %s", processing(r), r.Status.Phase)
+	}
+	if err := w.look(t.Context(), keyA); err != nil && !apierrors.IsForbidden(err) {
+		t.Fatalf("the second look returns %v", err)
+	}
+	return w.remediation(t, keyA)
+}
+
+// TestARefusedTaintEndsThePreparation, once its time is over, before anything was commanded.
+func TestARefusedTaintEndsThePreparation(t *testing.T) {
+	for after, want := range map[time.Duration]fencing.Phase{time.Minute: fencing.Preparing, 3 * time.Minute: fencing.Failed} {
+		w := newWorld(t, node(), remediation(in(fencing.Preparing), func(r *v1alpha1.PowerRemediation) { r.Spec.Retries = new(int32) }), bmcFor("a", "node-a", "redfish://127.0.0.1:1"))
+		w.refuses(func(verb string, o runtime.Object) error {
+			if _, is := o.(*corev1.Node); is && verb == "patch" {
+				return forbidden
+			}
+			return nil
+		})
+		w.forward(after)
+		r := w.looksTwice(t)
+		if r.Status.Phase != string(want) || want == fencing.Failed && reasonAtEnd(r) != string(fencing.TaintTimedOut) {
+			t.Errorf("after %s it is in phase %s with %+v", after, r.Status.Phase, r.Status.Conditions)
+		}
+	}
+}
+
+// TestAFailureOfAnEarlierPhaseDoesNotCount: a phase ends by what has failed in it.
+func TestAFailureOfAnEarlierPhaseDoesNotCount(t *testing.T) {
+	w := newWorld(t, node(), remediation(in(fencing.Preparing)), bmcFor("a", "node-a", "redfish://127.0.0.1:1"))
+	refused := true
+	w.refuses(func(verb string, o runtime.Object) error {
+		if _, is := o.(*corev1.Node); is && verb == "patch" && refused {
+			return forbidden
+		}
+		return nil
+	})
+	w.forward(3 * time.Minute)
+	if r := w.looksTwice(t); r.Status.Phase != string(fencing.Preparing) || r.Status.Attempt != 2 {
+		t.Errorf("after the limit it is in phase %s, attempt %d", r.Status.Phase, r.Status.Attempt)
+	}
+	known := w.sessions.byKey[keyA]
+	w.forward(time.Second)
+	refused = false
+	if err := w.look(t.Context(), keyA); err != nil || !known.changeFailed.IsZero() {
+		t.Errorf("once a change has succeeded, the last has failed at %s: %v", known.changeFailed, err)
+	}
+}
+
+// TestARefusedDeletionEnds, once its time is over. Its provider does not power the host then.
+func TestARefusedDeletionEnds(t *testing.T) {
+	for after, want := range map[time.Duration]fencing.Phase{time.Minute: fencing.DeletingMachine, 61 * time.Minute: fencing.Failed} {
+		recorded := func(s *v1alpha1.PowerRemediationStatus) {
+			s.Machine = &v1alpha1.ObjectReference{Kind: "Machine", Namespace: "machines", Name: "m", UID: "m-uid"}
+		}
+		r := remediation(in(fencing.DeletingMachine, recorded), func(r *v1alpha1.PowerRemediation) { r.Spec.OnFailure = v1alpha1.DeleteMachineAction })
+		w := newWorld(t, node(tainted(ownTaint), annotated(machineAnnotation, "machines/m")), r, bmcFor("a", "node-a", "redfish://127.0.0.1:1"), machine())
+		w.refuses(func(verb string, _ runtime.Object) error {
+			if verb == "delete" {
+				return forbidden
+			}
+			return nil
+		})
+		w.forward(after)
+		r = w.looksTwice(t)
+		if r.Status.Phase != string(want) || r.Status.MachineDeletion != (want != fencing.Failed) {
+			t.Errorf("after %s it is in phase %s (%s), and the machine is deleted: %t", after, r.Status.Phase, reasonAtEnd(r), r.Status.MachineDeletion)
+		}
+	}
+}
+
+// reasonAtEnd returns the reason of the condition Succeeded.
+func reasonAtEnd(r *v1alpha1.PowerRemediation) string {
+	for _, c := range r.Status.Conditions {
+		if c.Type == v1alpha1.SucceededCondition {
+			return c.Reason
+		}
+	}
+	return ""
+}
