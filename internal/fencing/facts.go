@@ -28,17 +28,12 @@ type Limits struct {
 	Fence time.Duration
 }
 
-// taint returns how long it may take until the node is tainted. It is the time for the proof, which is looked for next.
-func (c Config) taint() time.Duration {
+// taintLimit returns how long it may take until the node is tainted. It is the time for the proof, which is looked for next.
+func (c Config) taintLimit() time.Duration {
 	if c.ByPromise {
 		return c.Limits.Fence
 	}
 	return c.Limits.PowerOff
-}
-
-// failedSince reports whether a change of the node or of its machine has failed at an instant or later, and none has succeeded since.
-func (f Facts) failedSince(t time.Time) bool {
-	return !f.ChangeFailed.IsZero() && !f.ChangeFailed.Before(t)
 }
 
 // Facts are what is known at one instant.
@@ -63,6 +58,11 @@ type Facts struct {
 	Machine *Machine
 	// ChangeFailed is when the last change of the node or of its machine failed in this phase, or zero if none has failed since one succeeded.
 	ChangeFailed time.Time
+}
+
+// failedSince reports whether a change of the node or of its machine has failed at an instant or later, and none has succeeded since.
+func (f Facts) failedSince(t time.Time) bool {
+	return !f.ChangeFailed.IsZero() && !f.ChangeFailed.Before(t)
 }
 
 // Machine is the machine of the node.

@@ -104,17 +104,24 @@ func prepare(c Config, r Record, f Facts) Step {
 		return write(r.needing(c).of(n).in(Preparing, r.Since, r.Reason)) // it has registered again
 	case replaced && f.Power.Off.IsZero():
 		return write(r.in(Failed, f.Now, NodeReplaced))
-	case n.Exists && !replaced && !n.Tainted && n.BootID != r.BootID:
-		return write(r.needing(c).of(n).in(Preparing, r.Since, r.Reason)) // it has booted, and its pods have started without the taint
-	case n.Exists && !replaced && !n.Tainted && f.failedSince(r.Since.Add(c.taint())):
-		return attemptFailed(c, r, f, TaintTimedOut)
 	case n.Exists && !replaced && !n.Tainted:
-		return do(TaintNode)
+		return taint(c, r, f)
 	case c.ByPromise:
 		r.Revoked, r.CommandedAt = true, f.Now
 		return write(r.in(Condemning, f.Now, r.Reason))
 	}
 	return firstOff(c, r, f)
+}
+
+// taint taints the recorded node. It gives up once a try has failed at the limit or later.
+func taint(c Config, r Record, f Facts) Step {
+	switch {
+	case f.Node.BootID != r.BootID:
+		return write(r.needing(c).of(f.Node).in(Preparing, r.Since, r.Reason)) // it has booted, and its pods have started without the taint
+	case f.failedSince(r.Since.Add(c.taintLimit())):
+		return attemptFailed(c, r, f, TaintTimedOut)
+	}
+	return do(TaintNode)
 }
 
 // firstOff commands the power off for the first time in an attempt. An earlier process may have sent that command already: a node that has
