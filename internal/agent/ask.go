@@ -9,11 +9,11 @@ import (
 )
 
 // ask asks all witnesses whether this boot goes on. It does not wait for their answers, each of which takes less than the time between two
-// grants. So no more questions are under way than a promise has witnesses.
+// grants. So no more questions are under way than two promises have witnesses.
 func (n *node) ask(ctx context.Context, now time.Duration) {
-	var members selffence.Members
+	var names []string
 	n.learn(func(a selffence.Agent) selffence.Agent {
-		members = a.Stated.Witnesses
+		names = a.Witnesses()
 		a, _ = a.Sends(selffence.AskWitnesses, now)
 		return a
 	})
@@ -21,10 +21,7 @@ func (n *node) ask(ctx context.Context, now time.Duration) {
 		return
 	}
 	limit := n.limits()
-	for _, name := range members {
-		if name == "" {
-			continue
-		}
+	for _, name := range names {
 		n.running.Go(func() {
 			ctx, cancel := context.WithTimeout(ctx, limit)
 			defer cancel()

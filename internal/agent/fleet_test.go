@@ -318,7 +318,7 @@ func (f *fleet) condemn(name string) (promised promiselease.Record, revision uin
 	return promised, f.stores(name, r)
 }
 
-// acknowledged reports whether a majority of the witnesses of a condemned node has acknowledged that.
+// acknowledged reports whether enough witnesses of a condemned node have acknowledged that.
 func (f *fleet) acknowledged(name string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -326,7 +326,8 @@ func (f *fleet) acknowledged(name string) bool {
 	for of, r := range f.leases {
 		read[of] = r.HasRead()
 	}
-	return f.leases[name].Acknowledged(read)
+	sight := selffence.Sight{}.Observe(f.leases[name].Lease, f.began).Hear(read, f.began)
+	return sight.Lease.State == selffence.Condemned && !sight.Unwitnessed()
 }
 
 // resets returns which nodes were reset.

@@ -12,6 +12,8 @@ type Promise struct {
 	Boot string
 	// Expires is when a revoked promise has expired, or zero if no time proves anything.
 	Expires time.Time
+	// Expired is set if the read that began then shows that the promise was revoked until it had expired. Package selffence decides that.
+	Expired bool
 	// Unwitnessed is set if a revoked promise doesn't expire before more witnesses of the node are known to have read that it was revoked.
 	Unwitnessed bool
 	// RetryAt is when the next read or write may be tried after a failure, or zero.
@@ -80,13 +82,9 @@ func (p Promise) stale(r Record) bool {
 // next returns when the promise is to be read again. Before the first reading, that time is over.
 func (p Promise) next() time.Time { return p.Ended.Add(poll) }
 
-// provenExpired returns the proof by an expired promise, if there is one. A read that began after the promise had expired shows that it was
-// revoked all the time, and the node shows no later boot than the promise is about.
+// provenExpired returns the proof by an expired promise, if there is one. The node shows no later boot than the promise is about.
 func provenExpired(r Record, n *Node, p Promise) (Proof, bool) {
-	if p.State != Revoked || !p.about(r) || !r.sameNode(n) || n.BootID != r.BootID {
-		return Proof{}, false
-	}
-	if p.Expires.IsZero() || p.Begun.Before(p.Expires) {
+	if p.State != Revoked || !p.Expired || !p.about(r) || !r.sameNode(n) || n.BootID != r.BootID {
 		return Proof{}, false
 	}
 	return Proof{Kind: PromiseExpired, At: p.Begun}, true

@@ -28,7 +28,10 @@ func promise(s fencing.PromiseState, ago int, change ...func(*fencing.Promise)) 
 }
 
 func expires(seconds int) func(*fencing.Promise) {
-	return func(p *fencing.Promise) { p.Expires = in(seconds) }
+	return func(p *fencing.Promise) {
+		p.Expires = in(seconds)
+		p.Expired = !p.Begun.Before(p.Expires)
+	}
 }
 func ofOtherBoot(p *fencing.Promise) { p.Boot = "boot 2" }
 func failing(p *fencing.Promise)     { p.RetryAt = in(7) }
@@ -87,6 +90,7 @@ func TestCondemn(t *testing.T) {
 		"it is read in time":          {self(), condemning, promised(down(), promise(fencing.Revoked, 5, expires(-5))), proven(condemning, expired(-5))},
 		"it is read later":            {self(), condemning, promised(down(), promise(fencing.Revoked, 1, expires(-5))), proven(condemning, expired(-1))},
 		"its witnesses don't know":    {self(), condemning, promised(down(), promise(fencing.Revoked, 1, func(p *fencing.Promise) { p.Unwitnessed = true })), waits(fencing.WitnessesNotAcknowledged, 1)},
+		"a time alone is no proof":    {self(), condemning, promised(down(), promise(fencing.Revoked, 1, expires(-5), func(p *fencing.Promise) { p.Expired = false })), waits(fencing.PromiseOfOtherBoot, 1)},
 		"it is not timed":             {self(), condemning, promised(down(), promise(fencing.Revoked, 1)), waits(fencing.PromiseNotTimed, 1)},
 		"that is read again":          {self(), condemning, promised(down(), promise(fencing.Revoked, 2)), does(fencing.ReadPromise)},
 		"it stands and seems expired": {self(), condemning, promised(down(), promise(fencing.Promised, 1, expires(-5))), does(fencing.RevokePromise)},

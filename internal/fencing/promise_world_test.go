@@ -95,6 +95,7 @@ func (m *manager) notePromise(l lease, now int) {
 	}
 	if l.state == fencing.Revoked && l.timed {
 		m.promise.Expires = at(m.sight.at + expiresAfter)
+		m.promise.Expired = !m.promise.Begun.Before(m.promise.Expires)
 	}
 }
 
@@ -203,22 +204,22 @@ func TestPlantedFaultsByPromise(t *testing.T) {
 	}{
 		"a promise that was revoked is a proof": {func(_ fencing.Record, f *fencing.Facts) {
 			if f.Promise.State == fencing.Revoked {
-				f.Promise.Expires = f.Promise.Begun
+				f.Promise.Expires, f.Promise.Expired = f.Promise.Begun, true
 			}
 		}, setup{config: config(byPromise)}},
 		"a promise that is not timed expires": {func(_ fencing.Record, f *fencing.Facts) {
 			if f.Promise.State == fencing.Revoked && f.Promise.Expires.IsZero() {
-				f.Promise.Expires = f.Now.Add(-time.Second)
+				f.Promise.Expires, f.Promise.Expired = f.Now.Add(-time.Second), true
 			}
 		}, setup{config: config(byPromise), hold: true}},
 		"a promise that stands expires": {func(_ fencing.Record, f *fencing.Facts) {
 			if f.Promise.State == fencing.Promised {
-				f.Promise.State, f.Promise.Expires = fencing.Revoked, f.Now
+				f.Promise.State, f.Promise.Expires, f.Promise.Expired = fencing.Revoked, f.Now, true
 			}
 		}, setup{config: config(byPromise)}},
 		"no promise is a proof": {func(r fencing.Record, f *fencing.Facts) {
 			if f.Promise.State == fencing.NoPromise {
-				f.Promise.State, f.Promise.Boot, f.Promise.Expires = fencing.Revoked, r.BootID, f.Promise.Begun
+				f.Promise.State, f.Promise.Boot, f.Promise.Expires, f.Promise.Expired = fencing.Revoked, r.BootID, f.Promise.Begun, true
 			}
 		}, setup{config: config(byPromise), cut: true}},
 	}

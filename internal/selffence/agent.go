@@ -1,6 +1,9 @@
 package selffence
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Action is what an agent does next, besides petting the watchdog.
 type Action int
@@ -13,7 +16,7 @@ const (
 	ReadLease
 	// WriteLease writes Request.Lease in place of the Lease with its revision.
 	WriteLease
-	// AskWitnesses sends a question to all witnesses of the promise.
+	// AskWitnesses sends a question to all witnesses of the promises that may stand.
 	AskWitnesses
 	// Reset resets the node at once, without any call.
 	Reset
@@ -45,9 +48,9 @@ type Agent struct {
 	// away is set while the last request to the API server got no answer.
 	away    bool
 	request Request
-	// asked is when the last question was sent. Agreed has the witnesses that have agreed to it.
+	// asked is when the last question was sent. Agreed has the witnesses that have agreed to it, of each promise that may stand.
 	asked  time.Duration
-	agreed [mostMembers]bool
+	agreed [mayStand][mostMembers]bool
 	// condemned is set once the agent has learnt that this boot is condemned.
 	condemned bool
 	// seen is set once the agent has read the Lease. Before that, an agent that remembers nothing doesn't know what it has promised.
@@ -68,6 +71,12 @@ type Memory struct {
 	// remember may still state another promise.
 	Lost bool
 }
+
+// mayStand is how many promises may stand at a time.
+const mayStand = 2
+
+// promises returns the promises that may stand.
+func (m Memory) promises() [mayStand]Promise { return [mayStand]Promise{m.Stated, m.Sent} }
 
 // NewAgent returns the agent of a boot with what an earlier process of the same boot has stored.
 func NewAgent(wanted Promise, renewal time.Duration, m Memory) Agent {
@@ -133,11 +142,32 @@ func (a Agent) states(now time.Duration) Promise {
 	return a.Wanted
 }
 
-// asksWitnesses reports whether witnesses are to be asked: the API server does not answer, and they may grant. A promise that may stand and
-// is not known to stand may name other witnesses, so that a manager would wait for others to acknowledge.
+// asksWitnesses reports whether witnesses are to be asked: the API server does not answer, and they may grant.
 func (a Agent) asksWitnesses(now time.Duration) bool {
-	grant := a.Stated.Timed && a.certain() && a.Stated.Witnesses.Majority() > 0
-	return grant && a.away && now >= a.Granted+a.Renewal && now >= a.asked+a.Renewal
+	return a.witnessed() && a.away && now >= a.Granted+a.Renewal && now >= a.asked+a.Renewal
+}
+
+// witnessed reports whether witnesses may grant. Each timed promise that may stand has to have witnesses. A request that the agent doesn't
+// remember may name others.
+func (m Memory) witnessed() bool {
+	for _, p := range m.promises() {
+		if p.Timed && p.Witnesses.Majority() == 0 {
+			return false
+		}
+	}
+	return m.timed() && !m.Lost
+}
+
+// Witnesses returns the witnesses to ask, in order and each once: those of the timed promises that may stand.
+func (m Memory) Witnesses() []string {
+	var names []string
+	for _, p := range m.promises() {
+		if p.Timed {
+			names = append(names, p.Witnesses[:]...)
+		}
+	}
+	slices.Sort(names)
+	return slices.DeleteFunc(slices.Compact(names), func(name string) bool { return name == "" })
 }
 
 // Sends returns the agent that sends a request, and the request. Its memory has to be stored before the request is sent.
@@ -145,7 +175,7 @@ func (a Agent) Sends(action Action, now time.Duration) (Agent, Request) {
 	r := Request{Action: action, Sent: now}
 	switch action {
 	case AskWitnesses:
-		a.asked, a.agreed = now, [mostMembers]bool{}
+		a.asked, a.agreed = now, [mayStand][mostMembers]bool{}
 		return a, r
 	case WriteLease:
 		r.Lease = Lease{Revision: a.lease.Revision, State: Promised, Promise: a.states(now)}
@@ -185,7 +215,7 @@ func (a Agent) Written(revision uint64) Agent {
 		return a
 	}
 	a.Stated, a.Granted, a.Lost = r.Lease.Promise, r.Sent, false
-	a.asked, a.agreed = 0, [mostMembers]bool{} // answers are about the witnesses that were stated before
+	a.asked, a.agreed = 0, [mayStand][mostMembers]bool{} // answers are about the witnesses that were stated before
 	return a
 }
 
@@ -203,7 +233,7 @@ func (a Agent) Read(l Lease) Agent {
 	case l.State == Promised:
 		a.Stated = l.Promise
 	}
-	a.asked, a.agreed = 0, [mostMembers]bool{}
+	a.asked, a.agreed = 0, [mayStand][mostMembers]bool{}
 	return a
 }
 
@@ -214,19 +244,24 @@ func (a Agent) Deleted() Agent {
 	return a
 }
 
-// Agrees returns the agent with the answer of a witness to the question that was sent at an instant. A majority is a grant from then.
+// Agrees returns the agent with the answer of a witness to the question that was sent at an instant. A majority is a grant from then. While two
+// timed promises may stand it takes a majority of the witnesses of each: a manager waits for those of the promise that it has revoked.
 func (a Agent) Agrees(witness string, sent time.Duration) Agent {
-	if sent != a.asked || sent == 0 || !a.certain() {
+	if sent != a.asked || sent == 0 || !a.witnessed() {
 		return a
 	}
-	count := 0
-	for i, name := range a.Stated.Witnesses {
-		a.agreed[i] = a.agreed[i] || name != "" && name == witness
-		if a.agreed[i] {
-			count++
+	grants := true
+	for i, p := range a.promises() {
+		count := 0
+		for j, name := range p.Witnesses {
+			a.agreed[i][j] = a.agreed[i][j] || name != "" && name == witness
+			if a.agreed[i][j] {
+				count++
+			}
 		}
+		grants = grants && (!p.Timed || count >= p.Witnesses.Majority())
 	}
-	if most := a.Stated.Witnesses.Majority(); most > 0 && count >= most {
+	if grants {
 		a.Granted = max(a.Granted, sent)
 	}
 	return a
@@ -242,4 +277,4 @@ func (a Agent) Awaits(r Request) bool { return a.request.Action != Wait && a.req
 func (a Agent) Away() bool { return a.away }
 
 // Counts reports whether a witness has agreed to the last question.
-func (a Agent) Counts() bool { return a.agreed != [mostMembers]bool{} }
+func (a Agent) Counts() bool { return a.agreed != [mayStand][mostMembers]bool{} }

@@ -1,6 +1,7 @@
 package selffence_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -153,18 +154,56 @@ func TestWitnessesGrant(t *testing.T) {
 	requires(t, a.Failed(), 108*time.Second, selffence.AskWitnesses)
 }
 
-// TestUncertainWitnessesGrantNothing: a promise that may stand may name other witnesses.
-func TestUncertainWitnessesGrantNothing(t *testing.T) {
+// TestWitnessesOfBothPromises: while two promises may stand, a grant takes a majority of the witnesses of each that is timed.
+func TestWitnessesOfBothPromises(t *testing.T) {
+	t.Parallel()
+	other, hold, alone := timed(), timed(), timed()
+	other.Witnesses = selffence.Members{"v", "w", "x"}
+	hold.Timed = false
+	alone.Witnesses = selffence.Members{}
+	all := []string{"v", "w", "x", "y", "z"}
+	for name, c := range map[string]struct {
+		memory  selffence.Memory
+		asked   []string
+		answers []string
+		want    bool
+	}{
+		"the first majority":             {selffence.Memory{Stated: timed(), Sent: other}, all, []string{"y", "z"}, false},
+		"the second majority":            {selffence.Memory{Stated: timed(), Sent: other}, all, []string{"v", "w"}, false},
+		"both":                           {selffence.Memory{Stated: timed(), Sent: other}, all, []string{"y", "z", "v", "w"}, true},
+		"one of both, and one of each":   {selffence.Memory{Stated: timed(), Sent: other}, all, []string{"v", "x", "y"}, true},
+		"from Hold to Reset":             {selffence.Memory{Stated: hold, Sent: other}, []string{"v", "w", "x"}, []string{"v", "w"}, true},
+		"from Hold to Reset, the former": {selffence.Memory{Stated: hold, Sent: other}, []string{"v", "w", "x"}, []string{"y", "z"}, false},
+		"from Reset to Hold":             {selffence.Memory{Stated: other, Sent: hold}, []string{"v", "w", "x"}, []string{"x", "w"}, true},
+		"the first promise of all":       {selffence.Memory{Sent: timed()}, []string{"x", "y", "z"}, []string{"x", "z"}, true},
+		"one without witnesses":          {selffence.Memory{Stated: alone, Sent: timed()}, []string{"x", "y", "z"}, []string{"x", "y", "z"}, false},
+		"the other without witnesses":    {selffence.Memory{Stated: timed(), Sent: alone}, []string{"x", "y", "z"}, []string{"x", "y", "z"}, false},
+		"none is timed":                  {selffence.Memory{Stated: hold, Sent: hold}, nil, []string{"x", "y", "z"}, false},
+		"what was stored is lost":        {selffence.Memory{Stated: timed(), Sent: timed(), Lost: true}, []string{"x", "y", "z"}, []string{"x", "y", "z"}, false},
+	} {
+		c.memory.Bound, c.memory.Granted = true, 100*time.Second
+		a := newAgent(c.memory).Failed()
+		if got := a.Witnesses(); !slices.Equal(got, c.asked) {
+			t.Errorf("%s: %q are asked", name, got)
+		}
+		a, _ = a.Sends(selffence.AskWitnesses, 105*time.Second)
+		for _, from := range c.answers {
+			a = a.Agrees(from, 105*time.Second)
+		}
+		if got := a.Granted == 105*time.Second; got != c.want {
+			t.Errorf("%s: granted is %t, want %t", name, got, c.want)
+		}
+	}
+}
+
+// TestWitnessesOfPromiseRead: once the agent has read which promise stands, its witnesses suffice.
+func TestWitnessesOfPromiseRead(t *testing.T) {
 	t.Parallel()
 	a := bound(t)
 	a.Wanted.Witnesses = selffence.Members{"x", "v", "w"}
 	a, _ = a.Sends(selffence.WriteLease, 104*time.Second)
 	a = a.Failed()
-	requires(t, a, 105*time.Second, selffence.ReadLease)
-	a, _ = a.Sends(selffence.AskWitnesses, 105*time.Second)
-	if a = a.Agrees("x", 105*time.Second).Agrees("y", 105*time.Second); a.MayPet(111 * time.Second) {
-		t.Error("witnesses grant that may be replaced already")
-	}
+	requires(t, a, 105*time.Second, selffence.AskWitnesses)
 	a, _ = a.Sends(selffence.ReadLease, 105*time.Second)
 	a = a.Read(selffence.Lease{Revision: 8, State: selffence.Promised, Promise: a.Wanted}).Failed()
 	a, _ = a.Sends(selffence.AskWitnesses, 108*time.Second)
@@ -188,7 +227,7 @@ func TestHold(t *testing.T) {
 		t.Error("a condemned agent may pet")
 	}
 	sight := selffence.Sight{}.Observe(selffence.Lease{Revision: 8, State: selffence.Condemned, Promise: condemned, By: "uid"}, at(0))
-	if when, ok := sight.Expiry("uid", at(0)); ok {
+	if when, ok := sight.Expiry("uid"); ok {
 		t.Errorf("a promise that is not timed expires at %s", when)
 	}
 }

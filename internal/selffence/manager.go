@@ -6,15 +6,29 @@ import "time"
 type Sight struct {
 	Lease Lease
 	At    time.Time
+	// Acknowledged is when enough witnesses of the Lease were first known to have read it as it is, or zero.
+	Acknowledged time.Time
 }
 
 // Observe returns the sight after the Lease was read.
 func (s Sight) Observe(l Lease, now time.Time) Sight {
-	if s.Lease.Revision != l.Revision {
+	if s.Lease != l { // also of the same revision: etcd may have been restored
 		return Sight{Lease: l, At: now}
 	}
 	return s
 }
+
+// Hear returns the sight after the Leases of witnesses were read. Read has the revision up to which each witness has read all Leases, by the name
+// of its node.
+func (s Sight) Hear(read map[string]uint64, now time.Time) Sight {
+	if s.Acknowledged.IsZero() && s.Lease.witnessed() && len(s.Lease.Unread(read)) <= s.Lease.spare() {
+		s.Acknowledged = now
+	}
+	return s
+}
+
+// Unwitnessed reports whether the clock of a promise waits for witnesses.
+func (s Sight) Unwitnessed() bool { return s.Lease.witnessed() && s.Acknowledged.IsZero() }
 
 // Condemn returns the Lease to write in place of the Lease that was seen, for a remediation. It reports false if there is no promise to
 // revoke. A Lease that is condemned already is left as it is.
@@ -30,45 +44,47 @@ func (s Sight) Condemn(by string) (Lease, bool) {
 // Condemned returns the sight after that Lease was written. The grant that it replaced was seen when the Lease before it was.
 func (s Sight) Condemned(by string, revision uint64) Sight {
 	s.Lease.State, s.Lease.By, s.Lease.Revision = Condemned, by, revision
+	s.Acknowledged = time.Time{}
 	return s
 }
 
 // Expiry returns when the promise of a condemned Lease will have expired. It reports false if no time proves anything: the Lease is not
-// condemned by this remediation, its promise is not timed, or too few of its witnesses are known to have acknowledged. Acknowledged is when a
-// majority of them was first known to have read the Lease as it was condemned, or zero.
-func (s Sight) Expiry(by string, acknowledged time.Time) (time.Time, bool) {
+// condemned by this remediation, its promise is not timed, or too few of its witnesses are known to have acknowledged.
+func (s Sight) Expiry(by string) (time.Time, bool) {
 	p := s.Lease.Promise
-	if s.At.IsZero() || s.Lease.State != Condemned || s.Lease.By != by || !p.Timed || !p.Times.Valid() {
+	if s.At.IsZero() || s.Lease.State != Condemned || s.Lease.By != by || !p.Timed || !p.Times.Valid() || s.Unwitnessed() {
 		return time.Time{}, false
 	}
 	from := s.At
-	if p.Witnesses.Majority() > 0 {
-		if acknowledged.IsZero() {
-			return time.Time{}, false
-		}
-		if acknowledged.After(from) {
-			from = acknowledged
-		}
+	if s.Acknowledged.After(from) {
+		from = s.Acknowledged
 	}
 	return from.Add(p.Times.Wait()), true
 }
 
 // Expired reports whether the boot of a Lease is proven to have ended: a read that began when the promise had expired shows the Lease as it was
 // condemned, so that there was no grant since.
-func (s Sight) Expired(by string, acknowledged time.Time, read Lease, begun time.Time) bool {
-	at, ok := s.Expiry(by, acknowledged)
-	return ok && !begun.Before(at) && read.Revision == s.Lease.Revision
+func (s Sight) Expired(by string, read Lease, begun time.Time) bool {
+	at, ok := s.Expiry(by)
+	return ok && !begun.Before(at) && read == s.Lease
 }
 
-// Acknowledged reports whether a majority of the witnesses of a condemned Lease have read it. Read has the revision up to which each witness
-// has read all Leases, by the name of its node.
-func (l Lease) Acknowledged(read map[string]uint64) bool {
-	count := 0
+// witnessed reports whether witnesses may grant what a Lease has promised.
+func (l Lease) witnessed() bool { return l.Promise.Timed && l.Promise.Witnesses.Majority() > 0 }
+
+// spare returns how many witnesses need not have read a Lease.
+func (l Lease) spare() int {
+	return l.Promise.Witnesses.count() - l.Promise.Witnesses.Acknowledgements()
+}
+
+// Unread returns the witnesses of a condemned Lease that are not known to have read it. Read has the revision up to which each witness has read all
+// Leases, by the name of its node.
+func (l Lease) Unread(read map[string]uint64) []string {
+	var unread []string
 	for _, name := range l.Promise.Witnesses {
-		if name != "" && read[name] >= l.Revision {
-			count++
+		if name != "" && read[name] < l.Revision {
+			unread = append(unread, name)
 		}
 	}
-	most := l.Promise.Witnesses.Majority()
-	return most > 0 && count >= most
+	return unread
 }

@@ -50,6 +50,18 @@ func (m Members) Majority() int {
 	return count/2 + 1
 }
 
+// Acknowledgements returns how many members must have read that a node is condemned before the clock of a manager starts. Each majority of the
+// members then has a member that has read it and agrees no more, also if one member lies: it acknowledges, and agrees all the same. Where that
+// takes all members, a single ended agent would hold up each proof. So it is a majority there, and none may lie. It is zero if there
+// are none.
+func (m Members) Acknowledgements() int {
+	count, most := m.count(), m.Majority()
+	if withLiar := count - most + 2; withLiar < count {
+		return withLiar
+	}
+	return most
+}
+
 func (m Members) count() int {
 	count := 0
 	for _, name := range m {

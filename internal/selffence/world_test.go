@@ -11,7 +11,7 @@ import (
 	"github.com/fettle-io/fettle/internal/selffence"
 )
 
-// The small world has one node with an agent and a watchdog, an API server that stores the Lease of the node, three witnesses, and a
+// The small world has one node with an agent and a watchdog, an API server that stores the Lease of the node, up to five witnesses, and a
 // manager that condemns the node. A test walks through all orders of what may happen in it. Messages may be late or never arrive.
 
 const (
@@ -37,12 +37,29 @@ type reply struct {
 // witness is the agent of another node.
 type witness struct {
 	knows selffence.Witness
-	lease selffence.Lease
+	// state is that of the Lease as it has read it.
+	state selffence.State
 	// acknowledged is what it has written to the API server.
 	acknowledged uint64
 	// question and answer are in flight: when the question was sent, or zero.
 	question, answer time.Duration
-	agreed           bool
+	// heard is set once the agent has counted its answer to the last question.
+	heard bool
+}
+
+// mostWitnesses is how many witnesses a world has at most.
+const mostWitnesses = 5
+
+// nameOf returns the name of a witness.
+func nameOf(i int) string { return fmt.Sprintf("w%d", i) }
+
+// membersOf returns witnesses as the members of a promise.
+func membersOf(witnesses []int) selffence.Members {
+	var m selffence.Members
+	for i, w := range witnesses {
+		m[i] = nameOf(w)
+	}
+	return m
 }
 
 // world is a state of the small world. It is comparable, so that each state is visited once.
@@ -63,11 +80,9 @@ type world struct {
 	answered bool
 	// lease is the Lease in the API server.
 	lease     selffence.Lease
-	witnesses [3]witness
+	witnesses [mostWitnesses]witness
 	sight     selffence.Sight
-	// acknowledged is when the manager has learnt that a majority of the witnesses has.
-	acknowledged time.Time
-	released     bool
+	released  bool
 	// granted is when the request of the last grant was really sent.
 	granted int
 	budget  budget
@@ -87,6 +102,8 @@ type protocol struct {
 	read     func(selffence.Agent, selffence.Lease, int) selffence.Agent
 	accepts  func(stored selffence.Lease, r selffence.Request) bool
 	sends    func(selffence.Agent, selffence.Action, time.Duration) (selffence.Agent, selffence.Request)
+	hears    func(s selffence.Sight, read map[string]uint64, now time.Time) selffence.Sight
+	agrees   func(a selffence.Agent, witness string, sent time.Duration) selffence.Agent
 }
 
 func correct() protocol {
@@ -94,7 +111,7 @@ func correct() protocol {
 		mayPet:  selffence.Agent.MayPet,
 		written: func(a selffence.Agent, revision uint64, _ int) selffence.Agent { return a.Written(revision) },
 		expiry: func(w *world) bool {
-			return w.sight.Expired("uid", w.acknowledged, w.lease, at(w.now))
+			return w.sight.Expired("uid", w.lease, at(w.now))
 		},
 		condemns: func(stored, seen selffence.Lease) bool { return stored.Revision == seen.Revision },
 		disarms:  func(selffence.Agent) bool { return false },
@@ -102,6 +119,8 @@ func correct() protocol {
 		read:     func(a selffence.Agent, l selffence.Lease, _ int) selffence.Agent { return a.Read(l) },
 		accepts:  func(stored selffence.Lease, r selffence.Request) bool { return stored.Revision == r.Lease.Revision },
 		sends:    selffence.Agent.Sends,
+		hears:    selffence.Sight.Hear,
+		agrees:   selffence.Agent.Agrees,
 	}
 }
 
@@ -110,11 +129,17 @@ type setup struct {
 	// validity and timeout are those of the promise, in ticks.
 	validity, timeout int
 
-	protocol  protocol
-	budget    budget
-	witnesses bool
-	// cut is set if the agent never reaches the API server.
-	cut bool
+	protocol protocol
+	budget   budget
+	// witnesses are named by the first promise, and next by another promise, if it names others.
+	witnesses, next []int
+	// liar is set if the last witness acknowledges what it has not read, and agrees to what is condemned.
+	liar bool
+	// hold is set if the first promise is not timed.
+	hold bool
+	// cut is set if the agent never reaches the API server, and cutAt is when it no longer does, or zero. A late request may arrive even then.
+	cut   bool
+	cutAt int
 	// condemnedBy is when the node is condemned at the latest.
 	condemnedBy int
 }
@@ -124,12 +149,53 @@ func (s *setup) times() selffence.Times {
 }
 
 func (s *setup) promise() selffence.Promise {
-	p := selffence.Promise{Boot: "a", Timed: true, Times: s.times()}
-	if s.witnesses {
-		p.Witnesses = selffence.Members{"w0", "w1", "w2"}
+	return selffence.Promise{Boot: "a", Timed: !s.hold, Times: s.times(), Witnesses: membersOf(s.witnesses)}
+}
+
+// other returns the promise that the agent is to make in place of the first.
+func (s *setup) other() selffence.Promise {
+	p := s.promise()
+	if s.next == nil {
+		p.Times.Validity = tick
+		return p
 	}
+	p.Timed, p.Witnesses = true, membersOf(s.next)
 	return p
 }
+
+// count returns how many witnesses a world has.
+func (s *setup) count() int {
+	count := 0
+	for _, i := range slices.Concat(s.witnesses, s.next) {
+		count = max(count, i+1)
+	}
+	return count
+}
+
+// lies reports whether a witness lies.
+func (s *setup) lies(i int) bool { return s.liar && i == s.count()-1 }
+
+// alike returns the witnesses of a world in groups whose members differ in their names alone.
+func (s *setup) alike() [][]int {
+	groups := make([][]int, 4)
+	for i := range s.count() {
+		g := 0
+		if slices.Contains(s.next, i) {
+			g = 1
+			if slices.Contains(s.witnesses, i) {
+				g = 2
+			}
+		}
+		if s.lies(i) {
+			g = 3
+		}
+		groups[g] = append(groups[g], i)
+	}
+	return groups
+}
+
+// away reports whether the agent doesn't reach the API server.
+func (s *setup) away(now int) bool { return s.cut || s.cutAt > 0 && now >= s.cutAt }
 
 // newWorld returns a world in which the first promise stands, by a request that was sent at the start.
 func newWorld(s *setup) world {
@@ -137,8 +203,8 @@ func newWorld(s *setup) world {
 	w := world{running: true, fires: s.timeout, lease: selffence.Lease{Revision: 1, State: selffence.Promised, Promise: p}, budget: s.budget}
 	w.stored = selffence.Memory{Bound: true, Stated: p, Sent: p}
 	w.agent = selffence.NewAgent(p, boottime(renewal), w.stored).Read(w.lease)
-	for i := range w.witnesses {
-		w.witnesses[i] = witness{knows: selffence.Witness{Read: 1, Away: true}, lease: w.lease, acknowledged: 1}
+	for i := range s.count() {
+		w.witnesses[i] = witness{knows: selffence.Witness{Read: 1, Away: true}, state: selffence.Promised, acknowledged: 1}
 	}
 	return w
 }
@@ -165,7 +231,8 @@ var events = []event{
 	{"a request arrives", func(s *setup, w world) (world, bool) {
 		r := w.inFlight
 		w.inFlight = selffence.Request{}
-		return arrives(s, w, r)
+		after, ok := arrives(s, w, r)
+		return after, ok && !s.away(w.now)
 	}},
 	{"a late request arrives", func(s *setup, w world) (world, bool) {
 		r := w.late
@@ -203,10 +270,10 @@ var events = []event{
 	{"the agent is to promise something else", func(s *setup, w world) (world, bool) {
 		ok := w.running && w.budget.changes > 0
 		w.budget.changes--
-		if less := w.agent.Wanted.Times.Validity == tick; less {
-			w.agent.Wanted = s.promise()
+		if w.agent.Wanted == s.promise() {
+			w.agent.Wanted = s.other()
 		} else {
-			w.agent.Wanted.Times.Validity = tick
+			w.agent.Wanted = s.promise()
 		}
 		return w, ok
 	}},
@@ -219,17 +286,22 @@ var events = []event{
 	{"the manager restarts", func(_ *setup, w world) (world, bool) {
 		ok := w.budget.managerRestarts > 0
 		w.budget.managerRestarts--
-		w.sight, w.acknowledged = selffence.Sight{}, time.Time{}
+		w.sight = selffence.Sight{}
 		return w, ok
 	}},
-	{"the manager learns that witnesses have acknowledged", func(_ *setup, w world) (world, bool) {
+	{"the manager learns that witnesses have acknowledged", func(s *setup, w world) (world, bool) {
 		read := map[string]uint64{}
-		for i, other := range w.witnesses {
-			read[fmt.Sprintf("w%d", i)] = other.acknowledged
+		for i := range s.count() {
+			read[nameOf(i)] = w.witnesses[i].acknowledged
+			if s.lies(i) {
+				read[nameOf(i)] = w.lease.Revision
+			}
 		}
-		ok := w.acknowledged.IsZero() && w.sight.Lease.State == selffence.Condemned && w.sight.Lease.Acknowledged(read)
-		w.acknowledged = at(w.now)
-		return w, ok
+		before := w.sight
+		if before.Lease.State == selffence.Condemned {
+			w.sight = s.protocol.hears(w.sight, read, at(w.now))
+		}
+		return w, w.sight != before
 	}},
 	{"the manager releases the workload", func(s *setup, w world) (world, bool) {
 		ok := !w.released && s.protocol.expiry(&w)
@@ -277,8 +349,15 @@ func agentActs(s *setup, w world) (world, bool) {
 		return w, ok
 	case selffence.AskWitnesses:
 		w.agent, _ = w.agent.Sends(action, now)
-		for i := range w.witnesses {
-			w.witnesses[i].question = now
+		for i := range s.count() {
+			x := &w.witnesses[i]
+			x.question, x.answer, x.heard = 0, 0, false // another answer would come too late
+			switch asked := slices.Contains(w.agent.Witnesses(), nameOf(i)); {
+			case asked && s.lies(i):
+				x.answer = now
+			case asked:
+				x.question = now
+			}
 		}
 		ok := w.budget.asks > 0
 		w.budget.asks--
@@ -286,7 +365,7 @@ func agentActs(s *setup, w world) (world, bool) {
 	case selffence.ReadLease, selffence.WriteLease:
 		w.agent, w.inFlight = s.protocol.sends(w.agent, action, now)
 		w.stored = w.agent.Memory
-		if s.cut {
+		if s.away(w.now) {
 			w.inFlight, w.agent = selffence.Request{}, w.agent.Failed()
 			return w, w != before
 		}
@@ -298,7 +377,7 @@ func agentActs(s *setup, w world) (world, bool) {
 
 // arrives has the API server carry a request out.
 func arrives(s *setup, w world, r selffence.Request) (world, bool) {
-	if r.Action == selffence.Wait || s.cut {
+	if r.Action == selffence.Wait {
 		return w, false
 	}
 	w.answers, w.answered = reply{to: r, lease: w.lease}, true
@@ -320,7 +399,7 @@ func arrives(s *setup, w world, r selffence.Request) (world, bool) {
 }
 
 func answerArrives(s *setup, w world) (world, bool) {
-	if !w.answered || !w.running {
+	if !w.answered || !w.running || s.away(w.now) {
 		return w, false
 	}
 	r := w.answers
@@ -356,39 +435,60 @@ func managerCondemns(s *setup, w world) (world, bool) {
 func witnessEvents(i int) []event {
 	name := fmt.Sprintf("witness %d ", i)
 	return []event{
-		{name + "reads the Leases and acknowledges them", func(_ *setup, w world) (world, bool) {
+		{name + "reads the Leases and acknowledges them", func(s *setup, w world) (world, bool) {
 			x := &w.witnesses[i]
-			ok := x.knows.Read != w.lease.Revision
-			x.knows, x.lease, x.acknowledged = selffence.Witness{Read: w.lease.Revision, Away: true}, w.lease, w.lease.Revision
+			ok := !s.lies(i) && (x.knows.Read == 0 || x.state != w.lease.State)
+			x.knows, x.state, x.acknowledged = selffence.Witness{Read: 1, Away: true}, w.lease.State, 1
+			if w.lease.State != selffence.Promised { // all that it reads before is alike
+				x.knows.Read, x.acknowledged = w.lease.Revision, w.lease.Revision
+			}
 			return w, ok
 		}},
 		{name + "restarts", func(s *setup, w world) (world, bool) {
 			ok := w.budget.witnessRestarts > 0 && w.witnesses[i].acknowledged > 1 // before that it has nothing to forget
 			w.budget.witnessRestarts--
 			x := s.protocol.restart(w.witnesses[i])
-			x.question, x.answer, x.agreed = w.witnesses[i].question, w.witnesses[i].answer, w.witnesses[i].agreed
+			x.question, x.answer, x.heard = w.witnesses[i].question, w.witnesses[i].answer, w.witnesses[i].heard
 			w.witnesses[i] = x
 			return w, ok
 		}},
 		{name + "gets a question", func(_ *setup, w world) (world, bool) {
 			x := &w.witnesses[i]
-			ok := x.question > 0 && x.knows.Agrees(x.lease, "a")
+			ok := x.question > 0 && x.knows.Agrees(selffence.Lease{State: x.state, Promise: selffence.Promise{Boot: "a"}}, "a")
 			x.answer, x.question = x.question, 0
 			return w, ok
 		}},
-		{name + "is heard", func(_ *setup, w world) (world, bool) {
-			x := &w.witnesses[i]
-			ok := w.running && x.answer > 0
-			granted := w.agent.Granted
-			w.agent = w.agent.Agrees(fmt.Sprintf("w%d", i), x.answer)
-			x.answer = 0
+		{name + "is heard", func(s *setup, w world) (world, bool) {
+			if !w.running || w.witnesses[i].answer == 0 {
+				return w, false
+			}
+			first := firstUnheard(s, &w, i) // witnesses that were heard come first, so that they are alike too
+			w.witnesses[i], w.witnesses[first] = w.witnesses[first], w.witnesses[i]
+			x, granted := &w.witnesses[first], w.agent.Granted
+			w.agent = s.protocol.agrees(w.agent, nameOf(first), x.answer)
+			x.answer, x.heard = 0, true
 			if w.agent.Granted != granted {
 				w.granted = max(w.granted, int(w.agent.Granted/tick))
 				w.stored = w.agent.Memory
 			}
-			return w, ok
+			return w, true
 		}},
 	}
+}
+
+// firstUnheard returns the first witness like another one whose answer was not counted.
+func firstUnheard(s *setup, w *world, like int) int {
+	for _, group := range s.alike() {
+		if !slices.Contains(group, like) {
+			continue
+		}
+		for _, i := range group {
+			if !w.witnesses[i].heard {
+				return i
+			}
+		}
+	}
+	return like
 }
 
 // broken returns which promise of the protocol a step breaks, or nothing.
@@ -396,7 +496,7 @@ func broken(s *setup, before, after world) string {
 	switch {
 	case after.released && !before.released && after.running:
 		return "the workload is released while the node runs"
-	case after.running && !after.disarmed && after.now >= after.granted+s.validity+3*s.timeout:
+	case after.running && !after.disarmed && after.lease.Promise.Timed && after.now >= after.granted+s.validity+3*s.timeout:
 		return "the node runs for longer than was promised"
 	case before.lease.State == selffence.Condemned && after.lease.State != selffence.Condemned:
 		return "a condemnation was overwritten"
@@ -406,16 +506,41 @@ func broken(s *setup, before, after world) string {
 	return ""
 }
 
-// canonical returns the same world with its witnesses in order. They differ in their names alone while the agent counts no answers.
-func canonical(w world) world {
-	if w.agent.Counts() {
-		return w
+// canonical returns the same world with its witnesses in order. Within a group they differ in their names alone, and in whether they were heard.
+func canonical(s *setup, w world) world {
+	if !w.agent.Counts() {
+		for i := range w.witnesses {
+			w.witnesses[i].heard = false
+		}
 	}
-	slices.SortFunc(w.witnesses[:], func(a, b witness) int {
-		return cmp.Or(cmp.Compare(a.knows.Read, b.knows.Read), cmp.Compare(a.lease.Revision, b.lease.Revision),
+	for _, group := range s.alike() {
+		var heard, unheard []int
+		for _, i := range group {
+			if w.witnesses[i].heard {
+				heard = append(heard, i)
+			} else {
+				unheard = append(unheard, i)
+			}
+		}
+		inOrder(&w, heard)
+		inOrder(&w, unheard)
+	}
+	return w
+}
+
+// inOrder puts some witnesses in order, each into the place of one of them.
+func inOrder(w *world, places []int) {
+	var all []witness
+	for _, i := range places {
+		all = append(all, w.witnesses[i])
+	}
+	slices.SortFunc(all, func(a, b witness) int {
+		return cmp.Or(cmp.Compare(a.knows.Read, b.knows.Read), cmp.Compare(a.state, b.state),
 			cmp.Compare(a.acknowledged, b.acknowledged), cmp.Compare(a.question, b.question), cmp.Compare(a.answer, b.answer))
 	})
-	return w
+	for k, i := range places {
+		w.witnesses[i] = all[k]
+	}
 }
 
 // step is how a state was reached: from which one, and by which event.
@@ -424,18 +549,22 @@ type step struct {
 	event string
 }
 
+// mostStates keeps a walk from taking all memory.
+const mostStates = 2_000_000
+
 // walk visits every state, the nearest first, and returns how many there are and the first fault with the events that lead to it.
 func walk(s *setup) (int, string) {
 	all := slices.Clone(events)
-	if s.witnesses {
-		for i := range 3 {
-			all = append(all, witnessEvents(i)...)
-		}
+	for i := range s.count() {
+		all = append(all, witnessEvents(i)...)
 	}
 	seed := maphash.MakeSeed()
 	first := newWorld(s)
 	seen := map[uint64]step{maphash.Comparable(seed, first): {}}
 	for level := []world{first}; len(level) > 0; {
+		if len(seen) > mostStates {
+			return len(seen), "the world is not small"
+		}
 		var next []world
 		for _, w := range level {
 			if w.released || !w.running || w.now > s.condemnedBy && w.lease.State != selffence.Condemned {
@@ -450,7 +579,7 @@ func walk(s *setup) (int, string) {
 				if fault := broken(s, w, after); fault != "" {
 					return len(seen), fault + " after\n" + pathTo(seen, key) + e.name
 				}
-				after = canonical(after)
+				after = canonical(s, after)
 				reached := maphash.Comparable(seed, after)
 				if _, known := seen[reached]; !known {
 					seen[reached] = step{key, fmt.Sprintf("%d: %s", w.now, e.name)}
@@ -485,8 +614,12 @@ func worlds() map[string]setup {
 		"the agent promises less":           {validity: 9, timeout: 2, condemnedBy: 3, budget: budget{changes: 1, lates: 1}},
 		"the agent promises less, and more": {validity: 11, timeout: 2, condemnedBy: 3, budget: budget{changes: 2, lates: 1}},
 		"the agent loses its memory":        {validity: 5, timeout: 2, condemnedBy: 2, budget: budget{losses: 1, lates: 1}},
-		"witnesses":                         {validity: 5, timeout: 2, condemnedBy: 0, witnesses: true, cut: true, budget: budget{asks: 1}},
-		"a witness restarts":                {validity: 5, timeout: 2, condemnedBy: 0, witnesses: true, cut: true, budget: budget{asks: 1, witnessRestarts: 1}},
+		"witnesses":                         {validity: 5, timeout: 2, condemnedBy: 0, witnesses: []int{0, 1, 2}, cut: true, budget: budget{asks: 1}},
+		"a witness restarts":                {validity: 5, timeout: 2, condemnedBy: 0, witnesses: []int{0, 1, 2}, cut: true, budget: budget{asks: 1, witnessRestarts: 1}},
+		"a witness lies":                    {validity: 5, timeout: 2, condemnedBy: 0, witnesses: []int{0, 1, 2, 3, 4}, liar: true, cut: true, budget: budget{asks: 1}},
+		"a witness lies and one restarts":   {validity: 5, timeout: 2, condemnedBy: 0, witnesses: []int{0, 1, 2, 3, 4}, liar: true, cut: true, budget: budget{asks: 1, witnessRestarts: 1}},
+		"the witness is replaced":           {validity: 7, timeout: 2, condemnedBy: 2, cutAt: 3, witnesses: []int{0}, next: []int{1}, budget: budget{asks: 1, changes: 1, lates: 1}},
+		"a promise becomes timed":           {validity: 5, timeout: 2, condemnedBy: 2, cutAt: 2, hold: true, next: []int{0, 1, 2}, budget: budget{asks: 1, changes: 1, lates: 1}},
 	}
 }
 
@@ -585,12 +718,38 @@ func TestFaultsAreFound(t *testing.T) {
 		}},
 		"a witness forgets": {"a witness restarts", func(p *protocol) {
 			p.restart = func(w witness) witness {
-				w.lease.State, w.knows.Read = selffence.Promised, 1
+				w.state, w.knows.Read = selffence.Promised, 1
 				return w
 			}
 		}},
 		"the manager doesn't wait for the witnesses": {"witnesses", func(p *protocol) {
 			p.expiry = after(5, 2)
+		}},
+		"a majority of the witnesses suffices for the manager": {"a witness lies", func(p *protocol) {
+			p.hears = func(s selffence.Sight, read map[string]uint64, now time.Time) selffence.Sight {
+				if s.Acknowledged.IsZero() && 5-len(s.Lease.Unread(read)) >= s.Lease.Promise.Witnesses.Majority() {
+					s.Acknowledged = now
+				}
+				return s
+			}
+		}},
+		"the witnesses of the promise that stands suffice": {"the witness is replaced", func(p *protocol) {
+			p.agrees = func(a selffence.Agent, witness string, sent time.Duration) selffence.Agent {
+				before := a.Sent
+				a.Sent = a.Stated
+				a = a.Agrees(witness, sent)
+				a.Sent = before
+				return a
+			}
+		}},
+		"the witnesses of the promise that was sent last suffice": {"the witness is replaced", func(p *protocol) {
+			p.agrees = func(a selffence.Agent, witness string, sent time.Duration) selffence.Agent {
+				before := a.Stated
+				a.Stated = a.Sent
+				a = a.Agrees(witness, sent)
+				a.Stated = before
+				return a
+			}
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -44,15 +44,14 @@ type Promise struct {
 	Facts fencing.Promise
 	// Failure is why a read or write of the Lease has failed last.
 	Failure error
+	// Unread are the witnesses of the revoked promise that were not known to have read that last. They count while Facts.Unwitnessed is set.
+	Unread []string
 
 	// lease is the Lease as it was read or written last, or nil.
 	lease *coordinationv1.Lease
 	// failures counts the failures in succession, and failedToWrite is set if the last was one of a write.
 	failures      int
 	failedToWrite bool
-	// acknowledged is when a majority of the witnesses was first known to have read the Lease with a revision.
-	acknowledged         time.Time
-	acknowledgedRevision uint64
 }
 
 // Sight reads the promise of a node that is not Ready, so that its clock counts from now.
@@ -157,13 +156,13 @@ func (a *Promises) factsOf(ctx context.Context, p *Promise, lease selffence.Leas
 		facts.State = fencing.Promised
 	case lease.State != selffence.Condemned:
 	case lease.By == string(p.By):
-		acknowledged, err := a.acknowledged(ctx, p, lease)
+		seen, err := a.hear(ctx, p, seen)
 		if err != nil {
 			return facts, err
 		}
-		facts.State = fencing.Revoked
-		facts.Expires, _ = seen.Expiry(lease.By, acknowledged)
-		facts.Unwitnessed = lease.Promise.Timed && lease.Promise.Witnesses.Majority() > 0 && acknowledged.IsZero()
+		facts.State, facts.Unwitnessed = fencing.Revoked, seen.Unwitnessed()
+		facts.Expires, _ = seen.Expiry(lease.By)
+		facts.Expired = seen.Expired(lease.By, lease, facts.Begun)
 	default:
 		exists, err := a.exists(ctx, types.UID(lease.By))
 		if err != nil {
@@ -177,19 +176,19 @@ func (a *Promises) factsOf(ctx context.Context, p *Promise, lease selffence.Leas
 	return facts, nil
 }
 
-// acknowledged returns when a majority of the witnesses of a condemned Lease was first known to have read it, or zero.
-func (a *Promises) acknowledged(ctx context.Context, p *Promise, lease selffence.Lease) (time.Time, error) {
-	if p.acknowledgedRevision == lease.Revision || lease.Promise.Witnesses.Majority() == 0 {
-		return p.acknowledged, nil
+// hear returns the sight of a condemned Lease once its witnesses were read, where its clock waits for them.
+func (a *Promises) hear(ctx context.Context, p *Promise, seen selffence.Sight) (selffence.Sight, error) {
+	if !seen.Unwitnessed() {
+		return seen, nil
 	}
 	read := map[string]uint64{}
-	for _, name := range lease.Promise.Witnesses {
+	for _, name := range seen.Lease.Promise.Witnesses {
 		if name == "" {
 			continue
 		}
 		of, err := a.Get(ctx, name)
 		if err != nil {
-			return time.Time{}, err
+			return seen, err
 		}
 		if of == nil {
 			continue
@@ -198,11 +197,14 @@ func (a *Promises) acknowledged(ctx context.Context, p *Promise, lease selffence
 			read[name] = record.HasRead()
 		}
 	}
-	if !lease.Acknowledged(read) {
-		return time.Time{}, nil
-	}
-	p.acknowledged, p.acknowledgedRevision = a.now(), lease.Revision
-	return p.acknowledged, nil
+	p.Unread = seen.Lease.Unread(read)
+	now := a.now()
+	return a.sights.update(p.Node, func(s selffence.Sight) selffence.Sight {
+		if s.Lease != seen.Lease {
+			return s // it is seen anew
+		}
+		return s.Hear(read, now)
+	}), nil
 }
 
 // Revoke condemns the node of a promise, if its Lease is as it was read.
@@ -251,7 +253,7 @@ func (a *Promises) noteWrite(node string, replaced, written *coordinationv1.Leas
 		return
 	}
 	a.sights.update(node, func(s selffence.Sight) selffence.Sight {
-		if s.Lease.Revision != before.Revision {
+		if s.Lease != before.Lease {
 			return s // it is seen anew
 		}
 		return s.Condemned(after.By, after.Revision)

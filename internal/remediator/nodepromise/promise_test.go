@@ -37,12 +37,13 @@ func leaseOf(t *testing.T, name string) *coordinationv1.Lease {
 	return l
 }
 
-// world has promises before an API server with some objects. Reads fail while fault is set.
+// world has promises before an API server with some objects. Reads fail while fault is set, and call reads before.
 type world struct {
 	*Promises
 
 	api   client.Client
 	fault error
+	reads func(name string)
 }
 
 func newWorld(t *testing.T, objects ...client.Object) *world {
@@ -58,6 +59,9 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 			if w.fault != nil {
 				return w.fault
+			}
+			if w.reads != nil {
+				w.reads(key.Name)
 			}
 			return c.Get(ctx, key, o, opts...)
 		},
@@ -104,5 +108,40 @@ func TestAWriteOfALeaseThatWasNotRead(t *testing.T) {
 		if err := write(&Promise{Node: "node-a", By: "uid"}); err == nil {
 			t.Errorf("%s: no error", verb)
 		}
+	}
+}
+
+// TestSeenAnewMeanwhile: what the witnesses of a Lease have acknowledged counts for that Lease alone. Another look may have seen a later one while
+// their Leases were read.
+func TestSeenAnewMeanwhile(t *testing.T) {
+	witnessed := leaseOf(t, "node-a")
+	witnessed.Annotations[annotation.PromiseWitnesses] = "w-0"
+	acknowledges := leaseOf(t, "w-0")
+	acknowledges.Annotations[annotation.Witnessed], acknowledges.ResourceVersion = "5000", "9000"
+	w := newWorld(t, witnessed, acknowledges)
+	p := &Promise{Node: "node-a", By: "uid"}
+	w.Read(t.Context(), p)
+	later := func(name string) {
+		if name == "w-0" {
+			w.sights.update("node-a", func(s selffence.Sight) selffence.Sight {
+				l := s.Lease
+				l.Revision++
+				return s.Observe(l, noon.Add(time.Minute))
+			})
+		}
+	}
+	w.reads = later
+	if err := w.Revoke(t.Context(), p); err != nil || p.Facts.Expired || !p.Facts.Unwitnessed || !p.Facts.Expires.IsZero() {
+		t.Errorf("a Lease that was seen later is acknowledged: %+v (%v)", p.Facts, err)
+	}
+	w.reads = nil
+	w.Read(t.Context(), p)
+	if want := noon.Add(42 * time.Second); p.Facts.Unwitnessed || !p.Facts.Expires.Equal(want) || p.Facts.Expired {
+		t.Errorf("the promise is %+v, want an expiry at %s", p.Facts, want)
+	}
+	later("w-0")
+	w.sights.update("node-a", func(s selffence.Sight) selffence.Sight { return s.Hear(map[string]uint64{"w-0": 5000}, noon) })
+	if s := w.sights.byNode["node-a"]; s.Acknowledged.IsZero() {
+		t.Errorf("the later Lease is not acknowledged: %+v", s)
 	}
 }

@@ -2,6 +2,7 @@ package selffencing
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -152,6 +153,8 @@ func waitMessage(l *look, step fencing.Step) string {
 		return text + " " + whyFailed(l.s.promise.Failure)
 	case fencing.NodeNotRead, fencing.WorkloadNotCounted:
 		return text + " " + whyFailed(l.unread)
+	case fencing.WitnessesNotAcknowledged:
+		return text + whoHasNotRead(l.s.promise.Unread)
 	case fencing.PromiseStands:
 		return text + whenExpired(l.facts.Promise.Expires, step.Until)
 	}
@@ -167,6 +170,11 @@ func whenExpired(expires, until time.Time) string {
 	return text
 }
 
+// whoHasNotRead names the witnesses that have not acknowledged, to append to a message.
+func whoHasNotRead(unread []string) string {
+	return "; missing: " + strings.Join(unread, ", ") + "; see annotation fettle.io/witnessed of their Leases, and their agents"
+}
+
 func waitsFor(node string, why fencing.Reason) string {
 	switch why { //nolint:exhaustive // the others are no reasons to wait of a fencing by promise
 	case fencing.NodeNotRead:
@@ -178,7 +186,7 @@ func waitsFor(node string, why fencing.Reason) string {
 	case fencing.PromiseNotTimed:
 		return "the promise of node " + node + " is revoked, and no time proves that the node has reset itself; a new boot ID of the node will"
 	case fencing.WitnessesNotAcknowledged:
-		return "the promise of node " + node + " is revoked, and most of the witnesses that it names have not acknowledged that they have read this; see annotation fettle.io/witnessed of their Leases"
+		return "the promise of node " + node + " is revoked, and too few of the witnesses that it names have acknowledged that they have read this"
 	case fencing.PromiseOfOther:
 		return "another remediation has revoked the promise of node " + node
 	case fencing.PromiseOfOtherBoot:

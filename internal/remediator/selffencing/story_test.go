@@ -1,11 +1,13 @@
 package selffencing
 
 import (
+	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
@@ -128,34 +130,43 @@ func TestI6TheClockCountsFromWhatThisProcessHasSeen(t *testing.T) {
 	})
 }
 
-// TestWitnessesAcknowledge: where witnesses may grant, the clock begins once a majority of them has read the condemned Lease.
+// TestWitnessesAcknowledge: where witnesses may grant, the clock begins once two of three, or four of five, have read the condemned Lease.
 func TestWitnessesAcknowledge(t *testing.T) {
-	witnessed := func(r *promiselease.Record) { r.Promise.Witnesses = selffence.Members{"w-0", "w-1", "w-2"} }
-	w := newWorld(t, node(), remediation(), leaseOf(t, "node-a", witnessed), leaseOf(t, "w-0"), leaseOf(t, "w-1"))
-	w.looks(t)
-	revision := w.lease(t).Revision
-	w.forward(expiry)
-	if r := w.looks(t); processing(r) != "WitnessesNotAcknowledged" {
-		t.Fatalf("without witnesses it is %+v", r.Status)
-	}
-	w.acknowledges(t, "w-0", revision)
-	w.acknowledges(t, "w-1", revision-1)
-	w.forward(3 * time.Second)
-	if r := w.looks(t); processing(r) != "WitnessesNotAcknowledged" {
-		t.Fatalf("with one witness it is %+v", r.Status)
-	}
-	w.acknowledges(t, "w-1", revision)
-	w.forward(3 * time.Second)
-	if r := w.looks(t); processing(r) != "PromiseStands" {
-		t.Fatalf("with two witnesses it is %+v", r.Status)
-	}
-	w.forward(expiry - time.Second)
-	if r := w.looks(t); r.Status.Proof != nil {
-		t.Fatalf("it is %+v", r.Status)
-	}
-	w.forward(time.Second)
-	if r := w.looks(t); r.Status.Proof == nil || r.Status.Proof.Kind != "PromiseExpired" {
-		t.Fatalf("it is %+v", r.Status)
+	names := []string{"w-0", "w-1", "w-2", "w-3", "w-4"}
+	for count, want := range map[int]int{3: 2, 5: 4} {
+		witnessed := func(r *promiselease.Record) { copy(r.Promise.Witnesses[:], names[:count]) }
+		objects := []client.Object{node(), remediation(), leaseOf(t, "node-a", witnessed)}
+		for _, name := range names[:count-1] { // the last one has no Lease
+			objects = append(objects, leaseOf(t, name))
+		}
+		w := newWorld(t, objects...)
+		w.looks(t)
+		revision := w.lease(t).Revision
+		w.forward(expiry)
+		for i := range want {
+			missing := "missing: " + strings.Join(names[i:count], ", ") + ";"
+			if r := w.looks(t); processing(r) != "WitnessesNotAcknowledged" || !strings.Contains(processingText(r), missing) {
+				t.Fatalf("with %d of %d witnesses it is %+v", i, count, r.Status)
+			}
+			w.acknowledges(t, names[i], revision-1)
+			w.forward(3 * time.Second)
+			if r := w.looks(t); processing(r) != "WitnessesNotAcknowledged" {
+				t.Fatalf("with %d of %d witnesses, and one of before, it is %+v", i, count, r.Status)
+			}
+			w.acknowledges(t, names[i], revision)
+			w.forward(3 * time.Second)
+		}
+		if r := w.looks(t); processing(r) != "PromiseStands" {
+			t.Fatalf("with %d of %d witnesses it is %+v", want, count, r.Status)
+		}
+		w.forward(expiry - time.Second)
+		if r := w.looks(t); r.Status.Proof != nil {
+			t.Fatalf("it is %+v", r.Status)
+		}
+		w.forward(time.Second)
+		if r := w.looks(t); r.Status.Proof == nil || r.Status.Proof.Kind != "PromiseExpired" {
+			t.Fatalf("it is %+v", r.Status)
+		}
 	}
 }
 

@@ -330,6 +330,14 @@ func processing(r *v1alpha1.SelfFenceRemediation) string {
 	return ""
 }
 
+// processingText returns the message of the condition Processing.
+func processingText(r *v1alpha1.SelfFenceRemediation) string {
+	if said := meta.FindStatusCondition(r.Status.Conditions, v1alpha1.ProcessingCondition); said != nil {
+		return said.Message
+	}
+	return ""
+}
+
 // succeeded returns the condition Succeeded.
 func succeeded(r *v1alpha1.SelfFenceRemediation) metav1.Condition {
 	if said := meta.FindStatusCondition(r.Status.Conditions, v1alpha1.SucceededCondition); said != nil {
