@@ -125,9 +125,10 @@ type node struct {
 	unfound bool
 	// petsFail is set if the last pet has failed.
 	petsFail bool
-	// members are the witnesses to state, and demanded how many are demanded. Limit is how long a request or a question may take.
+	// members are the witnesses to state, and demanded how many are demanded, the preferred number first. Limit is how long a request or a question
+	// may take.
 	members  selffence.Members
-	demanded int
+	demanded []int
 	limit    time.Duration
 	// urgent is set if a condemnation waits for being acknowledged.
 	urgent bool

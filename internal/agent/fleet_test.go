@@ -28,6 +28,10 @@ type fleet struct {
 	heard chan struct{}
 	nodes map[string]*fleetNode
 	asked int
+	// demands is how many witnesses the policy demands.
+	demands int
+	// half is set while a write that changes a promise gets no answer. It is not carried out if lost is set; else the API server is away from then on.
+	half, lost bool
 }
 
 // fleetNode is one node. Its boot ends when its watchdog fires, or the agent resets it.
@@ -58,7 +62,7 @@ func fleetSettings() agent.Settings {
 func playFleet(t *testing.T, size int, story func(*fleet)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		f := &fleet{t: t, began: clock(), revision: 100, leases: map[string]promiselease.Record{}, heard: make(chan struct{}), nodes: map[string]*fleetNode{}}
+		f := &fleet{t: t, began: clock(), revision: 100, demands: 3, leases: map[string]promiselease.Record{}, heard: make(chan struct{}), nodes: map[string]*fleetNode{}}
 		for i := range size {
 			name := string(rune('a' + i))
 			f.nodes[name] = &fleetNode{fleet: f, name: name, boot: fmt.Sprintf("%c%s", "0123456789abcdef"[i], boot[1:])}
@@ -150,6 +154,13 @@ func (n *fleetNode) Write(_ context.Context, r promiselease.Record) (uint64, err
 	if r.Revision != n.leases[n.name].Revision {
 		return 0, nil
 	}
+	if n.half && r.Promise != n.leases[n.name].Promise {
+		if !n.lost {
+			n.stores(n.name, r)
+			n.away = true // so the agent does not read that
+		}
+		return 0, errAway
+	}
 	return n.stores(n.name, r), nil
 }
 
@@ -224,7 +235,9 @@ func (n *fleetNode) Ask(ctx context.Context, name, path string, body []byte) ([]
 func (n *fleetNode) Find(context.Context) (agent.Settings, bool, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return fleetSettings(), true, n.answers()
+	s := fleetSettings()
+	s.Witnesses = n.demands
+	return s, true, n.answers()
 }
 
 // Load implements agent.Store.
@@ -475,6 +488,55 @@ func TestFewWitnesses(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestAsManyWitnesses: where the policy gives no number, a promise names five witnesses, or three where there are fewer agents. A node whose witnesses
+// change goes on in an outage.
+func TestAsManyWitnesses(t *testing.T) {
+	t.Parallel()
+	for size, want := range map[int]int{4: 3, 5: 3, 6: 5, 9: 5} {
+		playFleet(t, size, func(f *fleet) {
+			f.set(func() { f.demands = 0 })
+			f.pass(30 * time.Minute)
+			f.set(func() {
+				for name, r := range f.leases {
+					if !r.Promise.Timed || r.Promise.Witnesses.Majority() != want/2+1 {
+						t.Errorf("of %d nodes, node %s promises %+v", size, name, r)
+					}
+				}
+				f.away = true
+			})
+			f.pass(time.Hour)
+			if got := f.resets(); len(got) > 0 {
+				t.Errorf("of %d nodes %q were reset", size, got)
+			}
+		})
+	}
+}
+
+// TestPolicyChangesInOutage: an outage begins while a change of all promises is under way, and no node is reset.
+func TestPolicyChangesInOutage(t *testing.T) {
+	t.Parallel()
+	for name, lost := range map[string]bool{"the writes are lost": true, "the answers are lost": false} {
+		playFleet(t, 9, func(f *fleet) {
+			f.promise("a")
+			f.set(func() { f.demands, f.half, f.lost = 5, true, lost })
+			f.pass(15 * time.Minute)
+			changed := 0
+			f.set(func() {
+				for _, n := range f.nodes {
+					if s, err := agent.Decode(n.stored); err == nil && s.Memory.Stated != s.Memory.Sent {
+						changed++
+					}
+				}
+				f.away = true
+			})
+			f.pass(time.Hour)
+			if got := f.resets(); len(got) > 0 || changed == 0 {
+				t.Errorf("%s: the nodes %q were reset, and %d changed their promise", name, got, changed)
+			}
+		})
+	}
 }
 
 // TestUnreachedWitnesses: agents that don't answer questions are no witnesses, as where a firewall is between the nodes. No promise is timed then,

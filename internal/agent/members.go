@@ -64,6 +64,16 @@ func ranked(nodes []string, places map[string]Place) []string {
 	return all
 }
 
+// chooseOf returns the witnesses of the first number of them for which there are enough.
+func chooseOf(demanded []int, current, fit []string, gone map[string]bool) []string {
+	for _, most := range demanded {
+		if members := choose(current, fit, gone, most); len(members) == most {
+			return members
+		}
+	}
+	return nil
+}
+
 // choose returns the witnesses to state in place of current ones, or none if there are too few. Fit are the nodes that can be witnesses, the
 // best first, and gone the current ones that were not fit in two reviews in succession. At most one witness is replaced, so that a majority stays.
 func choose(current, fit []string, gone map[string]bool, most int) []string {

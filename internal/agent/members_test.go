@@ -37,6 +37,37 @@ func TestChoose(t *testing.T) {
 	}
 }
 
+// TestChooseOf: five witnesses are preferred. A promise that names five keeps them until most are gone.
+func TestChooseOf(t *testing.T) {
+	t.Parallel()
+	type names = []string
+	five := names{"a", "b", "c", "d", "e"}
+	for what, c := range map[string]struct {
+		current, fit, gone, want names
+	}{
+		"five":                   {nil, names{"a", "b", "c", "d", "e", "f"}, nil, five},
+		"four are fit":           {nil, five[:4], nil, five[:3]},
+		"three are fit":          {nil, five[:3], nil, five[:3]},
+		"two are fit":            {nil, five[:2], nil, nil},
+		"a fourth and a fifth":   {five[:3], five, nil, five},
+		"one of five is gone":    {five, five[:4], names{"e"}, five},
+		"two of five are gone":   {five, five[:3], names{"d", "e"}, five},
+		"three of five are gone": {five, names{"a", "b", "x"}, names{"c", "d", "e"}, names{"a", "b", "x"}},
+		"one of five is another": {five, names{"a", "b", "c", "d", "x"}, names{"e"}, names{"a", "b", "c", "d", "x"}},
+	} {
+		gone := map[string]bool{}
+		for _, name := range c.gone {
+			gone[name] = true
+		}
+		if got := chooseOf([]int{5, 3}, c.current, c.fit, gone); !slices.Equal(got, c.want) {
+			t.Errorf("%s: the witnesses are %q, want %q", what, got, c.want)
+		}
+	}
+	if got := chooseOf([]int{5}, nil, five[:4], nil); got != nil {
+		t.Errorf("the witnesses are %q where five are demanded", got)
+	}
+}
+
 // TestRanked: the control plane comes first, zones take turns, and the order does not depend on that of the names.
 func TestRanked(t *testing.T) {
 	t.Parallel()

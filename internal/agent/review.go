@@ -80,7 +80,7 @@ func (n *node) reviewOnce(ctx context.Context, r *review) (pause time.Duration, 
 	n.mu.Lock()
 	demanded, current, renewal := n.demanded, namesOf(n.members), n.agent.Renewal
 	n.mu.Unlock()
-	if demanded == 0 {
+	if len(demanded) == 0 {
 		return max(renewal, minRenewal), false, 0
 	}
 	ctx, cancel := context.WithTimeout(ctx, reviewTime)
@@ -94,8 +94,8 @@ func (n *node) reviewOnce(ctx context.Context, r *review) (pause time.Duration, 
 		return n.again(r, renewal), false, 0
 	}
 	fit := n.fit(ctx, r, all, current)
-	members := choose(current, fit, r.gone, demanded)
-	serves = n.serves(ctx, r, all, demanded)
+	members := chooseOf(demanded, current, fit, r.gone)
+	serves = n.serves(ctx, r, all, demanded[0])
 	if serves {
 		n.Witness.listed(all, since)
 	}
@@ -103,7 +103,7 @@ func (n *node) reviewOnce(ctx context.Context, r *review) (pause time.Duration, 
 	n.members, n.urgent = membersOf(members), n.urgent || serves
 	n.mu.Unlock()
 	signal(n.woken)
-	if len(members) < demanded {
+	if len(members) < demanded[0] {
 		r.short++
 		return n.again(r, renewal), serves, since
 	}
@@ -133,7 +133,7 @@ func (n *node) fit(ctx context.Context, r *review, all map[string]promiselease.R
 		}
 	}
 	if n.Addresses != nil {
-		n.noteAddresses(slices.Concat(current, asked), all)
+		n.noteAddresses(slices.Concat(n.mayAsk(), current, asked), all)
 	}
 	answer := n.answering(ctx, asked)
 	missed, gone := map[string]bool{}, map[string]bool{}
@@ -145,6 +145,13 @@ func (n *node) fit(ctx context.Context, r *review, all map[string]promiselease.R
 	r.missed, r.gone = missed, gone
 	fit = slices.DeleteFunc(fit[:min(len(fit), maxPlaces)], func(name string) bool { return !answer[name] })
 	return ranked(fit, n.placesOf(ctx, r, fit))
+}
+
+// mayAsk returns the witnesses of the promises that may stand. A promise that was replaced may name others than the present one.
+func (n *node) mayAsk() []string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.agent.Witnesses()
 }
 
 // noteAddresses notes where some agents listen. What can't be stored is known as long as this process runs.

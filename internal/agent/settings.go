@@ -14,7 +14,8 @@ type Settings struct {
 	Validity time.Duration `json:"validity"`
 	// Reset is set if the node is to reset when it is cut off. That takes a timed promise, and witnesses.
 	Reset bool `json:"reset"`
-	// Witnesses is how many witnesses the policy demands.
+	// Witnesses is how many witnesses the policy demands. With Reset, zero are as many as a promise may name, or fewWitnesses where fewer agents can
+	// be witnesses.
 	Witnesses int `json:"witnesses"`
 }
 
@@ -35,9 +36,21 @@ const (
 	minRenewal = time.Second
 	maxRenewal = time.Hour
 	maxDevice  = 256
-	// mostWitnesses is how many witnesses a promise may name.
+	// mostWitnesses is how many witnesses a promise may name. With fewWitnesses there is a majority beside a witness that has ended.
 	mostWitnesses = 5
+	fewWitnesses  = 3
 )
+
+// demands returns how many witnesses a promise is to name, the preferred number first. None are demanded of a node that goes on when it is cut off.
+func (s Settings) demands() []int {
+	switch {
+	case !s.Reset:
+		return nil
+	case s.Witnesses == 0:
+		return []int{mostWitnesses, fewWitnesses}
+	}
+	return []int{s.Witnesses}
+}
 
 // Valid reports whether the settings are within bounds.
 func (s Settings) Valid() bool {

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"slices"
 	"time"
 
 	"github.com/fettle-io/fettle/internal/selffence"
@@ -26,10 +27,7 @@ func (n *node) settle(stopping bool) {
 		n.used = *n.found
 		n.want()
 	}
-	a.Renewal, n.limit, n.demanded = n.renewal(), n.requestTime(), 0
-	if n.used.Reset {
-		n.demanded = n.used.Witnesses
-	}
+	a.Renewal, n.limit, n.demanded = n.renewal(), n.requestTime(), n.used.demands()
 }
 
 // adopt uses the settings that were found last, where no promise binds the agent to others.
@@ -83,7 +81,7 @@ func (n *node) want() {
 // that were away, all nodes would reset.
 func (s Settings) promise(boot string, timeout time.Duration, members selffence.Members) selffence.Promise {
 	p := selffence.Promise{Boot: boot, Times: selffence.Times{Watchdog: timeout}}
-	if times := s.times(timeout); s.Reset && times.Valid() && len(namesOf(members)) == s.Witnesses && s.Witnesses > 0 {
+	if times := s.times(timeout); times.Valid() && slices.Contains(s.demands(), len(namesOf(members))) {
 		p.Timed, p.Times, p.Witnesses = true, times, members
 	}
 	return p

@@ -61,13 +61,16 @@ func reviewFencePolicy(spec *v1alpha1.FencePolicySpec) []Remark {
 	}
 	witnesses, resets := witnessesOf(spec), spec.OnIsolation == v1alpha1.ResetOnIsolation
 	switch {
-	case resets && witnesses != 3 && witnesses != 5:
-		remarks = append(remarks, specparse.Fault("spec.witnesses", "is %d; give 3 or 5, which onIsolation Reset needs", witnesses))
+	case resets && witnesses != 0 && witnesses != fewWitnesses && witnesses != 5:
+		remarks = append(remarks, specparse.Fault("spec.witnesses", "is %d; give 3 or 5, or leave it out", witnesses))
 	case !resets && witnesses != 0:
 		remarks = append(remarks, specparse.Fault("spec.witnesses", "is %d; leave it out, since onIsolation Hold asks no witnesses", witnesses))
 	}
 	return remarks
 }
+
+// fewWitnesses is how many witnesses a node has at least that resets itself when it is cut off.
+const fewWitnesses = 3
 
 func witnessesOf(spec *v1alpha1.FencePolicySpec) int {
 	if spec.Witnesses == nil {
@@ -125,7 +128,11 @@ func (r *promiseReading) warnings(p *v1alpha1.FencePolicy) []string {
 	for _, each := range verdicts {
 		agents += each.Nodes
 	}
-	if most := witnessesOf(&p.Spec); v.Nodes > 0 && agents <= most {
+	most := witnessesOf(&p.Spec)
+	if most == 0 && p.Spec.OnIsolation == v1alpha1.ResetOnIsolation {
+		most = fewWitnesses
+	}
+	if v.Nodes > 0 && agents <= most && most > 0 {
 		texts = append(texts, fmt.Sprintf("each node needs %d others as witnesses, and FencePolicies apply to %s in all; have them select more nodes, or set fewer witnesses",
 			most, count(agents, "node")))
 	}

@@ -83,8 +83,7 @@ func TestSelfFencingObjectsAreChecked(t *testing.T) {
 		"spec.watchdog.device, above":                   func(s *v1alpha1.FencePolicySpec) { s.Watchdog.Device = "/dev/watchdog/../sda" },
 		"spec.watchdog.kind":                            func(s *v1alpha1.FencePolicySpec) { s.Watchdog.Kind = "Software" },
 		"spec.onIsolation":                              func(s *v1alpha1.FencePolicySpec) { s.OnIsolation = "Reboot" },
-		"3 or 5 where onIsolation is Reset":             func(s *v1alpha1.FencePolicySpec) { s.OnIsolation = v1alpha1.ResetOnIsolation },
-		"0 where it is Hold":                            func(s *v1alpha1.FencePolicySpec) { s.Witnesses = new(int32(3)) },
+		"0 where onIsolation is Hold":                   func(s *v1alpha1.FencePolicySpec) { s.Witnesses = new(int32(3)) },
 		"spec.witnesses": func(s *v1alpha1.FencePolicySpec) {
 			s.OnIsolation, s.Witnesses = v1alpha1.ResetOnIsolation, new(int32(4))
 		},
@@ -103,6 +102,7 @@ func TestSelfFencingObjectsAreChecked(t *testing.T) {
 		"longest": func(s *v1alpha1.FencePolicySpec) {
 			s.Renewal, s.Validity, s.Watchdog.Timeout = ofTime(5*time.Minute), ofTime(time.Hour), ofTime(5*time.Minute)
 		},
+		"as many witnesses as there are": func(s *v1alpha1.FencePolicySpec) { s.OnIsolation = v1alpha1.ResetOnIsolation },
 		"three witnesses": func(s *v1alpha1.FencePolicySpec) {
 			s.OnIsolation, s.Witnesses = v1alpha1.ResetOnIsolation, new(int32(3))
 		},

@@ -72,7 +72,7 @@ type FencePolicy struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.renewal) || duration(self.renewal) >= duration('1s') && duration(self.renewal) <= duration('5m')",message="renewal must be from 1s to 5m"
 // +kubebuilder:validation:XValidation:rule="!has(self.validity) || duration(self.validity) <= duration('1h')",message="validity must be at most 1h"
 // +kubebuilder:validation:XValidation:rule="!has(self.validity) || !has(self.renewal) || duration(self.validity) >= duration(self.renewal) + duration(self.renewal) + duration(self.renewal)",message="validity must be at least three times the renewal, so that one lost renewal resets no node"
-// +kubebuilder:validation:XValidation:rule="!has(self.onIsolation) || !has(self.witnesses) || (self.onIsolation == 'Reset' ? self.witnesses in [3, 5] : self.witnesses == 0)",message="witnesses must be 3 or 5 where onIsolation is Reset, and 0 where it is Hold"
+// +kubebuilder:validation:XValidation:rule="!has(self.onIsolation) || !has(self.witnesses) || self.onIsolation == 'Reset' || self.witnesses == 0",message="witnesses must be 0 where onIsolation is Hold"
 type FencePolicySpec struct {
 	// nodeSelector selects the nodes by their labels. An empty selector selects all nodes.
 	// +required
@@ -99,8 +99,9 @@ type FencePolicySpec struct {
 	// +kubebuilder:default=Hold
 	// +optional
 	OnIsolation IsolationAction `json:"onIsolation,omitempty"`
-	// witnesses is how many other agents an agent asks that reaches no API server: 3 or 5 with Reset, and
-	// 0 with Hold.
+	// witnesses is how many other agents an agent asks that reaches no API server, with Reset: 3, 5, or 0,
+	// which are five, and three where fewer agents can be witnesses. Of five, one may lie, and of three
+	// none. With Hold it is 0.
 	// +kubebuilder:validation:Enum=0;3;5
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=5
