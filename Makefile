@@ -28,11 +28,15 @@ help: ## List the targets
 ##@ Build and try
 
 .PHONY: build
-build: bin/fettle bin/fettle-sandbox bin/kwok bin/fettle-demo ## Build Fettle and the sandbox into bin/
+build: bin/fettle bin/fettle-agent bin/fettle-sandbox bin/kwok bin/fettle-demo ## Build Fettle and the sandbox into bin/
 
 .PHONY: bin/fettle
 bin/fettle:
-	@hack/progress $@ "" hack/build-fettle $@ "$(VERSION)"
+	@hack/progress $@ "" hack/build-fettle $@ "$(VERSION)" fettle
+
+.PHONY: bin/fettle-agent
+bin/fettle-agent:
+	@hack/progress $@ "" hack/build-fettle $@ "$(VERSION)" fettle-agent
 
 # Kubernetes takes its version from the linker.
 KUBERNETES_VERSION := -s -w -X k8s.io/component-base/version.gitVersion=v1.36.3 \

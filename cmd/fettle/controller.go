@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"strings"
 	"time"
@@ -19,6 +18,7 @@ import (
 
 	"github.com/fettle-io/fettle/internal/core"
 	"github.com/fettle-io/fettle/internal/dialect/openshift"
+	"github.com/fettle-io/fettle/internal/logging"
 	"github.com/fettle-io/fettle/internal/sanitize"
 	"github.com/fettle-io/fettle/internal/workload"
 )
@@ -147,15 +147,9 @@ func runController(ctx context.Context, o controllerOptions) error {
 
 // newLogger returns the log of a process that shuts down when the context ends.
 func newLogger(ctx context.Context, level, format string) (logr.Logger, error) {
-	var l slog.Level
-	if err := l.UnmarshalText([]byte(level)); err != nil {
-		return logr.Logger{}, fmt.Errorf("--log-level is %q; it must be debug, info, warn or error", level)
-	}
-	options := &slog.HandlerOptions{Level: l, ReplaceAttr: sanitizeAttr}
-	handlers := map[string]slog.Handler{"json": slog.NewJSONHandler(os.Stderr, options), "text": slog.NewTextHandler(os.Stderr, options)}
-	handler := handlers[format]
-	if handler == nil {
-		return logr.Logger{}, fmt.Errorf("--log-format is %q; it must be json or text", format)
+	handler, err := logging.New(os.Stderr, level, format)
+	if err != nil {
+		return logr.Logger{}, err //nolint:wrapcheck // it names the flag
 	}
 	log := logr.FromSlogHandler(shutdownHandler{handler, ctx.Done()})
 	ctrl.SetLogger(log)

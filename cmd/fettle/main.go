@@ -22,7 +22,7 @@ func main() {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(controllerCommand(), agentCommand(), versionCommand())
+	root.AddCommand(controllerCommand(), versionCommand())
 	addUserCommands(root, os.Args[0], os.Args[1:])
 	if err := root.ExecuteContext(ctrl.SetupSignalHandler()); err != nil {
 		if text := sanitize.Report(err); text != "" {

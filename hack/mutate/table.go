@@ -47,6 +47,7 @@ func table() []target {
 		{dir: "internal/agentsigner", unmeasured: true},
 		{dir: "internal/agent", unmeasured: true},
 		{dir: "internal/contain"},
+		{dir: "internal/logging"},
 		{dir: "internal/lenient"},
 		{dir: "internal/specparse"},
 		{dir: "internal/ledger"},

@@ -16,8 +16,6 @@ import (
 	"sync"
 	"time"
 
-	certificatesv1 "k8s.io/api/certificates/v1"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -138,7 +136,7 @@ func (c *Certificates) Run(ctx context.Context) {
 func (c *Certificates) look(ctx context.Context) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookUpTime)
 	defer cancel()
-	var m corev1.ConfigMap
+	var m configMap
 	if err := c.server.do(ctx, call{method: http.MethodGet, path: bundle}, &m); err != nil {
 		return bundleAgain, fmt.Errorf("reading the authorities of agents: %w", err)
 	}
@@ -205,7 +203,7 @@ func (c *Certificates) ask(ctx context.Context, authorities string) (time.Durati
 		c.asked = next
 		return answerSoon, nil
 	}
-	var r certificatesv1.CertificateSigningRequest
+	var r certificateRequest
 	err := c.server.do(ctx, call{method: http.MethodGet, path: path.Join(requests, c.asked.name)}, &r)
 	switch {
 	case apierrors.IsNotFound(err):
@@ -217,7 +215,7 @@ func (c *Certificates) ask(ctx context.Context, authorities string) (time.Durati
 		return c.receive(r.Status.Certificate, authorities)
 	}
 	for _, condition := range r.Status.Conditions {
-		if t := condition.Type; t == certificatesv1.CertificateDenied || t == certificatesv1.CertificateFailed {
+		if t := condition.Type; t == requestDenied || t == requestFailed {
 			c.asked, c.notBefore = asked{}, now+deniedAgain
 			c.denied = fmt.Errorf("the request for a certificate was denied (%s): %s", condition.Reason, condition.Message)
 			return bundleEvery, c.denied
@@ -263,16 +261,16 @@ func (c *Certificates) send(ctx context.Context) (asked, error) {
 	}
 	var random [16]byte
 	_, _ = rand.Read(random[:])
-	r := certificatesv1.CertificateSigningRequest{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "certificates.k8s.io/v1", Kind: "CertificateSigningRequest"},
-		ObjectMeta: metav1.ObjectMeta{Name: requestName + hex.EncodeToString(random[:])},
-		Spec: certificatesv1.CertificateSigningRequestSpec{
-			SignerName: annotation.AgentSigner, Request: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}),
-			Usages: []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth, certificatesv1.UsageServerAuth},
+	r := certificateRequest{
+		TypeMeta: metav1.TypeMeta{APIVersion: "certificates.k8s.io/v1", Kind: "CertificateSigningRequest"},
+		Metadata: objectName{Name: requestName + hex.EncodeToString(random[:])},
+		Spec: requestSpec{
+			SignerName: annotation.AgentSigner, Usages: usages[:],
+			Request: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}),
 		},
 	}
 	if err := c.server.do(ctx, call{method: http.MethodPost, path: requests, body: r}, nil); err != nil {
 		return asked{}, fmt.Errorf("requesting a certificate: %w", err)
 	}
-	return asked{r.Name, key, c.boottime()}, nil
+	return asked{r.Metadata.Name, key, c.boottime()}, nil
 }

@@ -13,6 +13,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -87,8 +88,14 @@ func (s *signer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusServiceUnavailable)
 	case r.Method == http.MethodPost && isRequest:
 		c := &certificatesv1.CertificateSigningRequest{}
-		if err := json.NewDecoder(r.Body).Decode(c); err != nil {
+		decoder := json.NewDecoder(r.Body)
+		decoder.DisallowUnknownFields() // the API server drops these
+		if err := decoder.Decode(c); err != nil {
 			s.t.Error(err)
+		}
+		usages := []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth, certificatesv1.UsageServerAuth}
+		if c.GroupVersionKind().String() != "certificates.k8s.io/v1, Kind=CertificateSigningRequest" || !slices.Equal(c.Spec.Usages, usages) {
+			s.t.Errorf("the agent requests %+v", c)
 		}
 		s.requests[c.Name] = c
 		answer = c
@@ -264,9 +271,20 @@ func equal(a, b []time.Duration) bool {
 // TestDenied: an agent whose request is denied says why, and asks again after an hour.
 func TestDenied(t *testing.T) {
 	t.Parallel()
+	for _, condition := range []certificatesv1.RequestConditionType{certificatesv1.CertificateDenied, certificatesv1.CertificateFailed} {
+		t.Run(string(condition), func(t *testing.T) {
+			t.Parallel()
+			isDenied(t, condition)
+		})
+	}
+}
+
+// isDenied has a request denied by a condition.
+func isDenied(t *testing.T, condition certificatesv1.RequestConditionType) {
+	t.Helper()
 	s := newSigner(t)
 	s.answer = func(r *certificatesv1.CertificateSigningRequest) {
-		r.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{Type: certificatesv1.CertificateDenied, Reason: "WrongName", Message: "no"}}
+		r.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{Type: condition, Reason: "WrongName", Message: "no"}}
 	}
 	h := s.holder(t.TempDir())
 	if err := h.looks(2); err == nil || !strings.Contains(err.Error(), "WrongName") {

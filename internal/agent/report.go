@@ -8,9 +8,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/fettle-io/fettle/internal/sanitize"
 )
@@ -101,19 +99,20 @@ func (r *Reporter) send(ctx context.Context, n Note) {
 const events = "/api/v1/namespaces/" + metav1.NamespaceDefault + "/events"
 
 // eventOf returns the event of a node that says a note.
-func eventOf(node string, n Note, now time.Time) *corev1.Event {
+func eventOf(node string, n Note, now time.Time) *event {
 	at := metav1.NewTime(now)
-	e := &corev1.Event{
-		ObjectMeta:     metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: node + "." + strconv.FormatInt(now.UnixNano(), 16)},
-		InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: node, UID: types.UID(node)},
+	e := &event{
+		TypeMeta:       metav1.TypeMeta{APIVersion: "v1", Kind: "Event"},
+		Metadata:       objectName{Namespace: metav1.NamespaceDefault, Name: node + "." + strconv.FormatInt(now.UnixNano(), 16)},
+		InvolvedObject: objectReference{APIVersion: "v1", Kind: "Node", Name: node, UID: node},
 		Reason:         string(n.Reason),
 		Message:        n.Reason.text(),
-		Source:         corev1.EventSource{Component: "fettle-agent", Host: node},
-		Type:           corev1.EventTypeWarning,
+		Source:         eventSource{Component: "fettle-agent", Host: node},
+		Type:           eventWarning,
 		FirstTimestamp: at, LastTimestamp: at, Count: 1,
 	}
 	if n.Reason == Promising || n.Reason == NotSelected || n.Reason == Disarmed {
-		e.Type = corev1.EventTypeNormal
+		e.Type = eventNormal
 	}
 	if n.Err != nil {
 		e.Message = sanitize.Line(sanitize.MaxMessage, fmt.Sprintf("%s: %s", e.Message, sanitize.Failure(sanitize.MaxMessage, n.Err)))

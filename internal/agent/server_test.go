@@ -385,9 +385,14 @@ func TestReporter(t *testing.T) {
 	}
 	var e, second corev1.Event
 	for text, into := range map[string]*corev1.Event{s.asked[0].body: &e, s.asked[1].body: &second} {
-		if err := json.Unmarshal([]byte(text), into); err != nil {
+		decoder := json.NewDecoder(strings.NewReader(text))
+		decoder.DisallowUnknownFields() // the API server drops these
+		if err := decoder.Decode(into); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if e.Source != (corev1.EventSource{Component: "fettle-agent", Host: "n"}) || e.FirstTimestamp.IsZero() || e.LastTimestamp != e.FirstTimestamp || e.InvolvedObject.APIVersion != "v1" {
+		t.Errorf("the event is %+v", e)
 	}
 	if e.Type != corev1.EventTypeNormal || e.Reason != "Promising" || e.InvolvedObject.Name != "n" || e.InvolvedObject.Kind != "Node" || e.InvolvedObject.UID != "n" || e.Namespace != "default" || e.Count != 1 {
 		t.Errorf("the event is %+v", e)

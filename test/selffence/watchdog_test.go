@@ -30,7 +30,7 @@ func runAgent(p part) error {
 	}
 	_ = c.Close()
 	_ = unix.Close(listener)
-	args := []string{p.Agent, "agent", "--kubeconfig", p.AgentKubeconfig, "--node-name", p.Node, "--address", p.Address, "--log-format", "text"}
+	args := []string{p.Agent, "--kubeconfig", p.AgentKubeconfig, "--node-name", p.Node, "--address", p.Address, "--log-format", "text"}
 	if err := syscall.Exec(p.Agent, args, os.Environ()); err != nil {
 		return fmt.Errorf("running the agent: %w", err)
 	}

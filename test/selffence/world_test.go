@@ -70,7 +70,7 @@ func newWorld(t *testing.T, nodes int) *world {
 	api := f.forward(t, strings.TrimPrefix(c.Config.Host, "https://"))
 	w.schedules()
 	for number := 1; number <= nodes; number++ {
-		w.node(f, api, number, part{Self: self, Agent: cluster.Binary(t, "fettle"), Logs: logs, Runs: w.runs})
+		w.node(f, api, number, part{Self: self, Agent: cluster.Binary(t, "fettle-agent"), Logs: logs, Runs: w.runs})
 	}
 	return w
 }

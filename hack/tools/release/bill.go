@@ -17,8 +17,7 @@ import (
 
 // writeBill writes the bill of materials of a binary in CycloneDX's JSON. The Go linker records the modules of each
 // binary in it, so the bill lists these modules and not the contents of a go.mod file.
-func (r *release) writeBill(architecture string) error {
-	name := binary(architecture)
+func (r *release) writeBill(name string) error {
 	program, err := os.ReadFile(filepath.Join(r.out, name))
 	if err != nil {
 		return fmt.Errorf("reading the binary: %w", err)

@@ -67,13 +67,29 @@ func (r *release) index() (v1.ImageIndex, error) {
 	return index, nil
 }
 
-// imageOf returns the image of one architecture. It has no base: its one layer holds one static binary.
+// imageOf returns the image of one architecture. It has no base: each layer holds one static binary.
 func (r *release) imageOf(architecture string) (v1.Image, error) {
-	program, err := os.ReadFile(filepath.Join(r.out, binary(architecture)))
+	image := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
+	config := r.config(architecture)
+	image, err := mutate.ConfigFile(image, &config)
+	if err != nil {
+		return nil, fmt.Errorf("configuring the image: %w", err)
+	}
+	for _, program := range programs {
+		if image, err = r.add(image, program, architecture); err != nil {
+			return nil, err
+		}
+	}
+	return image, nil
+}
+
+// add returns an image with another layer, which holds a program.
+func (r *release) add(image v1.Image, program, architecture string) (v1.Image, error) {
+	content, err := os.ReadFile(filepath.Join(r.out, binary(program, architecture)))
 	if err != nil {
 		return nil, fmt.Errorf("reading the binary: %w", err)
 	}
-	packed, err := pack(program)
+	packed, err := pack(program, content)
 	if err != nil {
 		return nil, err
 	}
@@ -82,14 +98,8 @@ func (r *release) imageOf(architecture string) (v1.Image, error) {
 	if err != nil {
 		return nil, fmt.Errorf("packing the layer of the image: %w", err)
 	}
-	image := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
-	config := r.config(architecture)
-	image, err = mutate.ConfigFile(image, &config)
-	if err != nil {
-		return nil, fmt.Errorf("configuring the image: %w", err)
-	}
-	created := v1.Time{Time: epoch()}
-	image, err = mutate.Append(image, mutate.Addendum{Layer: layer, History: v1.History{Created: created, CreatedBy: "hack/release"}})
+	history := v1.History{Created: v1.Time{Time: epoch()}, CreatedBy: "hack/release"}
+	image, err = mutate.Append(image, mutate.Addendum{Layer: layer, History: history})
 	if err != nil {
 		return nil, fmt.Errorf("adding the layer to the image: %w", err)
 	}
@@ -113,11 +123,11 @@ func (r *release) config(architecture string) v1.ConfigFile {
 	}
 }
 
-// pack returns a tar archive with the binary alone.
-func pack(program []byte) ([]byte, error) {
+// pack returns a tar archive with one binary alone.
+func pack(name string, program []byte) ([]byte, error) {
 	var packed bytes.Buffer
 	w := tar.NewWriter(&packed)
-	if err := add(w, "fettle", 0o555, program); err != nil {
+	if err := add(w, name, 0o555, program); err != nil {
 		return nil, err
 	}
 	if err := w.Close(); err != nil {

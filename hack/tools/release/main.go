@@ -61,12 +61,17 @@ func (r *release) write() error {
 		return err
 	}
 	for _, architecture := range r.architectures {
-		if err := r.writeBill(architecture); err != nil {
-			return err
+		for _, program := range programs {
+			if err := r.writeBill(binary(program, architecture)); err != nil {
+				return err
+			}
 		}
 	}
 	return writeSums(r.out)
 }
 
-// binary is the name of the binary for an architecture, as hack/release has built it.
-func binary(architecture string) string { return "fettle-linux-" + architecture }
+// programs are the commands of the image, by their names in it.
+var programs = [...]string{"fettle", "fettle-agent"}
+
+// binary is the name of the binary of a program for an architecture, as hack/release has built it.
+func binary(program, architecture string) string { return program + "-linux-" + architecture }

@@ -112,19 +112,19 @@ func withoutTag(image string) string {
 
 // writeManifests writes the kustomizations, with the image by its digest, and the definitions that are not part of one.
 func (r *release) writeManifests(m *manifests, digest string) error {
-	whole := m.files[install]
-	current, err := imageOf(whole)
+	current, err := imageOf(m.files[install])
 	if err != nil {
 		return err
 	}
-	err = whole.ApplyFilter(imagetag.Filter{
+	const path = "spec/template/spec/containers[]/image"
+	filter := imagetag.Filter{
 		ImageTag: types.Image{Name: current, NewName: m.image, NewTag: r.version, Digest: digest},
-		FsSlice:  types.FsSlice{{Gvk: resid.Gvk{Kind: "Deployment"}, Path: "spec/template/spec/containers[]/image"}},
-	})
-	if err != nil {
-		return fmt.Errorf("naming the image in the manifests: %w", err)
+		FsSlice:  types.FsSlice{{Gvk: resid.Gvk{Kind: "Deployment"}, Path: path}, {Gvk: resid.Gvk{Kind: "DaemonSet"}, Path: path}},
 	}
 	for file, objects := range m.files {
+		if err := objects.ApplyFilter(filter); err != nil {
+			return fmt.Errorf("naming the image in the manifests: %w", err)
+		}
 		text, err := objects.AsYaml()
 		if err != nil {
 			return fmt.Errorf("writing %s: %w", file, err)

@@ -27,6 +27,9 @@ func TestManifestsNameTheImageByItsDigest(t *testing.T) {
 			t.Errorf("install.yaml has no %s", kind)
 		}
 	}
+	if agents := string(read(t, out, "install-selffence.yaml")); strings.Count(agents, want) != 1 || strings.Count(agents, "\n        image: ") != 1 {
+		t.Errorf("install-selffence.yaml does not have the line %q once", want)
+	}
 	if got := string(read(t, out, "fettle-image.digest")); got != digest.String()+"\n" {
 		t.Errorf("the digest is told to be %q, and is %s", got, digest)
 	}

@@ -29,8 +29,10 @@ func built(t *testing.T, flags ...string) string {
 	t.Helper()
 	out := t.TempDir()
 	for _, architecture := range []string{"amd64", "arm64"} {
-		if err := os.WriteFile(filepath.Join(out, binary(architecture)), self(t), 0o755); err != nil {
-			t.Fatalf("writing a binary: %v", err)
+		for _, program := range programs {
+			if err := os.WriteFile(filepath.Join(out, binary(program, architecture)), content(t, program), 0o755); err != nil {
+				t.Fatalf("writing a binary: %v", err)
+			}
 		}
 	}
 	args := append([]string{"--version", "v1.2.3", "--source", source, "--out", out}, flags...)
@@ -39,6 +41,9 @@ func built(t *testing.T, flags ...string) string {
 	}
 	return out
 }
+
+// content is that of the binary of a program: this test, and its name behind that.
+func content(t *testing.T, program string) []byte { t.Helper(); return append(self(t), program...) }
 
 func self(t *testing.T) []byte {
 	t.Helper()
@@ -96,7 +101,7 @@ func TestTheSameReleaseTwice(t *testing.T) {
 	first := built(t)
 	second := built(t)
 	later := time.Now().Add(time.Hour)
-	if err := os.Chtimes(filepath.Join(second, binary("amd64")), later, later); err != nil {
+	if err := os.Chtimes(filepath.Join(second, binary("fettle", "amd64")), later, later); err != nil {
 		t.Fatalf("changing the time of a binary: %v", err)
 	}
 	if err := run([]string{"--version", "v1.2.3", "--source", source, "--out", second, "amd64", "arm64"}); err != nil {
@@ -145,7 +150,7 @@ func TestTheImage(t *testing.T) {
 	}
 }
 
-// checkImage checks that an image holds one binary and nothing else, and runs it as a user who is not root.
+// checkImage checks that an image holds the programs and nothing else, and runs the first one as a user who is not root.
 func checkImage(t *testing.T, image v1.Image, architecture string) {
 	t.Helper()
 	config, err := image.ConfigFile()
@@ -158,20 +163,28 @@ func checkImage(t *testing.T, image v1.Image, architecture string) {
 		t.Errorf("the configuration is %+v", config)
 	}
 	layers, err := image.Layers()
-	if err != nil || len(layers) != 1 {
-		t.Fatalf("it has %d layers, %v; want one", len(layers), err)
+	if err != nil || len(layers) != len(programs) {
+		t.Fatalf("it has %d layers, %v; want one of each program", len(layers), err)
 	}
-	content, err := layers[0].Uncompressed()
+	for i, name := range programs {
+		checkLayer(t, layers[i], name)
+	}
+}
+
+// checkLayer checks that a layer holds a program and nothing else.
+func checkLayer(t *testing.T, layer v1.Layer, name string) {
+	t.Helper()
+	packed, err := layer.Uncompressed()
 	if err != nil {
 		t.Fatalf("unpacking the layer: %v", err)
 	}
-	defer content.Close()
-	files := tar.NewReader(content)
+	defer packed.Close()
+	files := tar.NewReader(packed)
 	header, err := files.Next()
-	if err != nil || header.Name != "fettle" || header.Mode != 0o555 || header.Uid != 0 || !header.ModTime.Equal(time.Unix(0, 0)) {
+	if err != nil || header.Name != name || header.Mode != 0o555 || header.Uid != 0 || !header.ModTime.Equal(time.Unix(0, 0)) {
 		t.Fatalf("the layer begins with %+v, %v", header, err)
 	}
-	if program, err := io.ReadAll(files); err != nil || !bytes.Equal(program, self(t)) {
+	if program, err := io.ReadAll(files); err != nil || !bytes.Equal(program, content(t, name)) {
 		t.Errorf("the binary in the image is not the released one (%v)", err)
 	}
 	if header, err := files.Next(); !errors.Is(err, io.EOF) {
@@ -181,7 +194,14 @@ func checkImage(t *testing.T, image v1.Image, architecture string) {
 
 func TestTheBillListsEveryModule(t *testing.T) {
 	out := built(t)
-	text := read(t, out, binary("amd64")+".cdx.json")
+	for _, program := range programs {
+		t.Run(program, func(t *testing.T) { checkBill(t, program, read(t, out, binary(program, "amd64")+".cdx.json")) })
+	}
+}
+
+// checkBill checks the bill of materials of a program.
+func checkBill(t *testing.T, program string, text []byte) {
+	t.Helper()
 	var bom cdx.BOM
 	if err := cdx.NewBOMDecoder(bytes.NewReader(text), cdx.BOMFileFormatJSON).Decode(&bom); err != nil {
 		t.Fatalf("decoding: %v", err)
@@ -190,7 +210,7 @@ func TestTheBillListsEveryModule(t *testing.T) {
 		t.Errorf("it has the serial number %q and the time %q, which differ each time", bom.SerialNumber, bom.Metadata.Timestamp)
 	}
 	subject := bom.Metadata.Component
-	if subject.Version != "v1.2.3" || (*subject.Hashes)[0].Value != fmt.Sprintf("%x", sha256.Sum256(self(t))) {
+	if subject.Version != "v1.2.3" || (*subject.Hashes)[0].Value != fmt.Sprintf("%x", sha256.Sum256(content(t, program))) {
 		t.Errorf("it is about %+v", subject)
 	}
 	info, err := buildinfo.Read(bytes.NewReader(self(t)))

@@ -1,10 +1,10 @@
-package main
+package logging_test
 
 import (
 	"bytes"
 	"errors"
 	"fmt"
-	"log/slog"
+	"io"
 	"strings"
 	"testing"
 	"unicode"
@@ -12,17 +12,27 @@ import (
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/fettle-io/fettle/internal/logging"
 )
+
+func newLog(t *testing.T, to io.Writer, level, format string) logr.Logger {
+	t.Helper()
+	handler, err := logging.New(to, level, format)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return logr.FromSlogHandler(handler)
+}
 
 // TestI15LogIsFitToShow: text of other parties is harmless and short in both formats of the log.
 func TestI15LogIsFitToShow(t *testing.T) {
 	poison := "\x1b[2J\r\u009b\u202e\u2028https://me:SECRET@h/" + strings.Repeat("x", 1<<20)
 	foreign := apierrors.NewGenericServerResponse(502, "get", schema.GroupResource{Resource: "nodes"}, "", "SECRET", 0, true)
-	options := &slog.HandlerOptions{ReplaceAttr: sanitizeAttr}
 	var out bytes.Buffer
-	for name, handler := range map[string]slog.Handler{"json": slog.NewJSONHandler(&out, options), "text": slog.NewTextHandler(&out, options)} {
+	for _, name := range []string{"json", "text"} {
 		out.Reset()
-		log := logr.FromSlogHandler(handler).WithName("x").WithValues("policy", poison)
+		log := newLog(t, &out, "info", name).WithName("x").WithValues("policy", poison)
 		log.Info(poison, "node", poison, "list", []string{poison}, "struct", struct{ Name string }{poison}, "number", 7)
 		log.Error(fmt.Errorf("listing: %w", errors.Join(foreign, errors.New(poison))), "it failed", "target", poison)
 		got := out.String()
@@ -44,9 +54,27 @@ func TestI15LogIsFitToShow(t *testing.T) {
 // TestLogKeepsValues: the log keeps values that are safe to show.
 func TestLogKeepsValues(t *testing.T) {
 	var out bytes.Buffer
-	log := logr.FromSlogHandler(slog.NewJSONHandler(&out, &slog.HandlerOptions{ReplaceAttr: sanitizeAttr}))
+	log := newLog(t, &out, "info", "json")
 	log.Info("größer", "list", []string{"a", "b"}, "number", 7, "yes", true)
 	if want := `"msg":"größer","list":["a","b"],"number":7,"yes":true}`; !strings.Contains(out.String(), want) {
 		t.Errorf("it is %s, want %s", out.String(), want)
+	}
+}
+
+// TestFlags: a level drops what is below it, and an unknown word is refused with the flag that it comes from.
+func TestFlags(t *testing.T) {
+	var out bytes.Buffer
+	log := newLog(t, &out, "warn", "text")
+	log.Info("quiet")
+	log.Error(nil, "loud")
+	if got := out.String(); strings.Contains(got, "quiet") || !strings.Contains(got, "level=ERROR msg=loud") {
+		t.Errorf("it is %s", got)
+	}
+	for want, flags := range map[string][2]string{
+		`--log-level is "loud"; it must be debug`: {"loud", "json"}, `--log-format is "rhyme"; it must be json or text`: {"info", "rhyme"},
+	} {
+		if _, err := logging.New(&out, flags[0], flags[1]); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: %v", flags, err)
+		}
 	}
 }

@@ -1,12 +1,29 @@
-package main
+package logging
 
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"log/slog"
 
 	"github.com/fettle-io/fettle/internal/sanitize"
 )
+
+// New returns a log from a level on, in a format. The errors name the flags that both come from.
+func New(to io.Writer, level, format string) (slog.Handler, error) {
+	var l slog.Level
+	if err := l.UnmarshalText([]byte(level)); err != nil {
+		return nil, fmt.Errorf("--log-level is %q; it must be debug, info, warn or error", level)
+	}
+	options := &slog.HandlerOptions{Level: l, ReplaceAttr: sanitizeAttr}
+	switch format {
+	case "json":
+		return slog.NewJSONHandler(to, options), nil
+	case "text":
+		return slog.NewTextHandler(to, options), nil
+	}
+	return nil, fmt.Errorf("--log-format is %q; it must be json or text", format)
+}
 
 // sanitizeAttr makes the text of an attribute safe to show. A log contains names, reasons and
 // errors that other parties wrote, and users read it in terminals.

@@ -11,82 +11,27 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
 
 	"github.com/fettle-io/fettle/internal/agent"
+	"github.com/fettle-io/fettle/internal/logging"
 	"github.com/fettle-io/fettle/internal/peer"
 	"github.com/fettle-io/fettle/internal/watchdog"
 )
 
-// agentOptions has the flags of fettle agent.
-type agentOptions struct {
-	kubeconfig string
-	node       string
-	stateDir   string
-	address    string
-	port       uint16
-	stopWithin time.Duration
-	logLevel   string
-	logFormat  string
-}
-
-// nodeNameVariable is the environment variable with the name of the node, which a pod gets from its own spec.
-const nodeNameVariable = "NODE_NAME"
-
-// nodeAddressVariable is that with the IP address of the node.
-const nodeAddressVariable = "NODE_ADDRESS"
-
-func agentCommand() *cobra.Command {
-	var o agentOptions
-	cmd := &cobra.Command{
-		Use:   "agent",
-		Short: "Keep the watchdog of this node from firing until the node is condemned, and promise that in its Lease",
-		Long: "Keep the watchdog of this node from firing until the node is condemned, and promise that in its Lease,\n" +
-			"until a signal ends it. It then withdraws the promise, and disarms the watchdog once that is confirmed.\n\n" +
-			"It does nothing on a node that no FencePolicy selects. It runs as root on each node, as a pod of a DaemonSet.",
-		Example: "  fettle agent --node-name worker-7",
-		Args:    cobra.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return runAgent(cmd.Context(), o) },
-	}
-	f := cmd.Flags()
-	f.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster of this node (default: $KUBECONFIG, then ~/.kube/config, then the pod's service account)")
-	f.StringVar(&o.node, "node-name", os.Getenv(nodeNameVariable), "name of this node (default: $"+nodeNameVariable+")")
-	f.StringVar(&o.stateDir, "state-dir", "/run/fettle", "directory of what must outlive this process, but not the boot; it must be on a file system in memory")
-	f.StringVar(&o.address, "address", os.Getenv(nodeAddressVariable), "IP address at which other agents reach this one; if it is empty, the agent answers none (default: $"+nodeAddressVariable+")")
-	f.Uint16Var(&o.port, "port", peer.DefaultPort, "port at which other agents reach this one, on all addresses of the node")
-	f.DurationVar(&o.stopWithin, "stop-within", 45*time.Second, "how long to try to withdraw the promise after a signal; the watchdog stays armed if that fails")
-	f.StringVar(&o.logLevel, "log-level", "info", "debug, info, warn or error")
-	f.StringVar(&o.logFormat, "log-format", "json", "json, or text for people")
-	return cmd
-}
-
-func (o agentOptions) validate() error {
-	var problems []error
-	if wrong := validation.IsDNS1123Subdomain(o.node); len(wrong) > 0 {
-		problems = append(problems, fmt.Errorf("--node-name is %q, which no node can be called", o.node))
-	}
-	if a, err := netip.ParseAddr(o.address); o.address != "" && (err != nil || a.Zone() != "") {
-		problems = append(problems, fmt.Errorf("--address is %q; it must be an IP address, such as 192.0.2.1", o.address))
-	}
-	if o.address != "" && o.port == 0 {
-		problems = append(problems, errors.New("--port is 0; it must be a port, such as 9643"))
-	}
-	if o.stopWithin <= 0 {
-		problems = append(problems, fmt.Errorf("--stop-within is %s; it must be above zero, such as 45s", o.stopWithin))
-	}
-	return errors.Join(problems...)
-}
-
-func runAgent(ctx context.Context, o agentOptions) error {
-	log, err := newLogger(ctx, o.logLevel, o.logFormat)
-	if err != nil {
-		return err
-	}
+// run runs the agent until the context ends.
+func (o options) run(ctx context.Context) error {
 	if err := o.validate(); err != nil {
 		return err
 	}
+	handler, err := logging.New(os.Stderr, o.logLevel, o.logFormat)
+	if err != nil {
+		return err //nolint:wrapcheck // it names the flag
+	}
+	log := logr.FromSlogHandler(handler)
+	klog.SetLogger(log)
 	machine := agent.NewMachine() // before anything that may fail later
 	if err := watchdog.LockMemory(); err != nil {
 		return fmt.Errorf("preparing for a node that can't read its disk (run as root): %w", err)
@@ -95,7 +40,7 @@ func runAgent(ctx context.Context, o agentOptions) error {
 	if err != nil {
 		return fmt.Errorf("reading the boot ID: %w", err)
 	}
-	config, err := restConfig(o.kubeconfig)
+	config, err := connection(o.kubeconfig)
 	if err != nil {
 		return err
 	}
@@ -132,9 +77,23 @@ func runAgent(ctx context.Context, o agentOptions) error {
 	return agent.Run(ctx, c)
 }
 
+// connection returns how to reach the API server of this node's cluster. There is no limit of requests in a second, since each of them has its own
+// time.
+func connection(kubeconfig string) (*rest.Config, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = kubeconfig
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("finding the cluster (give --kubeconfig): %w", err)
+	}
+	config.QPS = -1
+	config.UserAgent = "fettle-agent/" + version
+	return config, nil
+}
+
 // startPeers has the agent get its certificate, answer other agents, reach the API server through them, and ask them as witnesses. It returns the
 // function that ends that. Nothing connects to the API server before it is called. Without an address the agent does none of it.
-func (o agentOptions) startPeers(config *rest.Config, leases *agent.Leases, paths *agent.Dialer, c *agent.Config, log logr.Logger) (func(), error) {
+func (o options) startPeers(config *rest.Config, leases *agent.Leases, paths *agent.Dialer, c *agent.Config, log logr.Logger) (func(), error) {
 	if o.address == "" {
 		return func() {}, nil
 	}
