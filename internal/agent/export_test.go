@@ -29,3 +29,6 @@ func (n *Neighbours) Look(ctx context.Context) error { return n.look(ctx) }
 func NoteChange(line []byte, changed func(string, promiselease.Record, uint64)) error {
 	return note(line, changed)
 }
+
+// Candidate reports whether the agent of a node may become a witness of a fleet of this many nodes.
+func Candidate(node string, count, reviews int) bool { return candidate(node, count, reviews) }

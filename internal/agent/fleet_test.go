@@ -32,6 +32,9 @@ type fleet struct {
 	demands int
 	// half is set while a write that changes a promise gets no answer. It is not carried out if lost is set; else the API server is away from then on.
 	half, lost bool
+	// more is how many other nodes there are that do nothing, and listed is how often each node has listed all Leases.
+	more   int
+	listed map[string]int
 }
 
 // fleetNode is one node. Its boot ends when its watchdog fires, or the agent resets it.
@@ -62,7 +65,7 @@ func fleetSettings() agent.Settings {
 func playFleet(t *testing.T, size int, story func(*fleet)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		f := &fleet{t: t, began: clock(), revision: 100, demands: 3, leases: map[string]promiselease.Record{}, heard: make(chan struct{}), nodes: map[string]*fleetNode{}}
+		f := &fleet{t: t, began: clock(), revision: 100, demands: 3, leases: map[string]promiselease.Record{}, heard: make(chan struct{}), nodes: map[string]*fleetNode{}, listed: map[string]int{}}
 		for i := range size {
 			name := string(rune('a' + i))
 			f.nodes[name] = &fleetNode{fleet: f, name: name, boot: fmt.Sprintf("%c%s", "0123456789abcdef"[i], boot[1:])}
@@ -174,10 +177,36 @@ func (f *fleet) stores(name string, r promiselease.Record) uint64 {
 	return f.revision
 }
 
+// First implements agent.Others.
+func (n *fleetNode) First(_ context.Context, most int) (map[string]promiselease.Record, int, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	some := map[string]promiselease.Record{}
+	names := slices.Sorted(maps.Keys(n.leases))
+	for _, name := range names[:min(most, len(names))] {
+		some[name] = n.leases[name]
+	}
+	return some, len(names) + n.more, n.answers()
+}
+
+// Of implements agent.Others.
+func (n *fleetNode) Of(_ context.Context, nodes []string) (map[string]promiselease.Record, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	all := map[string]promiselease.Record{}
+	for _, name := range nodes {
+		if r, is := n.leases[name]; is {
+			all[name] = r
+		}
+	}
+	return all, n.answers()
+}
+
 // List implements agent.Others.
 func (n *fleetNode) List(context.Context) (map[string]promiselease.Record, uint64, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	n.listed[n.name]++
 	return maps.Clone(n.leases), n.revision, n.answers()
 }
 

@@ -14,12 +14,13 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fettle-io/fettle/internal/promiselease"
 )
 
-// AllLeases reads the Leases of all nodes.
+// AllLeases reads the Leases of other nodes.
 type AllLeases struct{ server *Server }
 
 // NewAllLeases returns the Leases of all nodes in an API server that nothing else uses: a request that fails closes its connections.
@@ -42,6 +43,42 @@ var (
 	errWatch      = errors.New("the API server has ended a watch of Leases with an error")
 	errRevision   = errors.New("the API server has answered without a revision")
 )
+
+// First implements Others.
+func (l *AllLeases) First(ctx context.Context, most int) (map[string]promiselease.Record, int, error) {
+	page, err := l.server.leases(ctx, "", &most)
+	if err != nil {
+		return nil, 0, err
+	}
+	some := map[string]promiselease.Record{}
+	for i := range page.Items {
+		some[page.Items[i].Name] = recordOf(&page.Items[i])
+	}
+	switch rest := page.RemainingItemCount; {
+	case page.Continue == "":
+		return some, len(some), nil
+	case rest != nil:
+		return some, len(some) + int(min(*rest, maxLeases)), nil
+	}
+	return some, 0, nil
+}
+
+// Of implements Others. The Leases are those that the API server has in memory.
+func (l *AllLeases) Of(ctx context.Context, nodes []string) (map[string]promiselease.Record, error) {
+	all := map[string]promiselease.Record{}
+	for _, node := range nodes {
+		var lease coordinationv1.Lease
+		err := l.server.do(ctx, call{method: http.MethodGet, path: path.Join(leases, node), query: url.Values{"resourceVersion": {"0"}}}, &lease)
+		switch {
+		case apierrors.IsNotFound(err):
+		case err != nil:
+			return nil, fmt.Errorf("reading the Lease of node %s: %w", node, err)
+		case lease.Name == node:
+			all[node] = recordOf(&lease)
+		}
+	}
+	return all, nil
+}
 
 // List implements Others. The Leases are those of the moment, not what the API server has in memory: they may not be older than what this agent
 // has acknowledged before it has restarted.

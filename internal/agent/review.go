@@ -13,15 +13,29 @@ import (
 	"github.com/fettle-io/fettle/internal/selffence"
 )
 
-// Others reads the Leases of all nodes.
+// Others reads the Leases of other nodes.
 type Others interface {
+	Everyone
+	Few
+	// Place returns where a node is.
+	Place(ctx context.Context, node string) (Place, error)
+}
+
+// Few reads a few Leases.
+type Few interface {
+	// First returns what the first Leases say, in the order of their names, and how many Leases there are: zero where that is unknown.
+	First(ctx context.Context, most int) (some map[string]promiselease.Record, count int, err error)
+	// Of returns what the Leases of some nodes say, or have said a moment ago. A node without a Lease is not among them.
+	Of(ctx context.Context, nodes []string) (map[string]promiselease.Record, error)
+}
+
+// Everyone reads the Leases of all nodes.
+type Everyone interface {
 	// List returns what all Leases say now, by their nodes, and the revision of that. A Lease that can't be read says nothing.
 	List(ctx context.Context) (map[string]promiselease.Record, uint64, error)
 	// Follow passes each change since a revision to changed, until the context ends or the changes stop. A Lease that is gone says nothing. Without a
 	// node, nothing else has changed up to the revision.
 	Follow(ctx context.Context, since uint64, changed func(node string, r promiselease.Record, revision uint64)) error
-	// Place returns where a node is.
-	Place(ctx context.Context, node string) (Place, error)
 }
 
 // Bounds of reviews.
@@ -36,6 +50,10 @@ const (
 	mostDoublings = 12
 	// maxPlaces bounds the nodes whose places are read in a review.
 	maxPlaces = 16
+	// surveyEvery is how often an agent lists all Leases that needs a few of them.
+	surveyEvery = 6 * time.Hour
+	// mostCandidates is of how many nodes of a large fleet the agents may become witnesses: of those whose names have the lowest hashes.
+	mostCandidates = 64
 )
 
 // review is what an agent knows of its witnesses between two looks at them. One goroutine uses it.
@@ -45,13 +63,21 @@ type review struct {
 	places       map[string]Place
 	// short counts the reviews in succession that have failed, or found too few witnesses.
 	short int
+	// serves is set if this agent is a witness of others, and survey is when it lists all Leases in any case. Scarce counts the reviews in succession
+	// that have found too few witnesses for all nodes.
+	serves bool
+	survey time.Duration
+	scarce int
 }
 
 // watchOthers chooses witnesses, and is a witness of others, until the context ends.
 func (n *node) watchOthers(ctx context.Context) {
-	r := review{missed: map[string]bool{}, gone: map[string]bool{}, places: map[string]Place{}}
+	r := review{
+		missed: map[string]bool{}, gone: map[string]bool{}, places: map[string]Place{}, survey: n.Boottime() + jittered(n.Node, surveyEvery),
+	}
 	for {
 		pause, serves, since := n.reviewOnce(ctx, &r)
+		r.serves = serves
 		if serves {
 			n.follow(ctx, since, min(pause, followFor))
 			pause = n.pauseAfter()
@@ -74,7 +100,7 @@ func (n *node) limits() time.Duration {
 	return n.limit
 }
 
-// reviewOnce lists the Leases, and chooses witnesses. It returns after which time to do so again, and whether this agent is a witness of others,
+// reviewOnce reads Leases, and chooses witnesses. It returns after which time to do so again, and whether this agent is a witness of others,
 // and since which revision.
 func (n *node) reviewOnce(ctx context.Context, r *review) (pause time.Duration, serves bool, since uint64) {
 	n.mu.Lock()
@@ -85,7 +111,7 @@ func (n *node) reviewOnce(ctx context.Context, r *review) (pause time.Duration, 
 	}
 	ctx, cancel := context.WithTimeout(ctx, reviewTime)
 	defer cancel()
-	all, since, err := n.Others.List(ctx)
+	all, since, err := n.readLeases(ctx, r, current, demanded[0])
 	if err != nil {
 		r.short++
 		if n.Witness.read() > 0 { // what it has read still counts
@@ -95,7 +121,7 @@ func (n *node) reviewOnce(ctx context.Context, r *review) (pause time.Duration, 
 	}
 	fit := n.fit(ctx, r, all, current)
 	members := chooseOf(demanded, current, fit, r.gone)
-	serves = n.serves(ctx, r, all, demanded[0])
+	serves = since > 0 && n.serves(ctx, r, all, demanded[0])
 	if serves {
 		n.Witness.listed(all, since)
 	}

@@ -1,0 +1,89 @@
+package agent
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"maps"
+	"slices"
+
+	"github.com/fettle-io/fettle/internal/promiselease"
+)
+
+// readLeases returns the Leases that a review needs, and the revision of that. A witness needs all. Another agent of a large fleet needs those of the
+// witnesses alone, and gets no revision with them: if all agents listed all Leases, the bytes would grow with the square of the number of nodes.
+func (n *node) readLeases(ctx context.Context, r *review, current []string, demanded int) (map[string]promiselease.Record, uint64, error) {
+	now := n.Boottime()
+	if !r.serves && now < r.survey {
+		few, count, err := n.few(ctx, current)
+		if err != nil {
+			return nil, 0, err
+		}
+		if count > pageSize && !n.mayServe(ctx, r, few, count, demanded) {
+			return few, 0, nil
+		}
+	}
+	all, since, err := n.Others.List(ctx)
+	if err == nil {
+		r.survey = now + jittered(n.Node, surveyEvery)
+	}
+	return all, since, err //nolint:wrapcheck // it is only counted
+}
+
+// few returns the first Leases and those of witnesses, and how many Leases there are. Agents choose the same witnesses, so a few promises name
+// those that there are. A witness does not name itself, and so what witnesses promise counts too.
+func (n *node) few(ctx context.Context, current []string) (map[string]promiselease.Record, int, error) {
+	few, count, err := n.Others.First(ctx, maxPlaces)
+	if err != nil || count <= pageSize {
+		return few, count, err //nolint:wrapcheck // it is only counted
+	}
+	read := map[string]bool{}
+	for wanted := slices.Concat(current, named(few)); ; wanted = named(few) {
+		wanted = slices.DeleteFunc(wanted, func(node string) bool { return read[node] })
+		wanted = wanted[:min(len(wanted), maxPlaces-len(read))]
+		if len(wanted) == 0 {
+			return few, count, nil
+		}
+		more, err := n.Others.Of(ctx, wanted)
+		if err != nil {
+			return nil, 0, err //nolint:wrapcheck // it is only counted
+		}
+		maps.Copy(few, more)
+		for _, node := range wanted {
+			read[node] = true
+		}
+	}
+}
+
+// named returns the witnesses that some promises name, in an order that is the same for all agents.
+func named(all map[string]promiselease.Record) []string {
+	is := map[string]bool{}
+	for _, r := range all {
+		for _, node := range namesOf(r.Promise.Witnesses) {
+			is[node] = true
+		}
+	}
+	return slices.SortedFunc(maps.Keys(is), byHash)
+}
+
+// mayServe reports whether this agent may have to be a witness of others, by a few Leases: it is one of the control plane, or there are too few
+// witnesses and it may be among the best.
+func (n *node) mayServe(ctx context.Context, r *review, few map[string]promiselease.Record, count, demanded int) bool {
+	if n.placesOf(ctx, r, []string{n.Node})[n.Node].Control {
+		return true
+	}
+	others := slices.DeleteFunc(serving(few), func(node string) bool { return node == n.Node })
+	if len(others) > demanded {
+		r.scarce = 0
+		return false
+	}
+	r.scarce++
+	return candidate(n.Node, count, r.scarce-1)
+}
+
+// candidate reports whether the hash of a node is among the lowest of a number of nodes, as byHash orders them. The more reviews in succession have
+// found too few witnesses, the more nodes are.
+func candidate(node string, count, reviews int) bool {
+	sum := sha256.Sum256([]byte(node))
+	return uint64(binary.BigEndian.Uint32(sum[:]))*uint64(max(count, 0)) < mostCandidates<<(32+min(reviews, mostDoublings)) //nolint:gosec // it is not negative
+}
