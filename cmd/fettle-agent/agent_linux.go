@@ -28,7 +28,7 @@ func (o options) run(ctx context.Context) error {
 	}
 	handler, err := logging.New(os.Stderr, o.logLevel, o.logFormat)
 	if err != nil {
-		return err //nolint:wrapcheck // it names the flag
+		return err
 	}
 	log := logr.FromSlogHandler(handler)
 	klog.SetLogger(log)

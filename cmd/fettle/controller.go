@@ -149,7 +149,7 @@ func runController(ctx context.Context, o controllerOptions) error {
 func newLogger(ctx context.Context, level, format string) (logr.Logger, error) {
 	handler, err := logging.New(os.Stderr, level, format)
 	if err != nil {
-		return logr.Logger{}, err //nolint:wrapcheck // it names the flag
+		return logr.Logger{}, err
 	}
 	log := logr.FromSlogHandler(shutdownHandler{handler, ctx.Done()})
 	ctrl.SetLogger(log)

@@ -27,7 +27,7 @@ func (n *node) readLeases(ctx context.Context, r *review, current []string, dema
 	if err == nil {
 		r.survey = now + jittered(n.Node, surveyEvery)
 	}
-	return all, since, err //nolint:wrapcheck // it is only counted
+	return all, since, err
 }
 
 // few returns the first Leases and those of witnesses, and how many Leases there are. Agents choose the same witnesses, so a few promises name
@@ -35,7 +35,7 @@ func (n *node) readLeases(ctx context.Context, r *review, current []string, dema
 func (n *node) few(ctx context.Context, current []string) (map[string]promiselease.Record, int, error) {
 	few, count, err := n.Others.First(ctx, maxPlaces)
 	if err != nil || count <= pageSize {
-		return few, count, err //nolint:wrapcheck // it is only counted
+		return few, count, err
 	}
 	read := map[string]bool{}
 	for wanted := slices.Concat(current, named(few)); ; wanted = named(few) {
@@ -46,7 +46,7 @@ func (n *node) few(ctx context.Context, current []string) (map[string]promiselea
 		}
 		more, err := n.Others.Of(ctx, wanted)
 		if err != nil {
-			return nil, 0, err //nolint:wrapcheck // it is only counted
+			return nil, 0, err
 		}
 		maps.Copy(few, more)
 		for _, node := range wanted {
@@ -85,5 +85,5 @@ func (n *node) mayServe(ctx context.Context, r *review, few map[string]promisele
 // found too few witnesses, the more nodes are.
 func candidate(node string, count, reviews int) bool {
 	sum := sha256.Sum256([]byte(node))
-	return uint64(binary.BigEndian.Uint32(sum[:]))*uint64(max(count, 0)) < mostCandidates<<(32+min(reviews, mostDoublings)) //nolint:gosec // it is not negative
+	return uint64(binary.BigEndian.Uint32(sum[:]))*uint64(max(count, 0)) < mostCandidates<<(32+min(reviews, mostDoublings))
 }
