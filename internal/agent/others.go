@@ -63,7 +63,7 @@ func (l *AllLeases) First(ctx context.Context, most int) (map[string]promiseleas
 	return some, 0, nil
 }
 
-// Of implements Others. The Leases are those that the API server has in memory.
+// Of implements Others. The API server answers from its memory.
 func (l *AllLeases) Of(ctx context.Context, nodes []string) (map[string]promiselease.Record, error) {
 	all := map[string]promiselease.Record{}
 	for _, node := range nodes {

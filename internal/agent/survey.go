@@ -31,7 +31,7 @@ func (n *node) readLeases(ctx context.Context, r *review, current []string, dema
 }
 
 // few returns the first Leases and those of witnesses, and how many Leases there are. Agents choose the same witnesses, so a few promises name
-// those that there are. A witness does not name itself, and so what witnesses promise counts too.
+// all of them. A witness does not name itself, and so what witnesses promise counts too.
 func (n *node) few(ctx context.Context, current []string) (map[string]promiselease.Record, int, error) {
 	few, count, err := n.Others.First(ctx, maxPlaces)
 	if err != nil || count <= pageSize {
