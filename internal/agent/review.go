@@ -70,13 +70,18 @@ type review struct {
 	scarce int
 }
 
-// watchOthers chooses witnesses, and is a witness of others, until the context ends.
-func (n *node) watchOthers(ctx context.Context) {
-	r := review{
+// newReview returns what an agent knows of its witnesses that has not looked yet.
+func (n *node) newReview() *review {
+	return &review{
 		missed: map[string]bool{}, gone: map[string]bool{}, places: map[string]Place{}, survey: n.Boottime() + jittered(n.Node, surveyEvery),
 	}
+}
+
+// watchOthers chooses witnesses, and is a witness of others, until the context ends.
+func (n *node) watchOthers(ctx context.Context) {
+	r := n.newReview()
 	for {
-		pause, serves, since := n.reviewOnce(ctx, &r)
+		pause, serves, since := n.reviewOnce(ctx, r)
 		r.serves = serves
 		if serves {
 			n.follow(ctx, since, min(pause, followFor))

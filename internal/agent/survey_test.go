@@ -1,10 +1,12 @@
 package agent_test
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fettle-io/fettle/internal/agent"
+	"github.com/fettle-io/fettle/internal/promiselease"
 	"github.com/fettle-io/fettle/internal/selffence"
 )
 
@@ -28,12 +31,12 @@ func (f *fleet) serving() []string {
 	return all
 }
 
-// playLargeFleet runs a story with some nodes of a fleet of 5,000, once their promises are timed.
+// playLargeFleet runs a story with some nodes of a fleet of 400, once their promises are timed.
 func playLargeFleet(t *testing.T, story func(*fleet)) {
 	t.Helper()
-	playFleet(t, 9, func(f *fleet) {
-		f.set(func() { f.more = 4991 })
-		f.pass(2 * time.Hour) // until the agents of these nodes are candidates: few of 5,000 are at first
+	playFleet(t, 7, func(f *fleet) {
+		f.set(func() { f.more = 393 })
+		f.pass(20 * time.Minute) // until the agents of these nodes are candidates: one in six is at first
 		f.promise("a")
 		story(f)
 	})
@@ -44,7 +47,7 @@ func TestFewList(t *testing.T) {
 	t.Parallel()
 	playLargeFleet(t, func(f *fleet) {
 		f.set(func() { clear(f.listed) })
-		f.pass(2 * time.Hour)
+		f.pass(40 * time.Minute)
 		witnesses := f.serving()
 		f.set(func() {
 			if got := slices.Sorted(maps.Keys(f.listed)); !slices.Equal(got, witnesses) || len(witnesses) < 4 || len(witnesses) > 6 {
@@ -52,73 +55,198 @@ func TestFewList(t *testing.T) {
 			}
 		})
 		f.promise("a")
-		f.set(func() { f.away = true })
-		f.pass(time.Hour)
-		if got := f.resets(); len(got) > 0 {
-			t.Errorf("the nodes %q were reset", got)
-		}
 	})
 }
 
-// TestWitnessLostOfMany: in a large fleet too, a witness that is gone is replaced, also where another agent has to become one for that.
+// TestWitnessLostOfMany: in a large fleet too a witness that is gone is replaced. Another agent becomes one for that.
 func TestWitnessLostOfMany(t *testing.T) {
 	t.Parallel()
 	playLargeFleet(t, func(f *fleet) {
-		for range 3 {
-			lost := f.serving()[0]
-			f.set(func() {
-				f.nodes[lost].dead = true
-				r := f.leases[lost]
-				r.State = selffence.Withdrawn
-				f.stores(lost, r)
-			})
-			f.pass(5 * time.Hour)
-			f.set(func() {
-				for name, r := range f.leases {
-					if f.nodes[name].dead {
-						delete(f.leases, name)
-					} else if !r.Promise.Timed || slices.Contains(r.Promise.Witnesses[:], lost) {
-						t.Errorf("without %s, node %s promises %+v", lost, name, r.Promise)
-					}
+		lost := f.serving()[0]
+		f.set(func() {
+			f.nodes[lost].dead = true
+			r := f.leases[lost]
+			r.State = selffence.Withdrawn
+			f.stores(lost, r)
+		})
+		f.pass(80 * time.Minute)
+		f.set(func() {
+			for name, r := range f.leases {
+				if name != lost && (!r.Promise.Timed || slices.Contains(r.Promise.Witnesses[:], lost)) {
+					t.Errorf("without %s, node %s promises %+v", lost, name, r.Promise)
 				}
-			})
-		}
-		if got := f.serving(); len(got) < 4 {
+			}
+		})
+		if got := slices.DeleteFunc(f.serving(), func(name string) bool { return name == lost }); len(got) < 4 {
 			t.Errorf("the witnesses are %q", got)
 		}
 	})
 }
 
-// TestNamedWitnessOfMany: a witness that has restarted, and that agents still name, is a witness again within hours at the latest.
-func TestNamedWitnessOfMany(t *testing.T) {
-	t.Parallel()
-	playLargeFleet(t, func(f *fleet) {
-		f.set(func() { clear(f.listed) })
-		f.pass(9 * time.Hour)
-		f.set(func() {
-			if len(f.listed) != len(f.nodes) {
-				t.Errorf("within nine hours, the nodes %v have listed all Leases", f.listed)
-			}
-		})
-	})
+// fewLeases is the Leases of a fleet whose witnesses are some nodes. The first Lease is of node a, and names a part of them.
+type fewLeases struct {
+	agent.Everyone
+
+	count     int
+	named     []string
+	witnesses []string
+	control   bool
+	fails     error
+	failsLate error
+	asked     []string
+	listed    int
 }
 
-// TestControlPlaneOfMany: each agent of the control plane is a witness, however many nodes there are.
-func TestControlPlaneOfMany(t *testing.T) {
-	t.Parallel()
-	playFleet(t, 9, func(f *fleet) {
-		f.set(func() {
-			f.more = 19000
-			for _, name := range []string{"f", "g", "h", "i"} {
-				f.nodes[name].place.Control = true
-			}
-		})
-		f.promise("a")
-		if got := f.serving(); !slices.Equal(got, []string{"f", "g", "h", "i"}) {
-			t.Errorf("the witnesses are %q", got)
-		}
-	})
+func (l *fewLeases) First(_ context.Context, most int) (map[string]promiselease.Record, int, error) {
+	if most != 16 {
+		l.fails = errAway
+	}
+	return map[string]promiselease.Record{"a": {Lease: selffence.Lease{State: selffence.Promised, Promise: naming(l.named)}}}, l.count, l.fails
 }
+
+func naming(names []string) selffence.Promise {
+	var p selffence.Promise
+	copy(p.Witnesses[:], names)
+	return p
+}
+
+// Of returns Leases of witnesses, each of which names the first witnesses but itself.
+func (l *fewLeases) Of(_ context.Context, nodes []string) (map[string]promiselease.Record, error) {
+	all := map[string]promiselease.Record{}
+	for _, node := range nodes {
+		l.asked = append(l.asked, node)
+		if slices.Contains(l.witnesses, node) {
+			others := slices.DeleteFunc(slices.Clone(l.witnesses), func(name string) bool { return name == node })
+			p := naming(others[:min(3, len(others))])
+			all[node] = promiselease.Record{Witnessed: 7, Lease: selffence.Lease{State: selffence.Promised, Promise: p}}
+		}
+	}
+	return all, l.failsLate
+}
+
+func (l *fewLeases) List(context.Context) (map[string]promiselease.Record, uint64, error) {
+	l.listed++
+	return map[string]promiselease.Record{}, 9, nil
+}
+
+func (l *fewLeases) Place(context.Context, string) (agent.Place, error) {
+	return agent.Place{Control: l.control}, nil
+}
+
+// low and high are nodes with a low hash of their names, and with a high one.
+const (
+	low  = "node-369"
+	high = "node-0"
+)
+
+// TestWhoListsAll: which agents list all Leases, in a review of an agent that is no witness.
+func TestWhoListsAll(t *testing.T) {
+	t.Parallel()
+	four := []string{"b", "c", "d", "e"}
+	three := four[:3]
+	for what, c := range map[string]struct {
+		node   string
+		leases fewLeases
+		now    time.Duration
+		want   string
+	}{
+		"enough witnesses":           {low, fewLeases{count: 5000, named: three, witnesses: four}, 0, "no b c d e"},
+		"a witness that is gone":     {high, fewLeases{count: 5000, named: []string{"b", "x"}, witnesses: four}, 0, "no b c d e x"},
+		"too few, of a low hash":     {low, fewLeases{count: 5000, named: three, witnesses: three}, 0, "all b c d"},
+		"too few, of a high hash":    {high, fewLeases{count: 5000, named: three, witnesses: three}, 0, "no b c d"},
+		"none":                       {high, fewLeases{count: 5000}, 0, "no "},
+		"one page":                   {high, fewLeases{count: 250, named: three, witnesses: four}, 0, "all "},
+		"one more":                   {high, fewLeases{count: 251, named: three, witnesses: four}, 0, "no b c d e"},
+		"unknown how many":           {high, fewLeases{named: three, witnesses: four}, 0, "all "},
+		"of the control plane":       {high, fewLeases{count: 5000, named: three, witnesses: four, control: true}, 0, "all b c d e"},
+		"nine hours later":           {high, fewLeases{count: 5000, named: three, witnesses: four}, 9 * time.Hour, "all "},
+		"three hours later":          {high, fewLeases{count: 5000, named: three, witnesses: four}, 3*time.Hour - 1, "no b c d e"},
+		"no answer":                  {low, fewLeases{count: 5000, fails: errAway}, 0, "fails "},
+		"no answer about a witness":  {low, fewLeases{count: 5000, named: three[:1], failsLate: errAway}, 0, "fails b"},
+		"no answer at the last step": {low, fewLeases{count: 5000, named: three, fails: errAway}, 0, "fails "},
+	} {
+		var all bool
+		var since uint64
+		var now time.Duration
+		begun := agent.Config{Node: c.node, Others: &c.leases, Boottime: func() time.Duration { return now }, Store: nothing{}}
+		review := agent.NewReview(begun)
+		now = c.now
+		since, err := review(t.Context(), 3)
+		all = c.leases.listed == 1
+		slices.Sort(c.leases.asked)
+		got := map[bool]string{true: "all ", false: "no "}[all]
+		if err != nil {
+			got = "fails "
+		}
+		if got += strings.Join(c.leases.asked, " "); got != c.want || all != (since > 0) {
+			t.Errorf("%s: it is %q at %d (%v), want %q", what, got, since, err, c.want)
+		}
+		if all {
+			if _, err := review(t.Context(), 3); err != nil || c.now > 0 && c.leases.listed != 1 {
+				t.Errorf("%s: it lists all again", what)
+			}
+		}
+	}
+}
+
+// TestScarce: while there are too few witnesses, more agents list all Leases with each review.
+func TestScarce(t *testing.T) {
+	t.Parallel()
+	l := &fewLeases{count: 5000, named: []string{"b"}, witnesses: []string{"b"}}
+	review := agent.NewReview(agent.Config{Node: high, Others: l, Boottime: func() time.Duration { return 0 }, Store: nothing{}})
+	times := func() (reviews int) {
+		for l.listed = 0; l.listed == 0; reviews++ {
+			_, _ = review(t.Context(), 3)
+		}
+		return reviews
+	}
+	if got := times(); got != 7 {
+		t.Errorf("it lists all in review %d", got)
+	}
+	if got := times(); got != 1 {
+		t.Errorf("it lists all again in review %d", got)
+	}
+	l.witnesses = []string{"b", "c", "d", "e"}
+	_, _ = review(t.Context(), 3)
+	l.witnesses = nil
+	if got := times(); got != 7 {
+		t.Errorf("it lists all in review %d, after one with enough witnesses", got)
+	}
+}
+
+// TestFewAreBounded: however many witnesses promises name, an agent reads the Leases of 16.
+func TestFewAreBounded(t *testing.T) {
+	t.Parallel()
+	l := &fewLeases{count: 5000, named: []string{"n0", "n1", "n2"}}
+	for i := range 100 {
+		l.witnesses = append(l.witnesses, fmt.Sprintf("n%d", i))
+	}
+	chain := chained{l}
+	_, _ = agent.NewReview(agent.Config{Node: high, Others: chain, Boottime: func() time.Duration { return 0 }, Store: nothing{}})(t.Context(), 3)
+	if len(l.asked) != 16 {
+		t.Errorf("it reads %q", l.asked)
+	}
+}
+
+// chained is Leases of which each names the next.
+type chained struct{ *fewLeases }
+
+func (l chained) Of(_ context.Context, nodes []string) (map[string]promiselease.Record, error) {
+	all := map[string]promiselease.Record{}
+	for _, node := range nodes {
+		l.asked = append(l.asked, node)
+		var i int
+		_, _ = fmt.Sscanf(node, "n%d", &i)
+		all[node] = promiselease.Record{Lease: selffence.Lease{Promise: naming([]string{fmt.Sprintf("n%d", i+1)})}}
+	}
+	return all, nil
+}
+
+// nothing is a store without a state.
+type nothing struct{}
+
+func (nothing) Load(boot string) (agent.State, error) { return agent.State{Boot: boot}, nil }
+func (nothing) Save(agent.State) error                { return nil }
 
 // TestCandidates: the nodes with the lowest hashes are candidates, and more of them after each review that has found too few witnesses.
 func TestCandidates(t *testing.T) {
