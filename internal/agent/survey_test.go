@@ -221,7 +221,7 @@ func TestFewAreBounded(t *testing.T) {
 	for i := range 100 {
 		l.witnesses = append(l.witnesses, fmt.Sprintf("n%d", i))
 	}
-	chain := chained{l}
+	chain := &chained{l}
 	_, _ = agent.NewReview(agent.Config{Node: high, Others: chain, Boottime: func() time.Duration { return 0 }, Store: nothing{}})(t.Context(), 3)
 	if len(l.asked) != 16 {
 		t.Errorf("it reads %q", l.asked)
@@ -231,7 +231,7 @@ func TestFewAreBounded(t *testing.T) {
 // chained is Leases of which each names the next.
 type chained struct{ *fewLeases }
 
-func (l chained) Of(_ context.Context, nodes []string) (map[string]promiselease.Record, error) {
+func (l *chained) Of(_ context.Context, nodes []string) (map[string]promiselease.Record, error) {
 	all := map[string]promiselease.Record{}
 	for _, node := range nodes {
 		l.asked = append(l.asked, node)
