@@ -36,7 +36,7 @@ func TestRefusals(t *testing.T) {
 		reason, saying string
 	}{
 		"it was stopped":             {remediation(noted(v1alpha1.TimedOutAnnotation, "now")), []client.Object{node(), leaseOf(t, "node-a")}, v1alpha1.RemediationStoppedReason, "asked to stop"},
-		"no node can be called so":   {remediation(noted(v1alpha1.NodeNameAnnotation, "no/de")), []client.Object{node(), leaseOf(t, "node-a")}, v1alpha1.CannotStartNodeNotFoundReason, "no/de"},
+		"no node can be called so":   {remediation(noted(v1alpha1.NodeNameAnnotation, "no/de")), []client.Object{node(), leaseOf(t, "node-a")}, v1alpha1.CannotStartNodeNotFoundReason, "no node can be called no/de"},
 		"there is no such node":      {remediation(), nil, v1alpha1.CannotStartNodeNotFoundReason, "there is no node node-a"},
 		"the node is newer":          {remediation(), []client.Object{newer, leaseOf(t, "node-a")}, v1alpha1.CannotStartNodeIsNewerReason, "not older"},
 		"there is no Lease":          {remediation(), []client.Object{node()}, v1alpha1.CannotStartNoPromiseReason, "fettle-agents/node-a"},
@@ -67,12 +67,36 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+// TestARefusalIsFinal: the health checker takes its next step, so the remediation doesn't begin later.
+func TestARefusalIsFinal(t *testing.T) {
+	w := newWorld(t, leaseOf(t, "node-a"), remediation())
+	if r := w.looks(t); succeeded(r).Reason != v1alpha1.CannotStartNodeNotFoundReason {
+		t.Fatalf("it is %+v", r.Status)
+	}
+	if err := w.api.Create(t.Context(), node()); err != nil {
+		t.Fatal(err)
+	}
+	if r := w.looks(t); r.Status.Phase != "" || len(r.Finalizers) != 0 || w.lease(t).State != selffence.Promised {
+		t.Errorf("it begins: %+v", r.Status)
+	}
+}
+
+// TestAReadyNodeIsFenced, unless its remediation has waited for another: the health check that made it has its own criteria.
+func TestAReadyNodeIsFenced(t *testing.T) {
+	w := newWorld(t, node(ready), leaseOf(t, "node-a"), remediation())
+	if r := w.looks(t); r.Status.Phase != string(fencing.Condemning) {
+		t.Errorf("it is %+v", r.Status)
+	}
+}
+
 // TestTakingTurns: a remediation waits while another one fences its node.
 func TestTakingTurns(t *testing.T) {
 	begun := remediation(in(fencing.Booting))
 	begun.Name, begun.UID = keyB.Name, "other-uid"
 	elsewhere := begun.DeepCopy()
 	elsewhere.Status.Node.Name = "node-b"
+	nowhere := begun.DeepCopy()
+	nowhere.Status.Node = nil
 	ended := begun.DeepCopy()
 	ended.Status.Phase = string(fencing.Failed)
 	power := fencednode.Holder{Kind: "PowerRemediation", NamespacedName: keyB}
@@ -83,6 +107,7 @@ func TestTakingTurns(t *testing.T) {
 	}{
 		"another has begun":           {[]client.Object{begun}, func(*world) {}, true},
 		"another has begun elsewhere": {[]client.Object{elsewhere}, func(*world) {}, false},
+		"another has no node":         {[]client.Object{nowhere}, func(*world) {}, false},
 		"another has ended":           {[]client.Object{ended}, func(*world) {}, false},
 		"another holds the node":      {nil, func(w *world) { w.Claims.Claim("node-a", power) }, true},
 		"another kind has begun": {nil, func(w *world) {

@@ -257,8 +257,16 @@ func TestWorkOfOneMoment(t *testing.T) {
 		if got := left(); got != [3]int{more, more, 0} {
 			t.Errorf("while the API server does not answer, %v wait", got)
 		}
+		ended := make(chan error, 1)
+		go func() { ended <- end() }()
+		synctest.Wait()
+		select {
+		case <-ended:
+			t.Error("it ends before its work")
+		default:
+		}
 		close(hangs)
-		if err := end(); err != nil {
+		if err := <-ended; err != nil {
 			t.Errorf("Start returns %v", err)
 		}
 	})

@@ -272,6 +272,35 @@ func TestAMachineThatCannotBeRead(t *testing.T) {
 	}
 }
 
+// TestEachStepOfTheBeginningIsNeeded: the claim on an earlier machine is given back, the finalizer names the machine, and only then is the
+// machine claimed and the node changed. After a step that fails, none follows.
+func TestEachStepOfTheBeginningIsNeeded(t *testing.T) {
+	earlier := func(r *v1alpha1.SelfFenceRemediation) {
+		r.Annotations = map[string]string{annotation.ClaimedMachine: "checks/earlier"}
+		r.Finalizers = []string{annotation.SelfFenceFinalizer}
+	}
+	for sentence, fails := range map[string]func(verb string, o client.Object) bool{
+		"the earlier machine can't be read": func(verb string, o client.Object) bool { return verb == "get" && o.GetName() == "earlier" },
+		"the finalizer can't be set": func(verb string, o client.Object) bool {
+			_, is := o.(*v1alpha1.SelfFenceRemediation)
+			return verb == "patch" && is
+		},
+		"the machine can't be claimed": func(verb string, o client.Object) bool { return verb == "patch" && o.GetName() == "m" },
+		"nothing fails":                func(string, client.Object) bool { return false },
+	} {
+		gone := machine(marked(annotation.ClaimedBy, ourClaim))
+		gone.SetName("earlier")
+		w := newWorld(t, node(namesM), leaseOf(t, "node-a"), remediation(earlier), machine(), gone)
+		w.keyed = fails
+		err := w.look(t.Context(), keyA)
+		w.keyed = nil
+		r, begun := w.remediation(t), sentence == "nothing fails"
+		if (err == nil) != begun || (r.Status.Phase != "") != begun || isTainted(w.node(t), annotation.FencingTaint) != begun || (w.claim(t) == ourClaim) != begun {
+			t.Errorf("%s: %v, the claim is %q, and it is %+v", sentence, err, w.claim(t), r)
+		}
+	}
+}
+
 // TestTheNodeIsBackMeanwhile: a node that another remediation has brought back is not reset.
 func TestTheNodeIsBackMeanwhile(t *testing.T) {
 	w := newWorld(t, node(), leaseOf(t, "node-a"), remediation())

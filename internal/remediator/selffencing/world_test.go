@@ -2,6 +2,7 @@ package selffencing
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"sync"
 	"testing"
@@ -63,6 +64,8 @@ type world struct {
 	time time.Time
 	// fault, if set, may refuse a request in the place of the API server, by its verb.
 	fault func(verb string, o runtime.Object) error
+	// keyed, if set, tells which requests for objects that have a name fail.
+	keyed func(verb string, o client.Object) bool
 }
 
 // newWorld returns a remediator, and an API server with some objects.
@@ -121,6 +124,10 @@ func (w *world) intercepted() interceptor.Funcs {
 			if err := w.refused("get", o); err != nil {
 				return err
 			}
+			o.SetName(key.Name)
+			if w.keyed != nil && w.keyed("get", o) {
+				return errors.New("no answer")
+			}
 			return c.Get(ctx, key, o, opts...)
 		},
 		List: func(ctx context.Context, c client.WithWatch, o client.ObjectList, opts ...client.ListOption) error {
@@ -156,6 +163,9 @@ func (w *world) intercepted() interceptor.Funcs {
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
 			if err := w.refused("patch", o); err != nil {
 				return err
+			}
+			if w.keyed != nil && w.keyed("patch", o) {
+				return errors.New("no answer")
 			}
 			return c.Patch(ctx, o, p, opts...)
 		},
