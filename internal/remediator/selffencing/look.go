@@ -45,7 +45,7 @@ type look struct {
 // look takes all steps of a remediation that can be taken now.
 func (c *Client) look(ctx context.Context, key types.NamespacedName) error {
 	l, err := c.open(ctx, key)
-	if l == nil || err != nil {
+	if l == nil {
 		return err
 	}
 	for range mostSteps {
@@ -61,7 +61,7 @@ func (c *Client) look(ctx context.Context, key types.NamespacedName) error {
 // open reads the remediation of a look and returns the look, or nil if there is nothing to do.
 func (c *Client) open(ctx context.Context, key types.NamespacedName) (*look, error) {
 	r, err := c.current(ctx, key)
-	if r == nil || err != nil {
+	if r == nil {
 		return nil, err
 	}
 	l := &look{key: key, r: r, config: configOf(&r.Spec)}
