@@ -214,6 +214,22 @@ func TestClaimEnds(t *testing.T) {
 	})
 }
 
+// TestAClaimThatCanNotBeGivenBack is given back later.
+func TestAClaimThatCanNotBeGivenBack(t *testing.T) {
+	claims := func(r *v1alpha1.SelfFenceRemediation) {
+		r.Annotations = map[string]string{annotation.ClaimedMachine: keyM.String()}
+	}
+	w := newWorld(t, node(namesM), leaseOf(t, "node-a"), remediation(in(fencing.Failed), claims), machine(marked(annotation.ClaimedBy, ourClaim)))
+	w.keyed = func(verb string, o client.Object) bool { return verb == "patch" && o.GetName() == "m" }
+	if err := w.look(t.Context(), keyA); err == nil {
+		t.Error("it is as if it was given back")
+	}
+	w.keyed = nil
+	if err := w.look(t.Context(), keyA); err != nil || w.claim(t) != "" {
+		t.Errorf("%v, and the claim is %q", err, w.claim(t))
+	}
+}
+
 // TestOneActsOnAMachine: a remediation waits while the machine of its node is marked for another controller, or claimed by a remediation that
 // works on another node. Then it begins, unless the node is Ready.
 func TestOneActsOnAMachine(t *testing.T) {

@@ -62,7 +62,7 @@ func TestFailureSaysWhatToDo(t *testing.T) {
 	} {
 		s := remediation(in(fencing.Failed)).Status
 		s.Reason = string(why)
-		if text := phaseMessage(&s); strings.Contains(text, held) != (want == held) || strings.Contains(text, console) != (want == console) {
+		if text := phaseMessage(&s); strings.Contains(text, held) != (want == held) || strings.Contains(text, console) != (want == console) || strings.Contains(text, "could not be released") {
 			t.Errorf("%s says %q, want %q", why, text, want)
 		}
 	}
