@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
@@ -127,6 +128,32 @@ func TestWhatALookKnowsAfterATaint(t *testing.T) {
 		if tc.knows && (!l.facts.Node.Tainted || !l.facts.Node.ReadAt.After(before) || l.facts.Node.ReadAt.After(l.facts.Begun)) {
 			t.Errorf("the node is known as %+v", l.facts.Node)
 		}
+	}
+}
+
+// TestWhenAChangeHasFailed last, in this phase, unless a change has succeeded since.
+func TestWhenAChangeHasFailed(t *testing.T) {
+	w := newWorld(t, node(), remediation(in(fencing.Preparing)))
+	l := w.begun(t)
+	l.record.Phase = fencing.Preparing
+	fails := func() {
+		t.Helper()
+		before := w.now()
+		w.patchesOfNodes(errors.New("no answer"))
+		l.raw = w.node(t)
+		if err := w.change(t.Context(), l, fencing.TaintNode); err == nil || !l.s.changeFailed.After(before) {
+			t.Errorf("after a change that failed (%v), the time is %v", err, l.s.changeFailed)
+		}
+		w.refuses(nil)
+	}
+	fails()
+	l.raw = w.node(t)
+	if err := w.change(t.Context(), l, fencing.TaintNode); err != nil || !l.s.changeFailed.IsZero() {
+		t.Errorf("after a change that succeeded (%v), the time is %v", err, l.s.changeFailed)
+	}
+	fails()
+	if err := w.write(t.Context(), l, fencing.Record{Phase: fencing.Aborting, Attempt: 1}); err != nil || !l.s.changeFailed.IsZero() {
+		t.Errorf("in another phase (%v), the time is %v", err, l.s.changeFailed)
 	}
 }
 
@@ -473,6 +500,38 @@ func TestTheFinalizerIsRemovedOnce(t *testing.T) {
 		if (err != nil) != fails || asked != tc.asked || (w.sessions.byKey[keyA] == nil) == fails {
 			t.Errorf("%s: %v, asked %t, and the session is %v", sentence, err, asked, w.sessions.byKey[keyA])
 		}
+	}
+}
+
+// TestTheFinalizerIsSetOnce, with the machine that is claimed.
+func TestTheFinalizerIsSetOnce(t *testing.T) {
+	for claimed, want := range map[string]bool{keyM.String(): false, "": true, "checks/other": true} {
+		r := remediation(func(r *v1alpha1.SelfFenceRemediation) {
+			r.Finalizers, r.Annotations = []string{annotation.SelfFenceFinalizer}, map[string]string{annotation.ClaimedMachine: claimed}
+		})
+		w := newWorld(t, r)
+		l := &look{key: keyA, r: w.remediation(t)}
+		before := l.r.ResourceVersion
+		if err := w.setFinalizer(t.Context(), l, machine()); err != nil || (l.r.ResourceVersion != before) != want || l.r.Annotations[annotation.ClaimedMachine] != keyM.String() || len(l.r.Finalizers) != 1 {
+			t.Errorf("claimed %q: %v, and it is %+v", claimed, err, l.r.ObjectMeta)
+		}
+	}
+}
+
+// TestTheEndLeavesTheRest: annotations stay, and the finalizer stays until the claim was given back.
+func TestTheEndLeavesTheRest(t *testing.T) {
+	leaves := func(r *v1alpha1.SelfFenceRemediation) {
+		r.Finalizers, r.DeletionTimestamp = []string{annotation.SelfFenceFinalizer, "other"}, &metav1.Time{Time: noon}
+		r.Annotations = map[string]string{annotation.ClaimedMachine: keyM.String()}
+	}
+	w := newWorld(t, remediation(leaves), machine(marked(annotation.ClaimedBy, ourClaim)))
+	w.keyed = func(verb string, o client.Object) bool { return verb == "patch" && o.GetName() == "m" }
+	if err := w.look(t.Context(), keyA); err == nil || len(w.remediation(t).Finalizers) != 2 {
+		t.Errorf("%v, and it has the finalizers %v", err, w.remediation(t).Finalizers)
+	}
+	w.keyed = nil
+	if r := w.looks(t); len(r.Finalizers) != 1 || r.Annotations[annotation.ClaimedMachine] != keyM.String() || w.claim(t) != "" {
+		t.Errorf("it is %+v, and the claim %q", r.ObjectMeta, w.claim(t))
 	}
 }
 

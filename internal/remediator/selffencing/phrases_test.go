@@ -35,7 +35,7 @@ func TestEachReasonHasAMessage(t *testing.T) {
 		fencing.PromiseOfOtherBoot, fencing.NothingPromised, fencing.NodeReady, fencing.WorkloadLeft, fencing.WorkloadNotCounted, fencing.NodeNotBack,
 	}
 	begins := []fencing.Reason{
-		fencing.ProofVoid, fencing.FreedByOthers, fencing.FenceTimedOut, fencing.BootTimedOut, fencing.ReleaseTimedOut, fencing.NodeReplaced, fencing.Stopped, fencing.Deleted,
+		fencing.ProofVoid, fencing.FreedByOthers, fencing.TaintTimedOut, fencing.FenceTimedOut, fencing.BootTimedOut, fencing.ReleaseTimedOut, fencing.NodeReplaced, fencing.Stopped, fencing.Deleted,
 	}
 	seen := map[string]bool{"": true, "node node-a waits": true}
 	for _, why := range waits {
@@ -56,13 +56,13 @@ func TestEachReasonHasAMessage(t *testing.T) {
 
 // TestFailureSaysWhatToDo: without a proof the workload is held, since it may still run.
 func TestFailureSaysWhatToDo(t *testing.T) {
-	const held, console = "its workload is held, since it may still run", "look at the console of the host"
+	const held, console, untainted = "its workload is held, since it may still run", "look at the console of the host", "nothing was revoked"
 	for why, want := range map[fencing.Reason]string{
-		fencing.FenceTimedOut: held, fencing.FreedByOthers: held, fencing.BootTimedOut: console, fencing.NodeReplaced: "",
+		fencing.FenceTimedOut: held, fencing.FreedByOthers: held, fencing.TaintTimedOut: untainted, fencing.BootTimedOut: console, fencing.NodeReplaced: "",
 	} {
 		s := remediation(in(fencing.Failed)).Status
 		s.Reason = string(why)
-		if text := phaseMessage(&s); strings.Contains(text, held) != (want == held) || strings.Contains(text, console) != (want == console) || strings.Contains(text, "could not be released") {
+		if text := phaseMessage(&s); strings.Contains(text, held) != (want == held) || strings.Contains(text, console) != (want == console) || strings.Contains(text, untainted) != (want == untainted) || strings.Contains(text, "could not be released") {
 			t.Errorf("%s says %q, want %q", why, text, want)
 		}
 	}

@@ -3,7 +3,9 @@ package selffencing
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -16,6 +18,7 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
 	"github.com/fettle-io/fettle/internal/fencing"
 	"github.com/fettle-io/fettle/internal/promiselease"
@@ -62,6 +65,7 @@ func TestOrphanedLeases(t *testing.T) {
 		"the remediations can't be listed":    {leaseOf(t, "node-a", condemnedBy("gone-uid")), failing("list", &v1alpha1.SelfFenceRemediationList{}, errors.New("no answer")), selffence.Condemned, true},
 		"the remediations may not be listed":  {leaseOf(t, "node-a", condemnedBy("gone-uid")), failing("list", &v1alpha1.SelfFenceRemediationList{}, forbidden()), selffence.Condemned, true},
 		"the Lease can't be written":          {leaseOf(t, "node-a", condemnedBy("gone-uid")), failing("update", &coordinationv1.Lease{}, errors.New("no answer")), selffence.Condemned, true},
+		"the Lease is gone meanwhile":         {leaseOf(t, "node-a", condemnedBy("gone-uid")), failing("update", &coordinationv1.Lease{}, apierrors.NewNotFound(schema.GroupResource{}, "")), selffence.Condemned, false},
 		"the Lease has changed meanwhile":     {leaseOf(t, "node-a", condemnedBy("gone-uid")), failing("update", &coordinationv1.Lease{}, apierrors.NewConflict(schema.GroupResource{}, "", nil)), selffence.Condemned, false},
 		"nodes are not set up for promises":   {leaseOf(t, "node-a", condemnedBy("gone-uid")), failing("create", &authorizationv1.SelfSubjectAccessReview{}, forbidden()), selffence.Condemned, false},
 		"the right can't be asked for":        {leaseOf(t, "node-a", condemnedBy("gone-uid")), failing("create", &authorizationv1.SelfSubjectAccessReview{}, errors.New("no answer")), selffence.Condemned, true},
@@ -142,6 +146,13 @@ func TestLeasesOfNodesThatAreGone(t *testing.T) {
 	appears := func(w *world) { w.noteNode(&slim.Node{Meta: slim.Meta{Name: "node-a"}}) }
 	gone := func(w *world) { w.nodeEvents().OnDelete(&slim.Node{Meta: slim.Meta{Name: "node-a"}}) }
 	nothing := func(*world) {}
+	withdraws := func(w *world) {
+		update(t, w, read(t, w, promiselease.Namespace, "node-a", &coordinationv1.Lease{}), func(l *coordinationv1.Lease) {
+			l.Annotations = leaseOf(t, "node-a", withdrawn).Annotations
+		})
+	}
+	broken := leaseOf(t, "node-a")
+	delete(broken.Annotations, annotation.PromiseState)
 	for sentence, tc := range map[string]struct {
 		objects       []client.Object
 		first, before func(*world) // before the first and the last round
@@ -151,6 +162,8 @@ func TestLeasesOfNodesThatAreGone(t *testing.T) {
 		"for long":                       {[]client.Object{leaseOf(t, "node-a", withdrawn)}, nothing, nothing, time.Hour, ""},
 		"not for long enough":            {[]client.Object{leaseOf(t, "node-a", withdrawn)}, nothing, nothing, time.Hour - time.Second, selffence.Withdrawn},
 		"after it was there":             {[]client.Object{leaseOf(t, "node-a", withdrawn)}, func(w *world) { appears(w); gone(w) }, nothing, time.Hour, ""},
+		"it promised until then":         {[]client.Object{leaseOf(t, "node-a")}, nothing, withdraws, time.Hour, selffence.Withdrawn},
+		"it was broken until then":       {[]client.Object{broken}, nothing, withdraws, time.Hour, selffence.Withdrawn},
 		"its promise stands":             {[]client.Object{leaseOf(t, "node-a")}, nothing, nothing, time.Hour, selffence.Promised},
 		"its remediation exists":         {[]client.Object{leaseOf(t, "node-a", condemnedBy(uidA)), remediation(in(fencing.Booting))}, nothing, nothing, time.Hour, selffence.Condemned},
 		"it exists":                      {[]client.Object{leaseOf(t, "node-a", withdrawn), node()}, appears, nothing, time.Hour, selffence.Withdrawn},
@@ -176,6 +189,15 @@ func TestLeasesOfNodesThatAreGone(t *testing.T) {
 		w.tidies(t, allNodes)
 		w.forward(time.Hour)
 		w.refuses(failing("get", &corev1.Node{}, errors.New("no answer")))
+		if err := w.tidy(t.Context(), allNodes); err == nil || w.state(t, "node-a") != selffence.Withdrawn {
+			t.Errorf("%v, and the Lease is %q", err, w.state(t, "node-a"))
+		}
+	})
+	t.Run("the Lease can't be deleted", func(t *testing.T) {
+		w := newWorld(t, leaseOf(t, "node-a", withdrawn))
+		w.tidies(t, allNodes)
+		w.forward(time.Hour)
+		w.refuses(failing("delete", &coordinationv1.Lease{}, errors.New("no answer")))
 		if err := w.tidy(t.Context(), allNodes); err == nil || w.state(t, "node-a") != selffence.Withdrawn {
 			t.Errorf("%v, and the Lease is %q", err, w.state(t, "node-a"))
 		}
@@ -216,5 +238,50 @@ func TestARoundIsBounded(t *testing.T) {
 		if left != want {
 			t.Errorf("%d Leases are left, want %d", left, want)
 		}
+	}
+}
+
+// TestWhenTheNextRoundComes: after ten minutes, and soon where a round has left something to do.
+func TestWhenTheNextRoundComes(t *testing.T) {
+	for leases, pause := range map[int]time.Duration{1: tidyEvery, mostTidied + 1: tidySoon} {
+		synctest.Test(t, func(t *testing.T) {
+			var objects []client.Object
+			for i := range leases {
+				objects = append(objects, leaseOf(t, fmt.Sprintf("node-%d", i), condemnedBy("gone-uid")))
+			}
+			w := newWorld(t, objects...)
+			w.tidies(t, allNodes)
+			<-time.After(pause - time.Millisecond)
+			synctest.Wait()
+			if early := taken(w.tidying); len(early) != 0 {
+				t.Errorf("after %d Leases a round begins too early", leases)
+			}
+			<-time.After(2 * time.Millisecond)
+			synctest.Wait()
+			if due := taken(w.tidying); !slices.Equal(due, []string{allNodes}) {
+				t.Errorf("after %d Leases no round begins after %v", leases, pause)
+			}
+		})
+	}
+}
+
+// TestEachLeaseIsForItself: a Lease that is condemned is freed, whatever the others say.
+func TestEachLeaseIsForItself(t *testing.T) {
+	w := newWorld(t, leaseOf(t, "node-a", condemnedBy("gone-uid")), leaseOf(t, "node-b", withdrawn))
+	if w.tidies(t, allNodes); w.state(t, "node-a") != selffence.Withdrawn {
+		t.Error("it is still condemned")
+	}
+}
+
+// TestListsAreBounded: of remediations that can't be listed as a whole, any may exist.
+func TestListsAreBounded(t *testing.T) {
+	w := newWorld(t, leaseOf(t, "node-a", condemnedBy("gone-uid")))
+	if w.tidies(t, allNodes); w.pages != 2 || w.state(t, "node-a") != selffence.Withdrawn {
+		t.Errorf("%d pages of Leases and of remediations were read, and the Lease is %s", w.pages, w.state(t, "node-a"))
+	}
+	w = newWorld(t, leaseOf(t, "node-a", condemnedBy("gone-uid")))
+	w.endless = true
+	if w.tidies(t, allNodes); w.pages != 200 || w.state(t, "node-a") != selffence.Condemned {
+		t.Errorf("%d pages of Leases and of remediations were read, and the Lease is %s", w.pages, w.state(t, "node-a"))
 	}
 }

@@ -64,6 +64,9 @@ type world struct {
 	time time.Time
 	// fault, if set, may refuse a request in the place of the API server, by its verb.
 	fault func(verb string, o runtime.Object) error
+	// endless has each list have another page, and pages counts the pages that were read.
+	endless bool
+	pages   int
 	// keyed, if set, tells which requests for objects that have a name fail.
 	keyed func(verb string, o client.Object) bool
 }
@@ -134,7 +137,12 @@ func (w *world) intercepted() interceptor.Funcs {
 			if err := w.refused("list", o); err != nil {
 				return err
 			}
-			return c.List(ctx, o, opts...)
+			err := c.List(ctx, o, opts...)
+			w.pages++
+			if w.endless {
+				o.SetContinue("more")
+			}
+			return err
 		},
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
 			err := w.refused("create", o)
