@@ -57,6 +57,20 @@ func TestMachinesThatCanNotBeReadAreReadAgain(t *testing.T) {
 	}
 }
 
+// TestAMachineThatCanNotBeReadRefusesNothing: it may well have a node.
+func TestAMachineThatCanNotBeReadRefusesNothing(t *testing.T) {
+	w := newWorld(t, machine())
+	down := errors.New("down")
+	w.refuses(unread(fencednode.OpenShiftMachine, down))
+	_, found, err := w.identify(t.Context(), remediation(func(r *v1alpha1.PowerRemediation) {
+		r.Namespace, r.Name = "machines", "m"
+		r.OwnerReferences = []metav1.OwnerReference{{APIVersion: "machine.openshift.io/v1beta1", Kind: "Machine", Name: "m", UID: "m-uid"}}
+	}))
+	if found.found() || !errors.Is(err, down) {
+		t.Errorf("problem %+v, %v", found, err)
+	}
+}
+
 // TestAMachineThatIsBeingDeleted is not deleted again.
 func TestAMachineThatIsBeingDeleted(t *testing.T) {
 	w := newWorld(t, machine(func(m *unstructured.Unstructured) {

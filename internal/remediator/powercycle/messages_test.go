@@ -216,7 +216,7 @@ func TestNoSecretInAProblem(t *testing.T) {
 			t.Errorf("%s says %q", reason, found.message)
 		}
 	}
-	if found := ofFailure(b, power.Failure{}); found.found() {
+	if found := ofFailure(b, power.Failure{}); found != (problem{}) {
 		t.Errorf("no failure is %+v", found)
 	}
 	for _, given := range []string{"redfish://" + testUser + ":" + testPassword + "@10.0.0.1", "telnet://" + testPassword, testPassword + "://x:y:z"} {
