@@ -268,7 +268,8 @@ func TestWhenTheNextRoundComes(t *testing.T) {
 // TestEachLeaseIsForItself: a Lease that is condemned is freed, whatever the others say.
 func TestEachLeaseIsForItself(t *testing.T) {
 	w := newWorld(t, leaseOf(t, "node-a", condemnedBy("gone-uid")), leaseOf(t, "node-b", withdrawn))
-	if w.tidies(t, allNodes); w.state(t, "node-a") != selffence.Withdrawn {
+	w.tidies(t, allNodes)
+	if w.state(t, "node-a") != selffence.Withdrawn {
 		t.Error("it is still condemned")
 	}
 }
@@ -276,12 +277,14 @@ func TestEachLeaseIsForItself(t *testing.T) {
 // TestListsAreBounded: of remediations that can't be listed as a whole, any may exist.
 func TestListsAreBounded(t *testing.T) {
 	w := newWorld(t, leaseOf(t, "node-a", condemnedBy("gone-uid")))
-	if w.tidies(t, allNodes); w.pages != 2 || w.state(t, "node-a") != selffence.Withdrawn {
+	w.tidies(t, allNodes)
+	if w.pages != 2 || w.state(t, "node-a") != selffence.Withdrawn {
 		t.Errorf("%d pages of Leases and of remediations were read, and the Lease is %s", w.pages, w.state(t, "node-a"))
 	}
 	w = newWorld(t, leaseOf(t, "node-a", condemnedBy("gone-uid")))
 	w.endless = true
-	if w.tidies(t, allNodes); w.pages != 200 || w.state(t, "node-a") != selffence.Condemned {
+	w.tidies(t, allNodes)
+	if w.pages != 200 || w.state(t, "node-a") != selffence.Condemned {
 		t.Errorf("%d pages of Leases and of remediations were read, and the Lease is %s", w.pages, w.state(t, "node-a"))
 	}
 }
