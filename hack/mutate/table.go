@@ -70,7 +70,7 @@ func table() []target {
 		{dir: "internal/remediator/machinedeletion"},
 		{dir: "internal/remediator/nodepromise", tests: []testPackage{{dir: "internal/remediator/selffencing"}, {dir: "internal/remediator/powercycle"}}, unmeasured: true},
 		{dir: "internal/remediator/powercycle", open: 269},
-		{dir: "internal/remediator/selffencing", unmeasured: true},
+		{dir: "internal/remediator/selffencing"},
 		{dir: "internal/healthcheck", tests: dialects},
 		{dir: "internal/selector"},
 		{dir: "internal/dialect/openshift"},
