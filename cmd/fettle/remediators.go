@@ -74,11 +74,13 @@ func (r *components) wireFencing(o controllerOptions) error {
 		return err
 	}
 	claims := fencednode.NewClaims()
+	promises := nodepromise.New(core, time.Now)
 	if r.power, err = powerRemediator(r.manager, core, claims, o, r.log); err != nil {
 		return err
 	}
+	r.power.Promises = promises
 	r.powerAccess = powercycle.NewAccess(core, o.bmcNamespace, r.wake, r.log.WithName("power-rights"))
-	r.selfFence = selfFencingRemediator(r.manager, core, claims, nodepromise.New(core, time.Now), r.log)
+	r.selfFence = selfFencingRemediator(r.manager, core, claims, promises, r.log)
 	if r.fenceStatus, err = fenceStatus(r.manager, core, o, r.log); err != nil {
 		return err
 	}
@@ -86,7 +88,7 @@ func (r *components) wireFencing(o controllerOptions) error {
 		r.selfFence.OtherFences, r.selfFence.OtherWorks = r.power.Fences, r.power.Works
 	}
 	if o.remediates(selfFenceRemediator) {
-		r.power.OtherFences, r.power.OtherWorks = r.selfFence.Fences, r.selfFence.Works
+		r.power.OtherFences, r.power.OtherWorks, r.power.Tidy = r.selfFence.Fences, r.selfFence.Works, r.selfFence.Tidy
 	}
 	return nil
 }
@@ -204,6 +206,6 @@ func finalizersOf(powerRuns func() bool) func(schema.GroupKind) []string {
 func powerPart(c *powercycle.Client) servedapi.Part {
 	return servedapi.Part{
 		Name: "PowerRemediation", Kinds: powercycle.Kinds, Watch: c.Watch, HasSynced: c.HasSynced, Grants: ownRights, Optional: true,
-		Reads: append(servedapi.ReadsOf(v1alpha1.GroupVersion, "PowerRemediation", "BMC"), readsNodes), Without: "no PowerRemediation is carried out",
+		Reads: append(servedapi.ReadsOf(v1alpha1.GroupVersion, "PowerRemediation", "BMC", "FencePolicy"), readsNodes), Without: "no PowerRemediation is carried out",
 	}
 }

@@ -183,6 +183,11 @@ func TestStatuses(t *testing.T) {
 		many = append(many, node(fmt.Sprintf("n%02d", 11-i), "a"))
 	}
 	promise := lease(selffence.Promised, boot)
+	requiring := func(p v1alpha1.FencePolicy) v1alpha1.FencePolicy {
+		p.Spec.RequiredProof = v1alpha1.PowerAndPromise
+		return p
+	}
+	const notFenced = "; since the policy requires both power and promise, no remediation fences a node without a promise that is timed"
 	const untimed = "; 1 of the promises are not timed, so that only a new boot proves that such a node has stopped"
 	for name, c := range map[string]struct {
 		policies []v1alpha1.FencePolicy
@@ -204,6 +209,23 @@ func TestStatuses(t *testing.T) {
 			[]v1alpha1.FencePolicy{policy("p", 1, "*")}, []fencepolicy.Node{node("n", "a"), node("m", "a")},
 			map[string]*fencepolicy.Lease{"n": lease(selffence.Promised, boot, timed), "m": promise}, nil,
 			map[string]status{"p": {2, 2, nil, "True Applies: the policy applies to 2 nodes", "True AllPromise: each node promises to fence itself: 2 nodes" + untimed}},
+		},
+		"both are required, and some are not timed": {
+			[]v1alpha1.FencePolicy{requiring(policy("p", 1, "*"))}, []fencepolicy.Node{node("n", "a"), node("m", "a")},
+			map[string]*fencepolicy.Lease{"n": lease(selffence.Promised, boot, timed), "m": promise}, nil,
+			map[string]status{"p": {2, 2, nil, "True Applies: the policy applies to 2 nodes", "True AllPromise: each node promises to fence itself: 2 nodes" + untimed + notFenced}},
+		},
+		"both are required, and none promises": {
+			[]v1alpha1.FencePolicy{requiring(policy("p", 1, "*"))}, []fencepolicy.Node{node("n", "a")}, nil, nil,
+			map[string]status{"p": {1, 0, []string{"n NoAgent"}, "True Applies: the policy applies to 1 node", "False NodesWithoutPromise: 1 of 1 node promise nothing: NoAgent 1" + notFenced}},
+		},
+		"both are required and are there": {
+			[]v1alpha1.FencePolicy{requiring(policy("p", 1, "*"))}, []fencepolicy.Node{node("n", "a")}, map[string]*fencepolicy.Lease{"n": lease(selffence.Promised, boot, timed)}, nil,
+			map[string]status{"p": {1, 1, nil, "True Applies: the policy applies to 1 node", "True AllPromise: each node promises to fence itself: 1 node"}},
+		},
+		"both are required, and Leases are unknown": {
+			[]v1alpha1.FencePolicy{requiring(policy("p", 1, "*"))}, []fencepolicy.Node{node("n", "a")}, nil, errors.New("no"),
+			map[string]status{"p": {1, -1, nil, "True Applies: the policy applies to 1 node", "Unknown LeasesNotRead: the Leases in namespace fettle-agents can't be read (no); install config/selffence"}},
 		},
 		"some do not": {
 			[]v1alpha1.FencePolicy{policy("p", 1, "*")}, append([]fencepolicy.Node{node("z", "a"), node("y", "a"), node("x", "a")}, many...),

@@ -25,7 +25,7 @@ func (v *Verdict) Status(p *v1alpha1.FencePolicy, now time.Time) v1alpha1.FenceP
 			s.WithoutPromise = append(s.WithoutPromise, v1alpha1.NodeWithoutPromise{Name: m.Node, Reason: string(m.Reason), Message: m.Text()})
 		}
 	}
-	for _, c := range []metav1.Condition{v.inEffect(), v.promising()} {
+	for _, c := range []metav1.Condition{v.inEffect(), v.promising(requiresBoth(p))} {
 		c.ObservedGeneration, c.LastTransitionTime = p.Generation, metav1.NewTime(now)
 		c.Message = sanitize.Line(sanitize.MaxMessage, c.Message)
 		if before := meta.FindStatusCondition(p.Status.Conditions, c.Type); before != nil && before.Status == c.Status {
@@ -60,8 +60,8 @@ func (v *Verdict) inEffect() metav1.Condition {
 	return c
 }
 
-// promising says whether each node of the policy promises to fence itself.
-func (v *Verdict) promising() metav1.Condition {
+// promising says whether each node of the policy promises to fence itself, and what follows for a policy that requires both power and promise.
+func (v *Verdict) promising(both bool) metav1.Condition {
 	c := metav1.Condition{Type: v1alpha1.PromisingCondition, Status: metav1.ConditionFalse}
 	switch {
 	case v.Unread != nil:
@@ -76,6 +76,9 @@ func (v *Verdict) promising() metav1.Condition {
 	}
 	if untimed := v.Promising - v.Timed; v.Unread == nil && untimed > 0 {
 		c.Message += fmt.Sprintf("; %d of the promises are not timed, so that only a new boot proves that such a node has stopped", untimed)
+	}
+	if v.Unread == nil && both && v.Timed < v.Nodes {
+		c.Message += "; since the policy requires both power and promise, no remediation fences a node without a promise that is timed"
 	}
 	return c
 }

@@ -263,6 +263,29 @@ func TestRightsToMachines(t *testing.T) {
 	}
 }
 
+// TestRightsToCondemn: each remediator that condemns nodes reads their policies, and lists the remediations that may have condemned them too.
+func TestRightsToCondemn(t *testing.T) {
+	t.Parallel()
+	all, look, none := []string{"get", "list", "patch", "watch"}, []string{"list", "watch"}, []string(nil)
+	for set, want := range map[string]map[string][]string{
+		`["power","self-fence"]`: {"fencepolicies": look, "powerremediations": all, "selffenceremediations": all},
+		`["power"]`:              {"fencepolicies": look, "powerremediations": all, "selffenceremediations": {"list"}},
+		`["self-fence"]`:         {"fencepolicies": look, "powerremediations": {"list"}, "selffenceremediations": all},
+		`["machine-deletion"]`:   {"fencepolicies": none, "powerremediations": none, "selffenceremediations": none},
+	} {
+		t.Run(set, func(t *testing.T) {
+			t.Parallel()
+			rendered := mustHelm(t, "template", release, chartDir(), "--namespace", namespace, "--set", imageSet, "--set-json", `dialects=["nhc"],remediators=`+set, "--show-only", "templates/rbac.yaml")
+			role, _ := named(t, cluster.Decode(t, []byte(rendered)))["ClusterRole fettle"].(map[string]any)
+			for resource, verbs := range want {
+				if diff := cmp.Diff(verbs, verbsOn(t, role, resource)); diff != "" {
+					t.Errorf("the verbs on %s are others: %s", resource, diff)
+				}
+			}
+		})
+	}
+}
+
 func verbsOn(t *testing.T, role map[string]any, resource string) []string {
 	t.Helper()
 	rules, _, err := unstructured.NestedSlice(role, "rules")

@@ -186,7 +186,7 @@ func (*grantsWorld) objects(name string) []client.Object {
 		&v1alpha1.PowerRemediation{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: name},
 			// An update has the same spec only where durations are written as Go writes them.
-			Spec: v1alpha1.PowerRemediationSpec{PowerOffTimeout: &limit, ReleaseTimeout: &limit, PowerOnTimeout: &limit, BootTimeout: &limit, MachineDeletionTimeout: &limit},
+			Spec: v1alpha1.PowerRemediationSpec{PowerOffTimeout: &limit, FenceTimeout: &limit, ReleaseTimeout: &limit, PowerOnTimeout: &limit, BootTimeout: &limit, MachineDeletionTimeout: &limit},
 		},
 		&v1alpha1.BMC{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: name},

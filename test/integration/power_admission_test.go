@@ -79,7 +79,11 @@ func TestPowerObjectsAreChecked(t *testing.T) {
 	if err := c.Create(ctx, r); err == nil || !strings.Contains(err.Error(), "bootTimeout must be from 15s to 24h") {
 		t.Errorf("a limit of a second: %v", err)
 	}
-	r.Spec.BootTimeout = nil
+	r.Spec.BootTimeout, r.Spec.FenceTimeout = nil, &metav1.Duration{Duration: time.Second}
+	if err := c.Create(ctx, r); err == nil || !strings.Contains(err.Error(), "fenceTimeout must be from 15s to 24h") {
+		t.Errorf("a limit of a second: %v", err)
+	}
+	r.Spec.FenceTimeout = nil
 	if err := c.Create(ctx, r); err != nil {
 		t.Fatalf("creating a remediation: %v", err)
 	}

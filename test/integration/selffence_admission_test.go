@@ -84,6 +84,8 @@ func TestSelfFencingObjectsAreChecked(t *testing.T) {
 		"spec.watchdog.kind":                            func(s *v1alpha1.FencePolicySpec) { s.Watchdog.Kind = "Software" },
 		"spec.onIsolation":                              func(s *v1alpha1.FencePolicySpec) { s.OnIsolation = "Reboot" },
 		"0 where onIsolation is Hold":                   func(s *v1alpha1.FencePolicySpec) { s.Witnesses = new(int32(3)) },
+		"PowerAndPromise needs onIsolation Reset":       func(s *v1alpha1.FencePolicySpec) { s.RequiredProof = v1alpha1.PowerAndPromise },
+		"spec.requiredProof":                            func(s *v1alpha1.FencePolicySpec) { s.RequiredProof = "Power" },
 		"spec.witnesses": func(s *v1alpha1.FencePolicySpec) {
 			s.OnIsolation, s.Witnesses = v1alpha1.ResetOnIsolation, new(int32(4))
 		},
@@ -105,6 +107,9 @@ func TestSelfFencingObjectsAreChecked(t *testing.T) {
 		"as many witnesses as there are": func(s *v1alpha1.FencePolicySpec) { s.OnIsolation = v1alpha1.ResetOnIsolation },
 		"three witnesses": func(s *v1alpha1.FencePolicySpec) {
 			s.OnIsolation, s.Witnesses = v1alpha1.ResetOnIsolation, new(int32(3))
+		},
+		"required proofs": func(s *v1alpha1.FencePolicySpec) {
+			s.OnIsolation, s.Witnesses, s.RequiredProof = v1alpha1.ResetOnIsolation, new(int32(3)), v1alpha1.PowerAndPromise
 		},
 		"five witnesses": func(s *v1alpha1.FencePolicySpec) {
 			s.OnIsolation, s.Witnesses = v1alpha1.ResetOnIsolation, new(int32(5))
@@ -130,7 +135,7 @@ func hasDefaults(t *testing.T, c *cluster.Cluster) {
 		t.Fatalf("creating a policy: %v", err)
 	}
 	want := v1alpha1.FencePolicySpec{
-		Renewal: ofTime(5 * time.Second), Validity: ofTime(20 * time.Second), OnIsolation: v1alpha1.HoldOnIsolation, Witnesses: new(int32(0)),
+		Renewal: ofTime(5 * time.Second), Validity: ofTime(20 * time.Second), OnIsolation: v1alpha1.HoldOnIsolation, Witnesses: new(int32(0)), RequiredProof: v1alpha1.AnyProof,
 		Watchdog: v1alpha1.FencePolicyWatchdog{Device: "/dev/watchdog", Timeout: ofTime(10 * time.Second), Kind: v1alpha1.HardwareWatchdog},
 	}
 	if diff := cmp.Diff(want, p.Spec); diff != "" {

@@ -26,6 +26,17 @@ const (
 	ResetOnIsolation IsolationAction = "Reset"
 )
 
+// RequiredProof is what must prove that a node has stopped before its workload may start elsewhere.
+type RequiredProof string
+
+// Values of RequiredProof.
+const (
+	// AnyProof: each proof suffices.
+	AnyProof RequiredProof = "Any"
+	// PowerAndPromise: the power was observed off, and the promise of the node has expired. A new boot suffices too.
+	PowerAndPromise RequiredProof = "PowerAndPromise"
+)
+
 // Conditions of a FencePolicy, and their reasons.
 const (
 	// InEffectCondition is True if the policy applies to nodes.
@@ -52,6 +63,7 @@ const (
 // +kubebuilder:printcolumn:name="On-Isolation",type=string,JSONPath=`.spec.onIsolation`
 // +kubebuilder:printcolumn:name="Validity",type=string,JSONPath=`.spec.validity`,priority=1
 // +kubebuilder:printcolumn:name="Watchdog",type=string,JSONPath=`.spec.watchdog.timeout`,priority=1
+// +kubebuilder:printcolumn:name="Required-Proof",type=string,JSONPath=`.spec.requiredProof`,priority=1
 // +kubebuilder:printcolumn:name="Nodes",type=integer,JSONPath=`.status.nodes`
 // +kubebuilder:printcolumn:name="Promising",type=integer,JSONPath=`.status.promising`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
@@ -72,6 +84,7 @@ type FencePolicy struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.renewal) || duration(self.renewal) >= duration('1s') && duration(self.renewal) <= duration('5m')",message="renewal must be from 1s to 5m"
 // +kubebuilder:validation:XValidation:rule="!has(self.validity) || duration(self.validity) <= duration('1h')",message="validity must be at most 1h"
 // +kubebuilder:validation:XValidation:rule="!has(self.validity) || !has(self.renewal) || duration(self.validity) >= duration(self.renewal) + duration(self.renewal) + duration(self.renewal)",message="validity must be at least three times the renewal, so that one lost renewal resets no node"
+// +kubebuilder:validation:XValidation:rule="!has(self.requiredProof) || self.requiredProof != 'PowerAndPromise' || has(self.onIsolation) && self.onIsolation == 'Reset'",message="requiredProof PowerAndPromise needs onIsolation Reset, since with Hold no time proves that a node was reset"
 // +kubebuilder:validation:XValidation:rule="!has(self.onIsolation) || !has(self.witnesses) || self.onIsolation == 'Reset' || self.witnesses == 0",message="witnesses must be 0 where onIsolation is Hold"
 type FencePolicySpec struct {
 	// nodeSelector selects the nodes by their labels. An empty selector selects all nodes.
@@ -108,6 +121,15 @@ type FencePolicySpec struct {
 	// +kubebuilder:default=0
 	// +optional
 	Witnesses *int32 `json:"witnesses,omitempty"`
+	// requiredProof is what must prove that a node has stopped before Fettle lets its workload start
+	// elsewhere. With Any each proof suffices. With PowerAndPromise only a PowerRemediation may fence the
+	// node: its power must be observed off, and its promise must have expired. Another boot of the node
+	// suffices in any case.
+	// +kubebuilder:validation:Enum=Any;PowerAndPromise
+	// +kubebuilder:validation:MaxLength=16
+	// +kubebuilder:default=Any
+	// +optional
+	RequiredProof RequiredProof `json:"requiredProof,omitempty"`
 }
 
 // FencePolicyWatchdog is the watchdog of nodes.

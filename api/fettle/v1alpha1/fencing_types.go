@@ -156,11 +156,11 @@ type SavedTaint struct {
 
 // FencingProof is why a node is known to have stopped.
 type FencingProof struct {
-	// kind is PowerOff, NewBoot or PromiseExpired. PowerOff: the power was observed off twice, by reads
+	// kind is PowerOff, NewBoot, PromiseExpired or PowerOffAndPromiseExpired. PowerOff: the power was observed off twice, by reads
 	// that began after the BMC had acknowledged the command. NewBoot: the node runs under another boot ID
 	// than before the first command. PromiseExpired: the node has promised to reset itself by a time, and
-	// its clock and that of Fettle have passed it.
-	// +kubebuilder:validation:Enum=PowerOff;NewBoot;PromiseExpired
+	// its clock and that of Fettle have passed it. PowerOffAndPromiseExpired: PowerOff and PromiseExpired.
+	// +kubebuilder:validation:Enum=PowerOff;NewBoot;PromiseExpired;PowerOffAndPromiseExpired
 	// +required
 	Kind string `json:"kind"`
 	// at is when the observation began that completed the proof.

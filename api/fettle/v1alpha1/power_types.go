@@ -72,6 +72,7 @@ type PowerRemediation struct {
 // PowerRemediationSpec is how a node is fenced.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.powerOffTimeout) || duration(self.powerOffTimeout) >= duration('15s') && duration(self.powerOffTimeout) <= duration('24h')",message="powerOffTimeout must be from 15s to 24h"
+// +kubebuilder:validation:XValidation:rule="!has(self.fenceTimeout) || duration(self.fenceTimeout) >= duration('15s') && duration(self.fenceTimeout) <= duration('24h')",message="fenceTimeout must be from 15s to 24h"
 // +kubebuilder:validation:XValidation:rule="!has(self.releaseTimeout) || duration(self.releaseTimeout) >= duration('15s') && duration(self.releaseTimeout) <= duration('24h')",message="releaseTimeout must be from 15s to 24h"
 // +kubebuilder:validation:XValidation:rule="!has(self.powerOnTimeout) || duration(self.powerOnTimeout) >= duration('15s') && duration(self.powerOnTimeout) <= duration('24h')",message="powerOnTimeout must be from 15s to 24h"
 // +kubebuilder:validation:XValidation:rule="!has(self.bootTimeout) || duration(self.bootTimeout) >= duration('15s') && duration(self.bootTimeout) <= duration('24h')",message="bootTimeout must be from 15s to 24h"
@@ -111,6 +112,11 @@ type PowerRemediationSpec struct {
 	// +kubebuilder:default="2m"
 	// +optional
 	PowerOffTimeout *metav1.Duration `json:"powerOffTimeout,omitempty"`
+	// fenceTimeout is how long it may take until the promise of the node has expired, where a FencePolicy
+	// requires that too. It counts from the same moment as powerOffTimeout.
+	// +kubebuilder:default="5m"
+	// +optional
+	FenceTimeout *metav1.Duration `json:"fenceTimeout,omitempty"`
 	// releaseTimeout is how long pods and volumes may stay on the node once they are released.
 	// +kubebuilder:default="10m"
 	// +optional
@@ -152,6 +158,14 @@ type PowerRemediationStatus struct {
 	// poweredOff is set before the power is commanded off, and unset once the host is on again.
 	// +optional
 	PoweredOff bool `json:"poweredOff,omitempty"`
+	// requiredProof is PowerAndPromise if this attempt releases the workload by both proofs or by a new
+	// boot. The FencePolicy of the node says so when the attempt begins.
+	// +kubebuilder:validation:Enum=PowerAndPromise
+	// +optional
+	RequiredProof RequiredProof `json:"requiredProof,omitempty"`
+	// condemned is set before the promise of the node is revoked.
+	// +optional
+	Condemned bool `json:"condemned,omitempty"`
 	// formerHosts are BareMetalHosts that were to be powered off before the BMC was changed to
 	// another host. Fettle removes its annotation from them.
 	// +kubebuilder:validation:MaxItems=8

@@ -301,7 +301,7 @@ type FencingEvidence struct {
 	// +kubebuilder:validation:Maximum=2147483647
 	// +optional
 	PowerCycle int32 `json:"powerCycle,omitempty"`
-	// method is the kind of the proof that the node had stopped: PowerOff or NewBoot. It is missing
+	// method is the kind of the proof that the node had stopped: PowerOff, NewBoot or PowerOffAndPromiseExpired. It is missing
 	// where there was no proof.
 	// +optional
 	Method string `json:"method,omitempty"`

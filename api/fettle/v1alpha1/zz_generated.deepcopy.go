@@ -784,6 +784,11 @@ func (in *PowerRemediationSpec) DeepCopyInto(out *PowerRemediationSpec) {
 		*out = new(v1.Duration)
 		**out = **in
 	}
+	if in.FenceTimeout != nil {
+		in, out := &in.FenceTimeout, &out.FenceTimeout
+		*out = new(v1.Duration)
+		**out = **in
+	}
 	if in.ReleaseTimeout != nil {
 		in, out := &in.ReleaseTimeout, &out.ReleaseTimeout
 		*out = new(v1.Duration)

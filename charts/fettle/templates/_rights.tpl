@@ -22,7 +22,7 @@ rules and the root; the result is a YAML object with the key rules.
   "fettle.io/bmcs/status" $power
   "authorization.k8s.io/selfsubjectaccessreviews" $power
   "fettle.io/selffenceremediations" $selfFence
-  "fettle.io/fencepolicies" $selfFence
+  "fettle.io/fencepolicies" (or $power $selfFence)
   "fettle.io/selffenceremediations/status" $selfFence
   "remediation.medik8s.io/nodehealthchecks" $nhc
   "remediation.medik8s.io/nodehealthchecks/status" $nhc
@@ -50,6 +50,10 @@ rules and the root; the result is a YAML object with the key rules.
 {{- if $resources -}}
 {{- $rules = append $rules (merge (dict "resources" $resources "verbs" $verbs) $rule) -}}
 {{- end -}}
+{{- end -}}
+{{- /* Each remediator that condemns nodes looks whether the remediation of another condemnation exists. */ -}}
+{{- if ne $power $selfFence -}}
+{{- $rules = append $rules (dict "apiGroups" (list "fettle.io") "resources" (list (ternary "selffenceremediations" "powerremediations" $power)) "verbs" (list "list")) -}}
 {{- end -}}
 {{- toYaml (dict "rules" $rules) -}}
 {{- end }}

@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
+	"github.com/fettle-io/fettle/internal/remediator/fencednode"
 )
 
 // pageSize and maxPages bound the list of remediations.
@@ -22,22 +23,43 @@ func (a *Promises) exists(ctx context.Context, uid types.UID) (bool, error) {
 	return exist[uid] || !complete, err // unknown counts as existing
 }
 
-// +kubebuilder:rbac:groups=fettle.io,resources=selffenceremediations,verbs=list
+// +kubebuilder:rbac:groups=fettle.io,resources=selffenceremediations;powerremediations,verbs=list
 
 // Condemners returns the UIDs of all remediations that may condemn nodes, as far as they could be listed, and whether these are all.
 func (a *Promises) Condemners(ctx context.Context) (exist map[types.UID]bool, complete bool, err error) {
 	exist = map[types.UID]bool{}
-	var page v1alpha1.SelfFenceRemediationList
+	var self v1alpha1.SelfFenceRemediationList
+	all, err := a.list(ctx, &self, func() {
+		for i := range self.Items {
+			exist[self.Items[i].UID] = true
+		}
+	})
+	if err != nil || !all {
+		return exist, false, err
+	}
+	var power v1alpha1.PowerRemediationList
+	all, err = a.list(ctx, &power, func() {
+		for i := range power.Items {
+			exist[power.Items[i].UID] = true
+		}
+	})
+	return exist, all && err == nil, err
+}
+
+// list lists the remediations of a kind in pages, and reports whether these are all. There are none of a kind that is not served.
+func (a *Promises) list(ctx context.Context, page client.ObjectList, each func()) (bool, error) {
 	for range maxPages {
-		if err := a.api.List(ctx, &page, client.Limit(pageSize), client.Continue(page.Continue)); err != nil {
-			return nil, false, fmt.Errorf("listing the SelfFenceRemediations: %w", err)
+		err := a.api.List(ctx, page, client.Limit(pageSize), client.Continue(page.GetContinue()))
+		switch {
+		case err != nil && !fencednode.MayExist(err):
+			return true, nil
+		case err != nil:
+			return false, fmt.Errorf("listing remediations: %w", err)
 		}
-		for i := range page.Items {
-			exist[page.Items[i].UID] = true
-		}
-		if page.Continue == "" {
-			return exist, true, nil
+		each()
+		if page.GetContinue() == "" {
+			return true, nil
 		}
 	}
-	return exist, false, nil
+	return false, nil
 }

@@ -87,12 +87,28 @@ func (a *Promises) Get(ctx context.Context, node string) (*coordinationv1.Lease,
 
 // Missing returns why the Lease of a node holds no promise.
 func (a *Promises) Missing(ctx context.Context, node string) (fencednode.Problem, error) {
+	_, found, err := a.missing(ctx, node)
+	return found, err
+}
+
+// MissingTimed returns why no time proves of a node that it was reset.
+func (a *Promises) MissingTimed(ctx context.Context, node string) (fencednode.Problem, error) {
+	lease, found, err := a.missing(ctx, node)
+	if found.Found() || err != nil || lease.Promise.Timed {
+		return found, err
+	}
+	return fencednode.Problem{Reason: v1alpha1.CannotStartPromiseNotTimedReason, Message: "the promise of node " + node +
+		" is not timed, so no time proves that the node was reset; see whether onIsolation of its FencePolicy is Reset and its agent has witnesses"}, nil
+}
+
+// missing returns what the Lease of a node says, or why it holds no promise.
+func (a *Promises) missing(ctx context.Context, node string) (selffence.Lease, fencednode.Problem, error) {
 	lease, err := a.Get(ctx, node)
 	if err != nil {
-		return fencednode.Problem{}, err
+		return selffence.Lease{}, fencednode.Problem{}, err
 	}
-	none := func(why string) (fencednode.Problem, error) {
-		return fencednode.Problem{Reason: v1alpha1.CannotStartNoPromiseReason, Message: "node " + node + " has promised nothing: " + why}, nil
+	none := func(why string) (selffence.Lease, fencednode.Problem, error) {
+		return selffence.Lease{}, fencednode.Problem{Reason: v1alpha1.CannotStartNoPromiseReason, Message: "node " + node + " has promised nothing: " + why}, nil
 	}
 	if lease == nil {
 		return none("there is no Lease " + promiselease.Namespace + "/" + node + "; see whether a FencePolicy selects the node and its agent runs")
@@ -104,7 +120,7 @@ func (a *Promises) Missing(ctx context.Context, node string) (fencednode.Problem
 	if record.State == selffence.Withdrawn {
 		return none("its agent has withdrawn the promise; see whether a FencePolicy selects the node and its agent runs")
 	}
-	return fencednode.Problem{}, nil
+	return record.Lease, fencednode.Problem{}, nil
 }
 
 // Read reads a promise.

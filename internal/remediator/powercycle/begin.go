@@ -41,6 +41,9 @@ func (c *Client) begin(ctx context.Context, l *look) (*look, error) {
 		return nil, err
 	}
 	l.nodes = s.nodes
+	if can, err := c.canRevoke(ctx, l, s); !can {
+		return nil, err
+	}
 	return c.start(ctx, l, s)
 }
 

@@ -100,9 +100,9 @@ func TestWhenAClaimIsGivenBack(t *testing.T) {
 	}
 }
 
-// TestKinds: both definitions have to be there before this remediator starts.
+// TestKinds: all definitions have to be there before this remediator starts.
 func TestKinds(t *testing.T) {
-	if got := strings.Join(Kinds, " "); got != "powerremediations.fettle.io bmcs.fettle.io" {
+	if got := strings.Join(Kinds, " "); got != "powerremediations.fettle.io bmcs.fettle.io fencepolicies.fettle.io" {
 		t.Errorf("it needs %s", got)
 	}
 }

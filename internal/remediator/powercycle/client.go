@@ -18,15 +18,16 @@ import (
 	"github.com/fettle-io/fettle/internal/contain"
 	"github.com/fettle-io/fettle/internal/informer"
 	"github.com/fettle-io/fettle/internal/remediator/fencednode"
+	"github.com/fettle-io/fettle/internal/remediator/nodepromise"
 	"github.com/fettle-io/fettle/internal/slim"
 )
 
 // Kinds are the definitions without which this remediator does nothing, by name.
-var Kinds = []string{"powerremediations.fettle.io", "bmcs.fettle.io"} //nolint:gochecknoglobals // a constant list
+var Kinds = []string{"powerremediations.fettle.io", "bmcs.fettle.io", "fencepolicies.fettle.io"} //nolint:gochecknoglobals // a constant list
 
-// Config is what a Client needs. Every field is required but Metrics, OtherFences, OtherWorks, and Workload with HandBack.
+// Config is what a Client needs. Every field is required but Metrics, OtherFences, OtherWorks, Tidy, and Workload with HandBack.
 type Config struct {
-	// Informers watch remediations, BMCs and nodes, and Cache reads them.
+	// Informers watch remediations, BMCs, policies and nodes, and Cache reads them.
 	Informers cache.Informers
 	Cache     client.Reader
 	// Live reads from the API server, and Writer writes to it.
@@ -44,6 +45,10 @@ type Config struct {
 	HandBack func(ctx context.Context, machine types.NamespacedName, uid types.UID, gated bool) error
 	// Claims are shared with the other remediators that fence.
 	Claims *fencednode.Claims
+	// Promises are shared with the other remediators that revoke promises, and Tidy has the Lease of a node looked at once the remediation is gone
+	// that may have condemned it.
+	Promises *nodepromise.Promises
+	Tidy     func(node string)
 	// OtherFences returns the remediation of another kind that has begun to fence a node of the cluster that Fettle runs in, and has not
 	// ended. It may be nil.
 	OtherFences func(ctx context.Context, node string) (fencednode.Holder, bool)
@@ -110,7 +115,7 @@ func newQueue() workqueue.TypedRateLimitingInterface[types.NamespacedName] {
 		workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](retryFirst, retryMost))
 }
 
-// +kubebuilder:rbac:groups=fettle.io,resources=powerremediations;bmcs,verbs=list;watch
+// +kubebuilder:rbac:groups=fettle.io,resources=powerremediations;bmcs;fencepolicies,verbs=list;watch
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=list;watch
 
 // Watch begins to watch. It returns a NoMatch error while the kinds are not served, and may be called again. After it
@@ -119,6 +124,7 @@ func (c *Client) Watch(ctx context.Context) error {
 	err := c.watched.Watch(ctx, c.Informers,
 		informer.Kind{Plural: "BMCs", Object: &v1alpha1.BMC{}, Handler: c.bmcEvents()},
 		informer.Kind{Plural: "remediations", Object: &v1alpha1.PowerRemediation{}, Handler: c.remediationEvents()},
+		informer.Kind{Plural: "policies", Object: &v1alpha1.FencePolicy{}, Handler: toolscache.ResourceEventHandlerFuncs{}},
 		informer.Kind{Plural: "nodes", Object: &slim.Node{}, Handler: c.nodeEvents()},
 	)
 	if err == nil {
@@ -150,7 +156,7 @@ func (c *Client) bmcEvents() toolscache.ResourceEventHandler {
 	}
 }
 
-// remediationEvents has a remediation looked at.
+// remediationEvents has a remediation looked at, and once it is gone the Lease that it may have condemned.
 func (c *Client) remediationEvents() toolscache.ResourceEventHandler {
 	take := func(obj any) {
 		if key, ok := keyOf(obj); ok {
@@ -158,7 +164,11 @@ func (c *Client) remediationEvents() toolscache.ResourceEventHandler {
 		}
 	}
 	return toolscache.ResourceEventHandlerFuncs{
-		AddFunc: take, DeleteFunc: take,
+		AddFunc: take,
+		DeleteFunc: func(obj any) {
+			take(obj)
+			c.tidyAfter(obj)
+		},
 		UpdateFunc: func(_, obj any) {
 			if r, ok := obj.(*v1alpha1.PowerRemediation); ok && c.sessions.hasWritten(client.ObjectKeyFromObject(r), r.ResourceVersion) {
 				return // the look that wrote it goes on from it

@@ -327,7 +327,7 @@ func TestProofIsOfOneBMC(t *testing.T) {
 			}))
 			once := fencing.Reading{Begun: noon, Ended: noon, State: fencing.IsOff}
 			l := &look{key: client.ObjectKeyFromObject(r), r: r, bmc: c.bmc, record: recordOf(&r.Status), s: &session{bmc: used, power: fencing.Power{Off: noon, FirstOff: once, Last: once}}}
-			w.refresh(l)
+			w.refresh(t.Context(), l)
 			p := l.facts.Power
 			p.RetryAt = time.Time{}
 			if (p == fencing.Power{Off: noon, FirstOff: once, Last: once, Left: true}) != c.counts || !c.counts && (p.Off != time.Time{} || p.FirstOff != fencing.Reading{}) {

@@ -1,6 +1,7 @@
 package powercycle
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -87,7 +88,7 @@ func (c *Client) look(ctx context.Context, key types.NamespacedName) error {
 		return err
 	}
 	for range mostSteps {
-		c.refresh(l)
+		c.refresh(ctx, l)
 		if over, err := c.take(ctx, l, fencing.Next(l.config, l.s.began.Record(l.record), l.facts)); over || err != nil {
 			return err
 		}
@@ -164,7 +165,7 @@ func (l *look) again(now time.Time) {
 }
 
 // refresh brings the facts up to now.
-func (c *Client) refresh(l *look) {
+func (c *Client) refresh(ctx context.Context, l *look) {
 	l.facts.Now = c.Now()
 	l.s.began = l.s.began.At(l.record.Since, l.facts.Now)
 	l.facts.Deleting = !l.r.DeletionTimestamp.IsZero()
@@ -180,7 +181,8 @@ func (c *Client) refresh(l *look) {
 	}
 	recorded := l.r.Status.BMC
 	l.facts.HostChanged = l.bmc != nil && recorded != nil && *recorded != current
-	l.facts.Power = l.s.power
+	l.facts.Power, l.facts.Promise = l.s.power, l.s.promise.Facts
+	l.config.Both = c.requiresBoth(ctx, l)
 	if recorded == nil || recorded.HostUID == "" {
 		l.facts.Power.Left = true // nothing but an annotation of a BareMetalHost keeps a host off
 	}
@@ -200,13 +202,13 @@ func (l *look) powersOn() bool {
 // isElsewhere reports whether a step asks a BMC or a workload cluster. Neither may answer for long, so that such a step keeps no lane.
 // The same is true of a BareMetalHost, since a webhook of Metal3 may be asked first.
 func (l *look) isElsewhere(kind fencing.StepKind) bool {
-	switch kind { //nolint:exhaustive // the others are steps of a fencing by promise
+	switch kind {
 	case fencing.ReadPower, fencing.CommandOff, fencing.CommandOn, fencing.LeaveHost:
 		return true
 	case fencing.ReadNode, fencing.CountWorkload, fencing.TaintNode, fencing.SetOutOfService, fencing.RemoveNode,
 		fencing.RemoveOutOfService, fencing.RestoreNode, fencing.UntaintNode:
 		return !l.cluster.isHome()
-	case fencing.Wait, fencing.Write, fencing.ReadMachine, fencing.RemoveMachine, fencing.Finish:
+	case fencing.Wait, fencing.Write, fencing.ReadMachine, fencing.RemoveMachine, fencing.ReadPromise, fencing.RevokePromise, fencing.FreePromise, fencing.Finish:
 	}
 	return false
 }
@@ -219,7 +221,7 @@ func (c *Client) take(ctx context.Context, l *look, step fencing.Step) (bool, er
 	} else if !l.lane.enter(ctx, urgent) {
 		return true, ctx.Err()
 	}
-	switch step.Kind { //nolint:exhaustive // the others are steps of a fencing by promise
+	switch step.Kind {
 	case fencing.Wait:
 		return true, c.wait(ctx, l, step)
 	case fencing.Finish:
@@ -232,13 +234,15 @@ func (c *Client) take(ctx context.Context, l *look, step fencing.Step) (bool, er
 		c.countWorkload(ctx, l)
 	case fencing.ReadMachine:
 		l.facts.Machine = c.readMachine(ctx, l)
+	case fencing.ReadPromise:
+		c.Promises.Read(ctx, l.promise())
 	case fencing.ReadPower, fencing.CommandOff, fencing.CommandOn, fencing.LeaveHost:
 		if step.Kind == fencing.CommandOff && l.facts.HostChanged {
 			return false, c.write(ctx, l, l.record) // it is recorded which host is commanded
 		}
 		c.operateHost(ctx, l, step.Kind)
 	case fencing.TaintNode, fencing.SetOutOfService, fencing.RemoveNode, fencing.RemoveOutOfService, fencing.RestoreNode,
-		fencing.UntaintNode, fencing.RemoveMachine:
+		fencing.UntaintNode, fencing.RemoveMachine, fencing.RevokePromise, fencing.FreePromise:
 		return false, c.change(ctx, l, step.Kind)
 	}
 	return false, ctx.Err()
@@ -273,26 +277,6 @@ func (c *Client) change(ctx context.Context, l *look, kind fencing.StepKind) err
 	return errors.Join(err, c.publish(ctx, l, notChanged, "a change of node "+l.node+" or of its machine has failed "+whyFailed(err)))
 }
 
-func (c *Client) changeNode(ctx context.Context, nodes *fencednode.Nodes, l *look, kind fencing.StepKind) error {
-	switch kind { //nolint:exhaustive // the others change no object but the remediation
-	case fencing.TaintNode:
-		return nodes.Taint(ctx, l.r.UID, l.raw)
-	case fencing.SetOutOfService:
-		return nodes.SetOutOfService(ctx, l.raw)
-	case fencing.RemoveNode:
-		return nodes.Delete(ctx, l.raw)
-	case fencing.RemoveOutOfService:
-		return nodes.RemoveOutOfService(ctx, l.raw)
-	case fencing.RestoreNode:
-		return nodes.Restore(ctx, l.r.UID, savedBy(l.r), l.raw)
-	case fencing.UntaintNode:
-		return nodes.Untaint(ctx, l.raw)
-	case fencing.RemoveMachine:
-		return c.deleteMachine(ctx, l)
-	}
-	return fmt.Errorf("a step of kind %d changes nothing", kind)
-}
-
 // wait says what the remediation waits for, and looks again in time.
 func (c *Client) wait(ctx context.Context, l *look, step fencing.Step) error {
 	pause := lookEvery
@@ -300,7 +284,7 @@ func (c *Client) wait(ctx context.Context, l *look, step fencing.Step) error {
 		pause = min(pause, max(step.Until.Sub(c.Now()), 0))
 	}
 	c.remediations.AddAfter(l.key, pause)
-	message := waitMessage(l.node, step, l.s.failure)
+	message := cmp.Or(l.promise().WaitMessage(step), waitMessage(l.node, step, l.s.failure))
 	if notRead := step.Reason == fencing.NodeNotRead || step.Reason == fencing.WorkloadNotCounted; notRead && l.unread != nil && !l.cluster.isHome() {
 		message += ": " + l.unread.Error()
 	}

@@ -220,7 +220,7 @@ func TestWhatIsKnownOfAHost(t *testing.T) {
 		w := newWorld(t)
 		l := &look{key: keyA, r: remediation(in(fencing.PoweringOff, func(s *v1alpha1.PowerRemediationStatus) { s.BMC = tc.recorded })), s: w.sessions.of(keyA, "r-uid", "node-a"), bmc: tc.bmc, bmcProblem: problem{reason: "NoBMC", message: "there is none"}}
 		l.s.bmc, l.s.failures, l.s.failure, l.s.power = tc.before, 3, problem{reason: "x"}, fencing.Power{}.CommandedOff(noon)
-		w.refresh(l)
+		w.refresh(t.Context(), l)
 		if kept := l.s.failures == 3 && l.facts.Power.Off.Equal(noon); kept != tc.kept || !tc.kept && (l.s.failures != 0 || !l.s.power.Off.IsZero() || l.s.failure.found()) {
 			t.Errorf("%s: known is %+v", sentence, l.s)
 		}

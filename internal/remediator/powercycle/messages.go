@@ -68,12 +68,12 @@ func outcome(s *v1alpha1.PowerRemediationStatus) (metav1.ConditionStatus, string
 
 // phaseMessage says what a phase does, and why it began.
 func phaseMessage(s *v1alpha1.PowerRemediationStatus) string {
-	node, why := s.Node.Name, whyBegan(&s.FencingStatus)
+	node, why := s.Node.Name, whyBegan(s)
 	switch fencing.Phase(s.Phase) { //nolint:exhaustive // a fencing by power is never Condemning
 	case fencing.Preparing:
 		return "the boot ID of node " + node + " is recorded, the node gets the taint that keeps its pods from starting again, and then its host is commanded off"
 	case fencing.PoweringOff:
-		return fmt.Sprintf("the host of node %s is powered off (attempt %d)%s", node, s.Attempt, why)
+		return fmt.Sprintf("the host of node %s is powered off%s (attempt %d)%s", node, revokes(s), s.Attempt, why)
 	case fencing.Releasing:
 		return "node " + node + " is proven to have stopped, and its workload may start elsewhere" + why
 	case fencing.PoweringOn:
@@ -104,6 +104,19 @@ func failure(s *v1alpha1.PowerRemediationStatus) string {
 	return "node " + s.Node.Name + " was not brought back"
 }
 
+// needsBoth reports whether an attempt needs both power and promise.
+func needsBoth(s *v1alpha1.PowerRemediationStatus) bool {
+	return s.RequiredProof == v1alpha1.PowerAndPromise
+}
+
+// revokes says that the promise of a node is revoked too, to append to a message.
+func revokes(s *v1alpha1.PowerRemediationStatus) string {
+	if !needsBoth(s) {
+		return ""
+	}
+	return ", and its promise is revoked, since its FencePolicy requires both"
+}
+
 // hostLeft says that a host may be off, to append to a message.
 func hostLeft(s *v1alpha1.PowerRemediationStatus) string {
 	if !s.PoweredOff {
@@ -123,8 +136,13 @@ func successMessage(s *v1alpha1.PowerRemediationStatus) string {
 }
 
 // whyBegan returns why a phase began, to append to a message. The time for the release may be over before anything was released.
-func whyBegan(s *v1alpha1.FencingStatus) string {
-	if fencing.Reason(s.Reason) == fencing.ReleaseTimedOut && !s.WorkloadReleased {
+func whyBegan(s *v1alpha1.PowerRemediationStatus) string {
+	switch why := fencing.Reason(s.Reason); {
+	case why == fencing.ProofVoid && needsBoth(s):
+		return ", since it was not off any more just before the release, or its promise was not revoked any more"
+	case why == fencing.PoweredOnByOthers && needsBoth(s):
+		return ", since it was on again, or its promise was changed by others, several times just before the release"
+	case why == fencing.ReleaseTimedOut && !s.WorkloadReleased:
 		return "; its workload could not be released within spec.releaseTimeout"
 	}
 	return reasonMessage(fencing.Reason(s.Reason))
@@ -143,6 +161,8 @@ func reasonMessage(why fencing.Reason) string {
 		return ", since the node could not be tainted within spec.powerOffTimeout"
 	case fencing.PowerOffTimedOut:
 		return ", since it was not proven to be off within spec.powerOffTimeout"
+	case fencing.FenceTimedOut:
+		return ", since its promise was not proven to have expired within spec.fenceTimeout"
 	case fencing.PowerOnTimedOut:
 		return ", since it was not observed on within spec.powerOnTimeout"
 	case fencing.BootTimedOut:
@@ -181,7 +201,7 @@ func advise(s *v1alpha1.PowerRemediationStatus) string {
 	const held = "; its workload is held, since it may still run: see to it that the host is off, and delete the node or set the taint node.kubernetes.io/out-of-service by hand"
 	const console = "; look at the console of the host"
 	switch why := fencing.Reason(s.Reason); why { //nolint:exhaustive // the others don't end a fencing
-	case fencing.PowerOffTimedOut, fencing.PoweredOnByOthers:
+	case fencing.PowerOffTimedOut, fencing.FenceTimedOut, fencing.PoweredOnByOthers:
 		return held
 	case fencing.TaintTimedOut:
 		return "; nothing was commanded in this attempt" + heldWithout(s, held) + "; see whether a webhook or a missing right forbids the taint"

@@ -30,7 +30,7 @@ func TestEachReasonHasAMessage(t *testing.T) {
 		fencing.WorkloadNotCounted, fencing.PowerNotOn, fencing.PowerOnNotDue, fencing.MachineNotRead, fencing.MachineNotGone, fencing.NodeNotBack,
 	}
 	begins := []fencing.Reason{
-		fencing.ProofVoid, fencing.PoweredOnByOthers, fencing.PowerOffTimedOut, fencing.PowerOnTimedOut, fencing.BootTimedOut,
+		fencing.ProofVoid, fencing.PoweredOnByOthers, fencing.PowerOffTimedOut, fencing.FenceTimedOut, fencing.PowerOnTimedOut, fencing.BootTimedOut,
 		fencing.ReleaseTimedOut, fencing.NodeReplaced, fencing.Stopped, fencing.Deleted,
 		fencing.TaintTimedOut, fencing.MachineDeletionTimedOut, fencing.HostNotLeft,
 		fencing.KeptControlPlane, fencing.KeptNoController, fencing.KeptOtherNode, fencing.KeptExternallyProvisioned, fencing.NoMachine,
@@ -61,7 +61,7 @@ func TestFailureSaysWhatToDo(t *testing.T) {
 		proof *v1alpha1.FencingProof
 		want  string
 	}{
-		{fencing.PowerOffTimedOut, unproven, held}, {fencing.PoweredOnByOthers, unproven, held}, {fencing.KeptControlPlane, unproven, held}, {fencing.NoMachine, unproven, held},
+		{fencing.PowerOffTimedOut, unproven, held}, {fencing.FenceTimedOut, unproven, held}, {fencing.PoweredOnByOthers, unproven, held}, {fencing.KeptControlPlane, unproven, held}, {fencing.NoMachine, unproven, held},
 		{fencing.PowerOnTimedOut, proven, console}, {fencing.BootTimedOut, proven, console}, {fencing.KeptControlPlane, proven, ""}, {fencing.NoMachine, proven, ""},
 		{fencing.NodeReplaced, unproven, ""}, {fencing.TaintTimedOut, unproven, held}, {fencing.TaintTimedOut, proven, ""},
 		{fencing.MachineDeletionTimedOut, unproven, held}, {fencing.MachineDeletionTimedOut, proven, ""}, {fencing.ReleaseTimedOut, proven, ""},

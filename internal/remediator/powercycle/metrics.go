@@ -27,10 +27,10 @@ type Metrics struct {
 //nolint:gochecknoglobals // a constant list
 var failures = map[fencing.Phase][]fencing.Reason{
 	fencing.DeletingMachine: {
-		fencing.TaintTimedOut, fencing.PowerOffTimedOut, fencing.PoweredOnByOthers, fencing.ReleaseTimedOut, fencing.PowerOnTimedOut, fencing.BootTimedOut,
+		fencing.TaintTimedOut, fencing.PowerOffTimedOut, fencing.FenceTimedOut, fencing.PoweredOnByOthers, fencing.ReleaseTimedOut, fencing.PowerOnTimedOut, fencing.BootTimedOut,
 	},
 	fencing.Failed: {
-		fencing.TaintTimedOut, fencing.PowerOffTimedOut, fencing.PoweredOnByOthers, fencing.ReleaseTimedOut, fencing.PowerOnTimedOut, fencing.BootTimedOut,
+		fencing.TaintTimedOut, fencing.PowerOffTimedOut, fencing.FenceTimedOut, fencing.PoweredOnByOthers, fencing.ReleaseTimedOut, fencing.PowerOnTimedOut, fencing.BootTimedOut,
 		fencing.NodeReplaced, fencing.MachineDeletionTimedOut, fencing.HostNotLeft,
 		fencing.KeptControlPlane, fencing.KeptNoController, fencing.KeptOtherNode, fencing.KeptExternallyProvisioned, fencing.NoMachine,
 	},

@@ -3,6 +3,7 @@ package powercycle
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -58,4 +59,29 @@ func (c *Client) countWorkload(ctx context.Context, l *look) {
 		return
 	}
 	l.facts.Workload = &workload
+}
+
+// changeNode changes the node of a look, its promise or its machine.
+func (c *Client) changeNode(ctx context.Context, nodes *fencednode.Nodes, l *look, kind fencing.StepKind) error {
+	switch kind { //nolint:exhaustive // the others change no object but the remediation
+	case fencing.RevokePromise:
+		return c.Promises.Revoke(ctx, l.promise())
+	case fencing.FreePromise:
+		return c.Promises.Free(ctx, l.promise())
+	case fencing.TaintNode:
+		return nodes.Taint(ctx, l.r.UID, l.raw)
+	case fencing.SetOutOfService:
+		return nodes.SetOutOfService(ctx, l.raw)
+	case fencing.RemoveNode:
+		return nodes.Delete(ctx, l.raw)
+	case fencing.RemoveOutOfService:
+		return nodes.RemoveOutOfService(ctx, l.raw)
+	case fencing.RestoreNode:
+		return nodes.Restore(ctx, l.r.UID, savedBy(l.r), l.raw)
+	case fencing.UntaintNode:
+		return nodes.Untaint(ctx, l.raw)
+	case fencing.RemoveMachine:
+		return c.deleteMachine(ctx, l)
+	}
+	return fmt.Errorf("a step of kind %d changes nothing", kind)
 }

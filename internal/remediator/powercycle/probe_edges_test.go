@@ -305,7 +305,7 @@ func TestUnusableBMCs(t *testing.T) {
 
 // TestDefaultLimits are the same as in the definition of the kind.
 func TestDefaultLimits(t *testing.T) {
-	want := fencing.Config{Retries: 1, Limits: fencing.Limits{PowerOff: 2 * time.Minute, Release: 10 * time.Minute, PowerOn: 2 * time.Minute, Boot: 15 * time.Minute, MachineDeletion: time.Hour}}
+	want := fencing.Config{Retries: 1, Limits: fencing.Limits{PowerOff: 2 * time.Minute, Release: 10 * time.Minute, PowerOn: 2 * time.Minute, Boot: 15 * time.Minute, MachineDeletion: time.Hour, Fence: 5 * time.Minute}}
 	if got := configOf(&v1alpha1.PowerRemediationSpec{}); got != want {
 		t.Errorf("they are %+v, want %+v", got, want)
 	}

@@ -17,6 +17,7 @@ const (
 	defaultPowerOn  = 2 * time.Minute
 	defaultBoot     = 15 * time.Minute
 	defaultMachine  = time.Hour
+	defaultFence    = 5 * time.Minute
 	defaultRetries  = 1
 )
 
@@ -29,6 +30,7 @@ func configOf(s *v1alpha1.PowerRemediationSpec) fencing.Config {
 			PowerOff: fencednode.Limit(s.PowerOffTimeout, defaultPowerOff), Release: fencednode.Limit(s.ReleaseTimeout, defaultRelease),
 			PowerOn: fencednode.Limit(s.PowerOnTimeout, defaultPowerOn), Boot: fencednode.Limit(s.BootTimeout, defaultBoot),
 			MachineDeletion: fencednode.Limit(s.MachineDeletionTimeout, defaultMachine),
+			Fence:           fencednode.Limit(s.FenceTimeout, defaultFence),
 		},
 	}
 	if s.Retries != nil {
@@ -41,6 +43,7 @@ func configOf(s *v1alpha1.PowerRemediationSpec) fencing.Config {
 func recordOf(s *v1alpha1.PowerRemediationStatus) fencing.Record {
 	r := fencednode.RecordOf(&s.FencingStatus)
 	r.MachineDeletion, r.PoweredOff, r.CommandedAt = s.MachineDeletion, s.PoweredOff, fencednode.Instant(s.CommandedAt)
+	r.Both, r.Revoked = s.RequiredProof == v1alpha1.PowerAndPromise, s.Condemned
 	return r
 }
 
@@ -48,6 +51,10 @@ func recordOf(s *v1alpha1.PowerRemediationStatus) fencing.Record {
 func writeRecord(s *v1alpha1.PowerRemediationStatus, node string, r fencing.Record) {
 	fencednode.WriteRecord(&s.FencingStatus, node, r)
 	s.MachineDeletion, s.PoweredOff, s.CommandedAt = r.MachineDeletion, r.PoweredOff, fencednode.MicroTime(r.CommandedAt)
+	s.RequiredProof, s.Condemned = "", r.Revoked
+	if r.Both {
+		s.RequiredProof = v1alpha1.PowerAndPromise
+	}
 }
 
 // protocolOf returns how Fettle speaks to a BMC, or an empty text if that can't be said.

@@ -12,6 +12,7 @@ import (
 	"github.com/fettle-io/fettle/internal/baremetalhost"
 	"github.com/fettle-io/fettle/internal/fencing"
 	"github.com/fettle-io/fettle/internal/remediator/fencednode"
+	"github.com/fettle-io/fettle/internal/remediator/nodepromise"
 )
 
 // mostRevisions is how many of its own revisions of a remediation a process remembers. A watch shows them soon.
@@ -23,8 +24,9 @@ type session struct {
 	uid  types.UID
 	node string
 	// power is what is known of the host. It counts for one BMC in one generation.
-	power fencing.Power
-	bmc   v1alpha1.FencingBMC
+	power   fencing.Power
+	bmc     v1alpha1.FencingBMC
+	promise nodepromise.Promise
 	// failure is why the last operation of the BMC failed, and failures counts those in succession.
 	failure  problem
 	failures int

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,6 +26,7 @@ import (
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
 	"github.com/fettle-io/fettle/internal/fencing"
 	"github.com/fettle-io/fettle/internal/remediator/fencednode"
+	"github.com/fettle-io/fettle/internal/remediator/nodepromise"
 )
 
 const (
@@ -66,7 +68,7 @@ type world struct {
 func newWorld(t *testing.T, objects ...client.Object) *world {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, storagev1.AddToScheme, v1alpha1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, storagev1.AddToScheme, coordinationv1.AddToScheme, v1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
@@ -85,6 +87,7 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 		}).WithInterceptorFuncs(w.intercepted()).Build()
 	w.Client = NewClient(Config{
 		Cache: w.api, Live: w.api, Writer: w.api, Core: w.api, Events: w.events, Log: logr.Discard(), Now: w.now, Namespace: bmcNamespace, Claims: fencednode.NewClaims(),
+		Promises: nodepromise.New(w.api, w.now),
 	})
 	t.Cleanup(func() {
 		w.remediations.ShutDown()

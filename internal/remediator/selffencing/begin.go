@@ -17,6 +17,7 @@ import (
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
 	"github.com/fettle-io/fettle/internal/remediator/contract"
 	"github.com/fettle-io/fettle/internal/remediator/fencednode"
+	"github.com/fettle-io/fettle/internal/remediator/nodepromise"
 )
 
 // begin finds the node of a remediation that has not begun, its promise and its machine, and claims both.
@@ -31,9 +32,12 @@ func (c *Client) begin(ctx context.Context, l *look) (*look, error) {
 	n, found, err := c.identify(ctx, l)
 	switch {
 	case err != nil:
-		return nil, errors.Join(err, c.publish(ctx, l, notRead, "the node of this remediation, its machine or its Lease could not be read "+whyFailed(err)))
+		return nil, errors.Join(err, c.publish(ctx, l, notRead, "the node of this remediation, its machine or its Lease could not be read "+nodepromise.WhyFailed(err)))
 	case found.Found():
 		return nil, c.refuse(ctx, l.r, found)
+	}
+	if may, err := c.mayFence(ctx, l, n); !may {
+		return nil, err
 	}
 	l.s = c.sessions.of(l.key, l.r.UID, l.node)
 	if other, held := c.fencedBy(ctx, l); held {
@@ -42,11 +46,28 @@ func (c *Client) begin(ctx context.Context, l *look) (*look, error) {
 	return c.start(ctx, l, n, begun)
 }
 
+// mayFence reports whether the promise of a node suffices to fence it, by its FencePolicy. If not, the remediation is refused or waits.
+func (c *Client) mayFence(ctx context.Context, l *look, n *corev1.Node) (bool, error) {
+	policy, unknown, err := nodepromise.RequiresBoth(ctx, c.Cache, n)
+	switch {
+	case err != nil:
+		return false, errors.Join(err, c.publish(ctx, l, notRead, "the FencePolicies could not be read "+nodepromise.WhyFailed(err)))
+	case unknown.Found():
+		return false, c.standBy(ctx, l, unknown)
+	case policy != "":
+		return false, c.refuse(ctx, l.r, problem{Reason: v1alpha1.CannotStartPowerRequiredReason, Message: "FencePolicy " + policy + " requires both power and promise of node " + l.node + ", and only a PowerRemediation proves both"})
+	}
+	if found := nodepromise.ReadyMeanwhile(&l.r.Status.FencingStatus, n); found.Found() {
+		return false, c.refuse(ctx, l.r, found)
+	}
+	return true, nil
+}
+
 // start claims the machine of a remediation that can begin and has claimed its node, or waits for others that work on the host.
 func (c *Client) start(ctx context.Context, l *look, n *corev1.Node, begun time.Time) (*look, error) {
 	machine, err := c.machines.NamedBy(ctx, n)
 	if err != nil {
-		return nil, errors.Join(err, c.publish(ctx, l, notRead, "the machine of node "+l.node+" could not be read "+whyFailed(err)))
+		return nil, errors.Join(err, c.publish(ctx, l, notRead, "the machine of node "+l.node+" could not be read "+nodepromise.WhyFailed(err)))
 	}
 	if found := c.machines.TakenBy(ctx, l.r, machine, c.Works, c.OtherWorks); found.Found() {
 		return nil, c.standBy(ctx, l, found)

@@ -286,6 +286,72 @@ func TestSight(t *testing.T) {
 	}
 }
 
+// TestANodeThatNeedsItsPowerOffToo: a FencePolicy may require both power and promise. Then this remediator doesn't begin.
+func TestANodeThatNeedsItsPowerOffToo(t *testing.T) {
+	both := func(change ...func(*v1alpha1.FencePolicy)) *v1alpha1.FencePolicy {
+		p := &v1alpha1.FencePolicy{ObjectMeta: metav1.ObjectMeta{Name: "above-all"}, Spec: v1alpha1.FencePolicySpec{RequiredProof: v1alpha1.PowerAndPromise}}
+		for _, f := range change {
+			f(p)
+		}
+		return p
+	}
+	labelled := func(p *v1alpha1.FencePolicy) { p.Spec.NodeSelector.MatchLabels = map[string]string{"pool": "a"} }
+	unreadable := func(p *v1alpha1.FencePolicy) {
+		p.Spec.NodeSelector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "pool", Operator: "Like"}}
+	}
+	const refused, waits, begins = v1alpha1.CannotStartPowerRequiredReason, "FencePolicyUnknown", "PromiseStands"
+	for sentence, tc := range map[string]struct {
+		policy *v1alpha1.FencePolicy
+		want   string
+	}{
+		"its policy requires both":      {both(), refused},
+		"that of other nodes does":      {both(labelled), begins},
+		"its policy can't be read":      {both(unreadable), waits},
+		"the policies can't be listed":  {nil, "NotRead"},
+		"its policy requires any proof": {both(func(p *v1alpha1.FencePolicy) { p.Spec.RequiredProof = v1alpha1.AnyProof }), begins},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			w := newWorld(t, node(), leaseOf(t, "node-a"), remediation())
+			if tc.policy == nil {
+				w.refuses(failing("list", &v1alpha1.FencePolicyList{}, errors.New("no")))
+			} else if err := w.api.Create(t.Context(), tc.policy); err != nil {
+				t.Fatal(err)
+			}
+			err := w.look(t.Context(), keyA)
+			r := w.remediation(t)
+			if processing(r) != tc.want || (err != nil) != (tc.policy == nil) {
+				t.Errorf("%v: it is %+v", err, r.Status)
+			}
+			if did := r.Status.Phase != "" || w.lease(t).State != selffence.Promised; did != (tc.want == begins) {
+				t.Errorf("it has done something: %t", did)
+			}
+			if tc.want == refused && (succeeded(r).Status != metav1.ConditionFalse || !strings.Contains(messageOf(r), "FencePolicy above-all")) {
+				t.Errorf("it says %+v", r.Status.Conditions)
+			}
+		})
+	}
+}
+
+// TestANodeThatIsReadyOnceItsPolicyIsKnown is left alone.
+func TestANodeThatIsReadyOnceItsPolicyIsKnown(t *testing.T) {
+	for _, isReady := range []bool{false, true} {
+		bad := &v1alpha1.FencePolicy{ObjectMeta: metav1.ObjectMeta{Name: "above-all"}, Spec: v1alpha1.FencePolicySpec{RequiredProof: v1alpha1.PowerAndPromise}}
+		bad.Spec.NodeSelector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "pool", Operator: "Like"}}
+		w := newWorld(t, node(), leaseOf(t, "node-a"), remediation(), bad)
+		w.looks(t)
+		if isReady {
+			w.reports(t, ready)
+		}
+		if err := w.api.Delete(t.Context(), bad); err != nil {
+			t.Fatal(err)
+		}
+		want := map[bool]string{false: "PromiseStands", true: v1alpha1.CannotStartFencedMeanwhileReason}[isReady]
+		if r := w.looks(t); processing(r) != want {
+			t.Errorf("ready %t: it is %+v", isReady, r.Status)
+		}
+	}
+}
+
 // TestADeletedRemediation: a remediation that has not begun, or whose status is not Fettle's, is let go.
 func TestADeletedRemediation(t *testing.T) {
 	deleted := func(r *v1alpha1.SelfFenceRemediation) {

@@ -226,6 +226,9 @@ func (c *Client) Start(ctx context.Context) error {
 	return nil
 }
 
+// Tidy has the Lease of a node looked at: the remediation that may have condemned it is gone.
+func (c *Client) Tidy(node string) { c.tidying.Add(node) }
+
 // worker does something with the keys of a queue.
 type worker[T comparable] struct {
 	*Client

@@ -14,6 +14,7 @@ import (
 	"github.com/fettle-io/fettle/internal/fencing"
 	"github.com/fettle-io/fettle/internal/remediator/contract"
 	"github.com/fettle-io/fettle/internal/remediator/fencednode"
+	"github.com/fettle-io/fettle/internal/remediator/nodepromise"
 )
 
 const (
@@ -193,7 +194,7 @@ func (c *Client) change(ctx context.Context, l *look, kind fencing.StepKind) err
 	if ctx.Err() != nil {
 		return err
 	}
-	return errors.Join(err, c.publish(ctx, l, notChanged, "a change of node "+l.node+" has failed "+whyFailed(err)))
+	return errors.Join(err, c.publish(ctx, l, notChanged, "a change of node "+l.node+" has failed "+nodepromise.WhyFailed(err)))
 }
 
 func (c *Client) changeOne(ctx context.Context, l *look, kind fencing.StepKind) error {

@@ -2,15 +2,14 @@ package selffencing
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
 	"github.com/fettle-io/fettle/internal/fencing"
 	"github.com/fettle-io/fettle/internal/remediator/fencednode"
+	"github.com/fettle-io/fettle/internal/remediator/nodepromise"
 )
 
 // Reasons of conditions, besides those of package fencing.
@@ -147,52 +146,21 @@ func evidence(s *v1alpha1.SelfFenceRemediationStatus) string {
 
 // waitMessage says what a remediation waits for, until when, and why.
 func waitMessage(l *look, step fencing.Step) string {
+	if text := l.s.promise.WaitMessage(step); text != "" {
+		return text
+	}
 	text := waitsFor(l.node, step.Reason)
 	switch step.Reason { //nolint:exhaustive // the others are no failures
-	case fencing.PromiseNotRead:
-		return text + " " + whyFailed(l.s.promise.Failure)
 	case fencing.NodeNotRead, fencing.WorkloadNotCounted:
-		return text + " " + whyFailed(l.unread)
-	case fencing.WitnessesNotAcknowledged:
-		return text + whoHasNotRead(l.s.promise.Unread)
-	case fencing.PromiseStands:
-		return text + whenExpired(l.facts.Promise.Expires, step.Until)
+		return text + " " + nodepromise.WhyFailed(l.unread)
 	}
 	return text
-}
-
-// whenExpired says when a promise has expired, to append to a message. A remediation waits no longer than until its limit, if that comes first.
-func whenExpired(expires, until time.Time) string {
-	text := ", and the node has reset itself at " + expires.UTC().Format(time.RFC3339) + " at the latest"
-	if until.Before(expires) {
-		text += "; spec.fenceTimeout is over before that, at " + until.UTC().Format(time.RFC3339) + ": raise it"
-	}
-	return text
-}
-
-// whoHasNotRead names the witnesses that have not acknowledged, to append to a message.
-func whoHasNotRead(unread []string) string {
-	return "; missing: " + strings.Join(unread, ", ") + "; see annotation fettle.io/witnessed of their Leases, and their agents"
 }
 
 func waitsFor(node string, why fencing.Reason) string {
-	switch why { //nolint:exhaustive // the others are no reasons to wait of a fencing by promise
+	switch why { //nolint:exhaustive // the others are no reasons to wait of a fencing by promise, or are about the promise
 	case fencing.NodeNotRead:
 		return "node " + node + " could not be read from the API server"
-	case fencing.PromiseNotRead:
-		return "the Lease of node " + node + " could not be read or written"
-	case fencing.PromiseStands:
-		return "the promise of node " + node + " is revoked"
-	case fencing.PromiseNotTimed:
-		return "the promise of node " + node + " is revoked, and no time proves that the node has reset itself; a new boot ID of the node will"
-	case fencing.WitnessesNotAcknowledged:
-		return "the promise of node " + node + " is revoked, and too few of the witnesses that it names have acknowledged that they have read this"
-	case fencing.PromiseOfOther:
-		return "another remediation has revoked the promise of node " + node
-	case fencing.PromiseOfOtherBoot:
-		return "the promise of node " + node + " is about another boot than the node shows, so the node has booted and its kubelet has not reported yet"
-	case fencing.NothingPromised:
-		return "node " + node + " promises nothing now; only another boot ID proves that it has stopped"
 	case fencing.NodeReady:
 		return "node " + node + " is proven to have stopped, and the API server still shows it as Ready; nothing is released before that changes"
 	case fencing.WorkloadLeft:
@@ -203,17 +171,4 @@ func waitsFor(node string, why fencing.Reason) string {
 		return "node " + node + " is not Ready under another boot ID yet"
 	}
 	return "node " + node + " waits"
-}
-
-// whyFailed returns why the API server failed a call, to append to a message. It leaves out the text of the error, and names what grants the
-// right where that is missing.
-func whyFailed(err error) string {
-	switch reason := apierrors.ReasonForError(err); {
-	case reason == "":
-		return "(the API server gave no answer); it is tried again"
-	case apierrors.IsForbidden(err):
-		return "(" + string(reason) + "); it is tried again, and the manifests of this version with kubectl apply -k config/selffence grant the right"
-	default:
-		return "(" + string(reason) + "); it is tried again"
-	}
 }

@@ -7,12 +7,13 @@ import (
 
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
 	"github.com/fettle-io/fettle/internal/fencing"
+	"github.com/fettle-io/fettle/internal/remediator/nodepromise"
 )
 
 // TestAPromiseHasExpiredAtItsOwnTime: the end of the wait is no such time. A user who took it for one would release a node that runs.
 func TestAPromiseHasExpiredAtItsOwnTime(t *testing.T) {
 	expires := noon.Add(time.Hour)
-	l := &look{node: "node-a", facts: fencing.Facts{Promise: fencing.Promise{Expires: expires}}}
+	l := &look{node: "node-a", s: &session{promise: nodepromise.Promise{Node: "node-a", Facts: fencing.Promise{Expires: expires}}}}
 	const raise = "spec.fenceTimeout is over before that, at 2026-08-03T12:05:00Z: raise it"
 	for until, want := range map[time.Time]bool{expires: false, noon.Add(5 * time.Minute): true} {
 		got := waitMessage(l, fencing.Step{Kind: fencing.Wait, Reason: fencing.PromiseStands, Until: until})

@@ -8,6 +8,7 @@ import (
 
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
 	"github.com/fettle-io/fettle/internal/fencing"
+	"github.com/fettle-io/fettle/internal/remediator/nodepromise"
 )
 
 // phases are all phases of a fencing by promise that has begun.
@@ -38,8 +39,9 @@ func TestEachReasonHasAMessage(t *testing.T) {
 		fencing.ProofVoid, fencing.FreedByOthers, fencing.TaintTimedOut, fencing.FenceTimedOut, fencing.BootTimedOut, fencing.ReleaseTimedOut, fencing.NodeReplaced, fencing.Stopped, fencing.Deleted,
 	}
 	seen := map[string]bool{"": true, "node node-a waits": true}
+	l := &look{node: "node-a", s: &session{promise: nodepromise.Promise{Node: "node-a"}}}
 	for _, why := range waits {
-		text := waitsFor("node-a", why)
+		text := waitMessage(l, fencing.Step{Kind: fencing.Wait, Reason: why})
 		if seen[text] || !strings.Contains(text, "node-a") || reasonMessage(why) != "" {
 			t.Errorf("waiting for %s says %q, and its phase %q", why, text, reasonMessage(why))
 		}

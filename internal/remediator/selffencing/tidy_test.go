@@ -12,6 +12,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -61,6 +62,8 @@ func TestOrphanedLeases(t *testing.T) {
 	}{
 		"its remediation is gone":             {leaseOf(t, "node-a", condemnedBy("gone-uid")), nil, selffence.Withdrawn, false},
 		"its remediation exists":              {leaseOf(t, "node-a", condemnedBy(uidA)), nil, selffence.Condemned, false},
+		"its PowerRemediation exists":         {leaseOf(t, "node-a", condemnedBy("power-uid")), nil, selffence.Condemned, false},
+		"the others can't be listed":          {leaseOf(t, "node-a", condemnedBy("gone-uid")), failing("list", &v1alpha1.PowerRemediationList{}, errors.New("no answer")), selffence.Condemned, true},
 		"it promises":                         {leaseOf(t, "node-a"), nil, selffence.Promised, false},
 		"the remediations can't be listed":    {leaseOf(t, "node-a", condemnedBy("gone-uid")), failing("list", &v1alpha1.SelfFenceRemediationList{}, errors.New("no answer")), selffence.Condemned, true},
 		"the remediations may not be listed":  {leaseOf(t, "node-a", condemnedBy("gone-uid")), failing("list", &v1alpha1.SelfFenceRemediationList{}, forbidden()), selffence.Condemned, true},
@@ -73,7 +76,8 @@ func TestOrphanedLeases(t *testing.T) {
 		"the remediations are read only once": {leaseOf(t, "node-a"), failing("list", &v1alpha1.SelfFenceRemediationList{}, errors.New("not needed")), selffence.Promised, false},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			w := newWorld(t, node(), tc.lease, remediation(in(fencing.Condemning)))
+			power := &v1alpha1.PowerRemediation{ObjectMeta: metav1.ObjectMeta{Namespace: keyA.Namespace, Name: keyA.Name, UID: "power-uid"}}
+			w := newWorld(t, node(), tc.lease, remediation(in(fencing.Condemning)), power)
 			w.refuses(tc.fault)
 			err := w.tidy(t.Context(), allNodes)
 			w.refuses(nil)
@@ -278,7 +282,7 @@ func TestEachLeaseIsForItself(t *testing.T) {
 func TestListsAreBounded(t *testing.T) {
 	w := newWorld(t, leaseOf(t, "node-a", condemnedBy("gone-uid")))
 	w.tidies(t, allNodes)
-	if w.pages != 2 || w.state(t, "node-a") != selffence.Withdrawn {
+	if w.pages != 3 || w.state(t, "node-a") != selffence.Withdrawn {
 		t.Errorf("%d pages of Leases and of remediations were read, and the Lease is %s", w.pages, w.state(t, "node-a"))
 	}
 	w = newWorld(t, leaseOf(t, "node-a", condemnedBy("gone-uid")))
