@@ -75,7 +75,8 @@ func (v *view) needs() ([]core.Policy, []core.Repair) {
 // needsMore reports whether a policy or a repair needs facts that were not read.
 func (v *view) needsMore() bool {
 	policies, repairs := v.needs()
-	return len(v.external.templates.Needs(policies, repairs)) > 0 || v.needsLeases(policies) || v.needsVersions(policies) || v.needsBMCs(policies, repairs) || v.needsPromises(policies, repairs)
+	return len(v.external.templates.Needs(policies, repairs)) > 0 || v.needsLeases(policies) || v.needsVersions(policies) || v.needsBMCs(policies, repairs) ||
+		v.needsPromises(policies, repairs) || v.needsPowerPromises(policies, repairs)
 }
 
 func (v *view) needsLeases(policies []core.Policy) bool {
@@ -104,8 +105,11 @@ func (v *view) readExternal(ctx context.Context, c client.Client) {
 			return v.list(ctx, c, source, namespace)
 		})
 	}
-	if v.needsPromises(policies, repairs) {
+	switch {
+	case v.needsPromises(policies, repairs):
 		v.external.promises = readPromises(ctx, c)
+	case v.needsPowerPromises(policies, repairs):
+		v.external.promises = readPowerPromises(ctx, c)
 	}
 }
 

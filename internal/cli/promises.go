@@ -42,6 +42,8 @@ type NodePromise struct {
 	Watchdog  string   `json:"watchdogTimeout,omitempty"`
 	Validity  string   `json:"validity,omitempty"`
 	Witnesses []string `json:"witnesses,omitempty"`
+	// RequiredProof is PowerAndPromise where the policy requires both. Then only a PowerRemediation fences the node.
+	RequiredProof string `json:"requiredProof,omitempty"`
 }
 
 // These are reasons of the command line alone.
@@ -57,6 +59,21 @@ type promiseReading struct {
 	leases   map[string]*fencepolicy.Lease
 	// unread says why they are not known, or is empty.
 	unread string
+	// some is set if only the policies were read: none of them requires both power and promise.
+	some bool
+}
+
+// readPowerPromises reads what nodes promise if a FencePolicy requires that of a PowerRemediation. Where the policies can't be read, that is not
+// known, and a health check that uses the power alone needs nothing more.
+func readPowerPromises(ctx context.Context, c client.Client) *promiseReading {
+	r := &promiseReading{some: true}
+	if _, err := list(ctx, c, Source{List: &v1alpha1.FencePolicyList{}, Put: r.putPolicy}, ""); err != nil {
+		return r
+	}
+	if slices.ContainsFunc(r.policies, func(p v1alpha1.FencePolicy) bool { return p.Spec.RequiredProof == v1alpha1.PowerAndPromise }) {
+		return readPromises(ctx, c)
+	}
+	return r
 }
 
 // readPromises reads what nodes promise. It never fails: what can't be read is unknown. Agents write their Leases every few seconds, so the list
@@ -119,6 +136,9 @@ func (r *promiseReading) of(node string) NodePromise {
 		return p
 	}
 	p.Policy = policy.Name
+	if policy.Spec.RequiredProof == v1alpha1.PowerAndPromise {
+		p.RequiredProof = string(policy.Spec.RequiredProof)
+	}
 	lease := r.leases[node]
 	if why := n.Missing(lease); why != "" {
 		p.Missing, p.Message = string(why), why.Text()
@@ -175,20 +195,36 @@ func usesSelfFence(steps []core.Step) bool {
 
 // needsPromises reports whether a health check or a running repair has nodes fence themselves, and no promise was read.
 func (v *view) needsPromises(policies []core.Policy, repairs []core.Repair) bool {
-	return v.external.promises == nil &&
-		(slices.ContainsFunc(policies, func(p core.Policy) bool { return usesSelfFence(p.Steps) }) ||
-			slices.ContainsFunc(repairs, func(r core.Repair) bool { return r.Running() && usesSelfFence(r.Steps) }))
+	read := v.external.promises
+	return (read == nil || read.some) && anySteps(policies, repairs, usesSelfFence)
+}
+
+// needsPowerPromises reports whether a health check or a running repair fences nodes by their power, and it is not known whether a FencePolicy
+// requires their promise too.
+func (v *view) needsPowerPromises(policies []core.Policy, repairs []core.Repair) bool {
+	return v.external.promises == nil && anySteps(policies, repairs, usesPower)
+}
+
+// anySteps reports whether a health check or a running repair has steps of a kind.
+func anySteps(policies []core.Policy, repairs []core.Repair, are func([]core.Step) bool) bool {
+	return slices.ContainsFunc(policies, func(p core.Policy) bool { return are(p.Steps) }) ||
+		slices.ContainsFunc(repairs, func(r core.Repair) bool { return r.Running() && are(r.Steps) })
 }
 
 // fillPromise fills in what the node of a target promises, if a health check has the node fence itself.
 func (w *assessment) fillPromise(target int, e *ExplainedTarget) {
 	node := w.cluster.Targets[target].Node.Name
-	fences := slices.ContainsFunc(w.verdictsOf[target], func(v core.Verdict) bool { return usesSelfFence(w.policySteps(v.Policy, target)) })
-	if w.promises == nil || w.promises.unread != "" || node == "" || !fences {
+	if w.promises == nil || w.promises.unread != "" || node == "" || node != nodeIn(w.key, node) {
 		return
 	}
 	p := w.promises.of(node)
-	e.Promise = &p
+	fences := func(v core.Verdict) bool {
+		steps := w.policySteps(v.Policy, target)
+		return usesSelfFence(steps) || usesPower(steps) && p.RequiredProof != ""
+	}
+	if slices.ContainsFunc(w.verdictsOf[target], fences) {
+		e.Promise = &p
+	}
 }
 
 // promise prints what the node of a target promises.
@@ -196,10 +232,30 @@ func (p *page) promise(n *NodePromise) {
 	switch {
 	case n == nil:
 	case n.Missing != "":
-		p.field("Promise", p.in(red, "none")+" ("+n.Missing+"), so no "+selfFenceKind+" of it can start: "+n.Message)
+		p.field("Promise", p.in(red, "none")+" ("+n.Missing+"), so no "+n.fencedBy()+" of it can start: "+n.Message)
 	default:
 		p.field("Promise", p.in(green, "stands")+" by FencePolicy "+n.Policy+", "+n.text())
 	}
+	if n != nil && n.RequiredProof != "" {
+		p.field("Required proof", "FencePolicy "+n.Policy+" requires both power and promise"+n.consequence())
+	}
+}
+
+// fencedBy returns the kind of remediations that fence a node by its promise.
+func (n *NodePromise) fencedBy() string {
+	if n.RequiredProof != "" {
+		return powerKind
+	}
+	return selfFenceKind
+}
+
+// consequence says what a policy that requires both means for a node, to append to a sentence.
+func (n *NodePromise) consequence() string {
+	text := ", so no " + selfFenceKind + " of it can start"
+	if n.Missing == "" && !n.Timed {
+		return text + ", and no " + powerKind + ", since the promise is not timed"
+	}
+	return text
 }
 
 // text says what a promise that stands is worth.
@@ -230,11 +286,12 @@ func (p *statusPage) withoutPromise(all []NodePromise) {
 	p.more(left, "node")
 }
 
-// warnOfNodesWithoutPromise warns each health check with a SelfFenceRemediationTemplate of the nodes that it selects and that promise nothing.
+// warnOfNodesWithoutPromise warns each health check that has nodes fenced of the nodes that it selects and that can't be fenced so, as far as that
+// depends on promises.
 func warnOfNodesWithoutPromise(assessments []*assessment, judged []*draft, promises *promiseReading) {
 	for _, d := range judged {
 		w, i, found := policyOf(assessments, d)
-		if !found || !usesSelfFence(w.policies[i].Steps) {
+		if !found || promises == nil || promises.some || !usesSelfFence(w.policies[i].Steps) && !usesPower(w.policies[i].Steps) {
 			continue
 		}
 		if promises.unread != "" {
@@ -248,23 +305,47 @@ func warnOfNodesWithoutPromise(assessments []*assessment, judged []*draft, promi
 	}
 }
 
-// promiseWarnings returns a sentence for each reason for which nodes of a health check promise nothing.
+// promiseWarnings returns a sentence for each reason for which nodes of a health check can't be fenced by their promise.
 func (w *assessment) promiseWarnings(policy int) []string {
-	without := map[string][]string{}
-	messages := map[string]string{}
+	self, power := usesSelfFence(w.policies[policy].Steps), usesPower(w.policies[policy].Steps)
+	found := map[string][]string{}
 	for _, m := range w.policies[policy].Members {
 		node := w.cluster.Targets[m].Node.Name
-		if p := w.promises.of(node); node != "" && p.Missing != "" {
-			without[p.Missing], messages[p.Missing] = append(without[p.Missing], node), p.Message
+		if node == "" || node != nodeIn(w.key, node) {
+			continue // no policy of this cluster applies to a node of a workload cluster
+		}
+		p := w.promises.of(node)
+		for _, text := range p.warnings(self, power) {
+			found[text] = append(found[text], node)
 		}
 	}
 	var texts []string
-	for _, reason := range slices.Sorted(maps.Keys(without)) {
-		nodes := without[reason]
+	for _, text := range slices.Sorted(maps.Keys(found)) {
+		nodes := found[text]
 		slices.Sort(nodes)
 		nodes = slices.Compact(nodes)
-		texts = append(texts, fmt.Sprintf("no promise stands of %s that it selects, so no %s of such a node can start (%s: %s): %s",
-			count(len(nodes), "node"), selfFenceKind, reason, messages[reason], firstOf(nodes, len(nodes))))
+		texts = append(texts, fmt.Sprintf(text, count(len(nodes), "node"))+": "+firstOf(nodes, len(nodes)))
+	}
+	return texts
+}
+
+// warnings returns why a node can't be fenced by itself, or by its power. Each text has room for the number of such nodes.
+func (n *NodePromise) warnings(self, power bool) []string {
+	both := n.RequiredProof != ""
+	escaped := strings.ReplaceAll(n.Message, "%", "%%")
+	var texts []string
+	switch {
+	case both && self:
+		texts = append(texts, "both power and promise are required of %s that it selects, by a FencePolicy, so no "+selfFenceKind+" of such a node can start; name a PowerRemediationTemplate")
+	case self && n.Missing != "":
+		texts = append(texts, "no promise stands of %s that it selects, so no "+selfFenceKind+" of such a node can start ("+n.Missing+": "+escaped+")")
+	}
+	switch {
+	case !both || !power:
+	case n.Missing != "":
+		texts = append(texts, "no promise stands of %s that it selects, and a FencePolicy requires both power and promise, so no "+powerKind+" of such a node can start ("+n.Missing+": "+escaped+")")
+	case !n.Timed:
+		texts = append(texts, "the promise of %s that it selects is not timed, and a FencePolicy requires both power and promise, so no "+powerKind+" of such a node can start")
 	}
 	return texts
 }

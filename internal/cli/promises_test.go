@@ -121,10 +121,82 @@ func TestPromisesUnknown(t *testing.T) {
 	a.list("/apis/remediation.medik8s.io/v1alpha1/nodehealthchecks", "remediation.medik8s.io/v1alpha1", "NodeHealthCheckList", fencedNodes)
 	a.bmcs()
 	runCommand(t, statusCommand)
-	if slices.ContainsFunc(a.forget(), func(r string) bool {
-		return strings.Contains(r, "fettle-agents") || strings.Contains(r, "fencepolicies")
-	}) {
+	if slices.ContainsFunc(a.forget(), func(r string) bool { return strings.Contains(r, "fettle-agents") }) {
 		t.Error("promises are read, and no health check needs them")
+	}
+}
+
+// requiresBoth has the policy of the workers require both power and promise, and their health check name a template.
+func requiresBoth(a *fakeAPI, check string) {
+	a.list(policiesPath, "fettle.io/v1alpha1", "FencePolicyList",
+		"{apiVersion: fettle.io/v1alpha1, kind: FencePolicy, metadata: {name: workers}, spec: {requiredProof: PowerAndPromise, nodeSelector: {matchLabels: {role: worker}}}}")
+	a.list("/apis/remediation.medik8s.io/v1alpha1/nodehealthchecks", "remediation.medik8s.io/v1alpha1", "NodeHealthCheckList",
+		strings.Replace(check, "  name: workers\n", "  name: workers\n  uid: uid-workers\n", 1))
+	a.bmcs()
+}
+
+// TestPowerAndPromiseRequired: explain and check say what a policy that requires both means for each node, whatever its health check names.
+func TestPowerAndPromiseRequired(t *testing.T) {
+	const requires = "Required proof FencePolicy workers requires both power and promise, so no SelfFenceRemediation of it can start"
+	for _, check := range []string{selfFencing, fencedNodes} {
+		a := selfFencingCluster(t)
+		requiresBoth(a, check)
+		for node, wants := range map[string][]string{
+			"node-a": {"Promise stands by FencePolicy workers", requires},
+			"node-b": {requires + ", and no PowerRemediation, since the promise is not timed"},
+			"node-c": {"none (VirtualMachine), so no PowerRemediation of it can start", requires},
+		} {
+			out := strings.Join(strings.Fields(runCommand(t, explainCommand, "node/"+node)), " ")
+			for _, want := range wants {
+				if !strings.Contains(out, want) {
+					t.Errorf("explain of %s does not say %q:\n%s", node, want, out)
+				}
+			}
+			if node == "node-a" && strings.Contains(out, "and no PowerRemediation") {
+				t.Errorf("explain says that node-a can't be fenced:\n%s", out)
+			}
+		}
+		a.wantOnlyReads(t)
+	}
+	for check, wants := range map[string][]string{
+		selfFencing: {"both power and promise are required of 3 nodes that it selects, by a FencePolicy, so no SelfFenceRemediation of such a node can start; name a PowerRemediationTemplate: node-a, node-b, node-c"},
+		fencedNodes: {
+			"the promise of 1 node that it selects is not timed, and a FencePolicy requires both power and promise, so no PowerRemediation of such a node can start: node-b",
+			"no promise stands of 1 node that it selects, and a FencePolicy requires both power and promise, so no PowerRemediation of such a node can start (VirtualMachine: it is a virtual machine, and its policy doesn't allow these): node-c",
+		},
+	} {
+		a := selfFencingCluster(t)
+		requiresBoth(a, check)
+		path := filepath.Join(t.TempDir(), "file.yaml")
+		if err := os.WriteFile(path, []byte(check), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		out, _ := runCheck(t, path)
+		for _, want := range wants {
+			if !strings.Contains(out, want) {
+				t.Errorf("check does not say %q:\n%s", want, out)
+			}
+		}
+		if got := strings.Count(out, "can start"); got > len(wants)+1 { // and that its nodes have no BMC
+			t.Errorf("check says more than that:\n%s", out)
+		}
+	}
+}
+
+// TestOnePolicyOfPower: where no policy requires both, or policies can't be read, a health check that uses the power alone says nothing of promises.
+func TestOnePolicyOfPower(t *testing.T) {
+	for name, change := range map[string]func(*fakeAPI){
+		"any proof":           func(*fakeAPI) {},
+		"policies are hidden": func(a *fakeAPI) { a.set(policiesPath, http.StatusForbidden) },
+		"there are none":      func(a *fakeAPI) { a.set(policiesPath, http.StatusNotFound) },
+	} {
+		a := selfFencingCluster(t)
+		requiresBoth(a, fencedNodes)
+		a.list(policiesPath, "fettle.io/v1alpha1", "FencePolicyList", "{apiVersion: fettle.io/v1alpha1, kind: FencePolicy, metadata: {name: workers}, spec: {nodeSelector: {}}}")
+		change(a)
+		if out := runCommand(t, explainCommand, "node/node-c") + runCommand(t, statusCommand); strings.Contains(out, "Promise") || strings.Contains(out, "Required proof") || strings.Contains(out, "promise") {
+			t.Errorf("%s: it says:\n%s", name, out)
+		}
 	}
 }
 
@@ -198,23 +270,32 @@ func TestCheckOfFencePolicies(t *testing.T) {
 		says   []string
 		silent string
 	}{
-		"as it is":          {fencePolicyText("workers", workers), nil, 0, nil, "warning"},
-		"a template":        {"apiVersion: fettle.io/v1alpha1\nkind: SelfFenceRemediationTemplate\nmetadata: {name: reset, namespace: fettle-system}\nspec: {template: {spec: {}}}\n", nil, 0, nil, "warning"},
-		"unknown operator":  {fencePolicyText("p", "nodeSelector: {matchExpressions: [{key: a, operator: Like}]}"), nil, 1, []string{`spec.nodeSelector can't be read: "Like"`}, "warning"},
-		"a short validity":  {fencePolicyText("p", all, "renewal: 10s", "validity: 29s"), nil, 1, []string{"line 8: spec.validity is 29s, and must be at least three times the renewal of 10s"}, "warning"},
-		"a long renewal":    {fencePolicyText("p", all, "renewal: 7s"), nil, 1, []string{"spec.validity is 20s"}, "warning"},
-		"the least":         {fencePolicyText("workers", workers, "renewal: 10s", "validity: 30s"), nil, 0, nil, "warning"},
-		"four witnesses":    {fencePolicyText("p", all, "onIsolation: Reset", "witnesses: 4"), nil, 1, []string{"spec.witnesses is 4; give 3 or 5, or leave it out"}, "warning"},
-		"idle witnesses":    {fencePolicyText("p", all, "witnesses: 3"), nil, 1, []string{"spec.witnesses is 3; leave it out"}, "warning"},
-		"a wrong field":     {fencePolicyText("p", all, "watchdogs: {}"), nil, 1, []string{"spec.watchdogs"}, "warning"},
-		"no name":           {strings.Replace(fencePolicyText("p", all), "  name: p", "  labels: {}", 1), nil, 1, []string{"metadata.name is missing"}, "warning"},
-		"no node":           {fencePolicyText("p", "nodeSelector: {matchLabels: {role: none}}"), nil, 0, []string{"warning, line 6: no node has the labels of spec.nodeSelector"}, "older"},
-		"older ones lead":   {fencePolicyText("p", workers), nil, 0, []string{"policies that are older apply to each node that this policy selects: workers"}, "witnesses"},
-		"some are led":      {fencePolicyText("p", all), nil, 0, []string{"the policy applies to 1 node; policies that are older apply to 3 more nodes that it selects: workers"}, "witnesses"},
-		"enough witnesses":  {fencePolicyText("workers", all, "onIsolation: Reset", "witnesses: 3"), nil, 0, nil, "warning"},
-		"as many as are":    {fencePolicyText("workers", all, "onIsolation: Reset"), nil, 0, nil, "warning"},
-		"fewer than three":  {fencePolicyText("workers", workers, "onIsolation: Reset"), nil, 0, []string{"each node needs 3 others as witnesses, and FencePolicies apply to 3 nodes in all"}, "older"},
-		"few nodes":         {fencePolicyText("workers", workers, "onIsolation: Reset", "witnesses: 3"), nil, 0, []string{"each node needs 3 others as witnesses, and FencePolicies apply to 3 nodes in all"}, "older"},
+		"as it is":         {fencePolicyText("workers", workers), nil, 0, nil, "warning"},
+		"a template":       {"apiVersion: fettle.io/v1alpha1\nkind: SelfFenceRemediationTemplate\nmetadata: {name: reset, namespace: fettle-system}\nspec: {template: {spec: {}}}\n", nil, 0, nil, "warning"},
+		"unknown operator": {fencePolicyText("p", "nodeSelector: {matchExpressions: [{key: a, operator: Like}]}"), nil, 1, []string{`spec.nodeSelector can't be read: "Like"`}, "warning"},
+		"a short validity": {fencePolicyText("p", all, "renewal: 10s", "validity: 29s"), nil, 1, []string{"line 8: spec.validity is 29s, and must be at least three times the renewal of 10s"}, "warning"},
+		"a long renewal":   {fencePolicyText("p", all, "renewal: 7s"), nil, 1, []string{"spec.validity is 20s"}, "warning"},
+		"the least":        {fencePolicyText("workers", workers, "renewal: 10s", "validity: 30s"), nil, 0, nil, "warning"},
+		"four witnesses":   {fencePolicyText("p", all, "onIsolation: Reset", "witnesses: 4"), nil, 1, []string{"spec.witnesses is 4; give 3 or 5, or leave it out"}, "warning"},
+		"idle witnesses":   {fencePolicyText("p", all, "witnesses: 3"), nil, 1, []string{"spec.witnesses is 3; leave it out"}, "warning"},
+		"a wrong field":    {fencePolicyText("p", all, "watchdogs: {}"), nil, 1, []string{"spec.watchdogs"}, "warning"},
+		"no name":          {strings.Replace(fencePolicyText("p", all), "  name: p", "  labels: {}", 1), nil, 1, []string{"metadata.name is missing"}, "warning"},
+		"no node":          {fencePolicyText("p", "nodeSelector: {matchLabels: {role: none}}"), nil, 0, []string{"warning, line 6: no node has the labels of spec.nodeSelector"}, "older"},
+		"older ones lead":  {fencePolicyText("p", workers), nil, 0, []string{"policies that are older apply to each node that this policy selects: workers"}, "witnesses"},
+		"some are led":     {fencePolicyText("p", all), nil, 0, []string{"the policy applies to 1 node; policies that are older apply to 3 more nodes that it selects: workers"}, "witnesses"},
+		"enough witnesses": {fencePolicyText("workers", all, "onIsolation: Reset", "witnesses: 3"), nil, 0, nil, "warning"},
+		"as many as are":   {fencePolicyText("workers", all, "onIsolation: Reset"), nil, 0, nil, "warning"},
+		"fewer than three": {fencePolicyText("workers", workers, "onIsolation: Reset"), nil, 0, []string{"each node needs 3 others as witnesses, and FencePolicies apply to 3 nodes in all"}, "older"},
+		"few nodes":        {fencePolicyText("workers", workers, "onIsolation: Reset", "witnesses: 3"), nil, 0, []string{"each node needs 3 others as witnesses, and FencePolicies apply to 3 nodes in all"}, "older"},
+		"both, and held":   {fencePolicyText("p", all, "requiredProof: PowerAndPromise"), nil, 1, []string{"spec.requiredProof is PowerAndPromise, which needs onIsolation Reset"}, "warning"},
+		"both, and no BMC": {
+			fencePolicyText("workers", workers, "onIsolation: Reset", "witnesses: 3", "requiredProof: PowerAndPromise"),
+			func(a *fakeAPI) { a.bmcs() }, 0, []string{"spec.requiredProof is PowerAndPromise, and no BMC names 3 nodes that it applies to, so no remediation fences such a node: node-a, node-b, node-c"}, "older",
+		},
+		"both, and BMCs are hidden": {
+			fencePolicyText("workers", workers, "onIsolation: Reset", "witnesses: 3", "requiredProof: PowerAndPromise"),
+			nil, 0, []string{"whether each node that it applies to has a BMC, since "}, "no BMC names",
+		},
 		"Leases are hidden": {fencePolicyText("workers", workers), func(a *fakeAPI) { a.set(agentsLeases, http.StatusForbidden) }, 0, nil, "warning"},
 		"all is hidden":     {fencePolicyText("workers", workers), func(a *fakeAPI) { a.set(policiesPath, http.StatusForbidden) }, 0, []string{"which nodes it would apply to, since you may not list fencepolicies.fettle.io"}, "warning"},
 	} {

@@ -66,6 +66,9 @@ func reviewFencePolicy(spec *v1alpha1.FencePolicySpec) []Remark {
 	case !resets && witnesses != 0:
 		remarks = append(remarks, specparse.Fault("spec.witnesses", "is %d; leave it out, since onIsolation Hold asks no witnesses", witnesses))
 	}
+	if spec.RequiredProof == v1alpha1.PowerAndPromise && !resets {
+		remarks = append(remarks, specparse.Fault("spec.requiredProof", "is PowerAndPromise, which needs onIsolation Reset; with Hold no time proves that a node was reset"))
+	}
 	return remarks
 }
 
@@ -91,8 +94,12 @@ func (s *session) judgeFencePolicies(ctx context.Context, drafts []draft) {
 			r.apply(drafts[i].policy, s.Now())
 		}
 	}
+	var bmcs *bmcReading
 	for i := range drafts {
 		d := &drafts[i]
+		if is(*d) && d.policy.Spec.RequiredProof == v1alpha1.PowerAndPromise && bmcs == nil {
+			bmcs = s.bmcsWith(ctx, drafts)
+		}
 		switch {
 		case !is(*d):
 		case len(r.nodes) == 0 && r.unread != "":
@@ -101,7 +108,41 @@ func (s *session) judgeFencePolicies(ctx context.Context, drafts []draft) {
 			for _, text := range r.warnings(d.policy) {
 				d.note(specparse.Warning("spec.nodeSelector", "%s", text))
 			}
+			s.judgeRequiredProof(d, r, bmcs)
 		}
+	}
+}
+
+// bmcsWith returns the BMCs of the cluster with those of the input.
+func (s *session) bmcsWith(ctx context.Context, drafts []draft) *bmcReading {
+	r := readBMCsOnce(ctx, s.cluster, s.connection.bmcs)
+	for i := range drafts {
+		if b := drafts[i].bmc; b != nil {
+			r.byName[b.Name] = b
+		}
+	}
+	return r
+}
+
+// judgeRequiredProof notes the nodes without a BMC of which a policy requires both power and promise.
+func (s *session) judgeRequiredProof(d *draft, r *promiseReading, bmcs *bmcReading) {
+	if d.policy.Spec.RequiredProof != v1alpha1.PowerAndPromise {
+		return
+	}
+	if bmcs.unread != "" {
+		d.Unchecked = append(d.Unchecked, "whether each node that it applies to has a BMC, since "+bmcs.unread)
+		return
+	}
+	var without []string
+	for _, name := range slices.Sorted(maps.Keys(r.nodes)) {
+		policy, err := fencepolicy.NewRule(r.policies).Applies(r.nodes[name].Labels)
+		if err == nil && policy != nil && policy.Name == d.policy.Name && len(bmcs.of(name)) == 0 {
+			without = append(without, name)
+		}
+	}
+	if len(without) > 0 {
+		d.note(specparse.Warning("spec.requiredProof", "spec.requiredProof is PowerAndPromise, and no BMC names %s that it applies to, so no remediation fences such a node: %s",
+			count(len(without), "node"), firstOf(without, len(without))))
 	}
 }
 
