@@ -30,14 +30,7 @@ import (
 func TestSelfFencing(t *testing.T) {
 	t.Parallel()
 	s := newMachineSite(t)
-	for _, u := range cluster.Kustomization(t, "config/selffence") {
-		if u.GetKind() == "DaemonSet" {
-			continue // nothing runs its pods
-		}
-		if err := s.Create(cluster.Context(t), u); err != nil && !apierrors.IsAlreadyExists(err) {
-			t.Fatalf("creating %s %s: %v", u.GetKind(), u.GetName(), err)
-		}
-	}
+	s.allowSelfFencing(t)
 	s.StartFettle(t)
 	for name, story := range map[string]func(*selfFenced){
 		"sf-reset": resetsItself, "sf-deleted": resetsItselfByDeletion, "sf-none": promisesNothing, "sf-recovers": recoversMeanwhile, "sf-why": statesWhy,
@@ -48,6 +41,19 @@ func TestSelfFencing(t *testing.T) {
 			p := s.newPool(t, name)
 			story(&selfFenced{pool: p})
 		})
+	}
+}
+
+// allowSelfFencing installs config/selffence without its agents.
+func (s *site) allowSelfFencing(t *testing.T) {
+	t.Helper()
+	for _, u := range cluster.Kustomization(t, "config/selffence") {
+		if u.GetKind() == "DaemonSet" {
+			continue // nothing runs its pods
+		}
+		if err := s.Create(cluster.Context(t), u); err != nil && !apierrors.IsAlreadyExists(err) {
+			t.Fatalf("creating %s %s: %v", u.GetKind(), u.GetName(), err)
+		}
 	}
 }
 
@@ -350,15 +356,16 @@ func isFreedAfterRemoval(s *selfFenced) {
 	s.leaseSays(selffence.Withdrawn)
 }
 
-// condemnedWithoutItsAgent creates a remediation of the first node and waits until it has condemned the node. It returns the remediation.
-func (s *selfFenced) condemnedWithoutItsAgent() *v1alpha1.SelfFenceRemediation {
+// promisesByHand writes a promise of the present boot of the first node, with the rights of its agent. Nothing renews it. It returns the client of
+// the agent, and the Lease.
+func (s *selfFenced) promisesByHand(promise selffence.Promise) (client.Client, *coordinationv1.Lease) {
 	s.Helper()
 	ctx := cluster.Context(s.T)
 	as, err := client.New(s.asAgent(), client.Options{Scheme: s.Scheme()})
 	if err != nil {
 		s.Fatal(err)
 	}
-	promise := selffence.Promise{Boot: s.node(ctx, s.first()).Status.NodeInfo.BootID}
+	promise.Boot = s.node(ctx, s.first()).Status.NodeInfo.BootID
 	lease, err := promiselease.Encode(s.first(), promiselease.Record{Lease: selffence.Lease{State: selffence.Promised, Promise: promise}}, time.Now())
 	if err != nil {
 		s.Fatal(err)
@@ -366,6 +373,14 @@ func (s *selfFenced) condemnedWithoutItsAgent() *v1alpha1.SelfFenceRemediation {
 	if err := as.Create(ctx, lease); err != nil {
 		s.Fatalf("promising: %v", err)
 	}
+	return as, lease
+}
+
+// condemnedWithoutItsAgent creates a remediation of the first node and waits until it has condemned the node. It returns the remediation.
+func (s *selfFenced) condemnedWithoutItsAgent() *v1alpha1.SelfFenceRemediation {
+	s.Helper()
+	ctx := cluster.Context(s.T)
+	as, lease := s.promisesByHand(selffence.Promise{})
 	s.isOld(s.first())
 	r := &v1alpha1.SelfFenceRemediation{}
 	r.Namespace, r.Name = namespace, s.first()
