@@ -28,7 +28,8 @@ type BMCCheck struct {
 
 // BMCStep is the result of one check of a BMC.
 type BMCStep struct {
-	// Check is BMC, Address, Secret, Connection, Certificate, Login, Power or System. For a BMC that names a BareMetalHost it is BMC,
+	// Check is BMC, Address, Secret, Connection, Certificate, Login, Power, System, or Resets where a reset is not allowed or that can't be
+	// read. For a BMC that names a BareMetalHost it is BMC,
 	// Metal3 or Power.
 	Check string `json:"check"`
 	// State is Works, Fails, Unknown or NotTried.
@@ -46,6 +47,7 @@ const (
 	checkLogin       = "Login"
 	checkMetal3      = "Metal3"
 	checkPower       = "Power"
+	checkResets      = "Resets"
 	checkSystem      = "System"
 )
 

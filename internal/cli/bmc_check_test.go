@@ -186,6 +186,21 @@ var bmcCases = map[string]bmcCase{
 			return true
 		})
 	}, 1, 1},
+	"resets-not-allowed": {func(s *bmcScene) { s.bmc.allowed = []string{"On", "GracefulShutdown"} }, 1, 1},
+	"resets-allowed":     {func(s *bmcScene) { s.bmc.allowed = []string{"On", "ForceOff"} }, 0, 1},
+	"resets-not-read": {func(s *bmcScene) {
+		reads := 0
+		s.bmc.set("On", func(w http.ResponseWriter, r *http.Request) bool {
+			if r.URL.Path != "/redfish/v1/Systems/1" {
+				return false
+			}
+			if reads++; reads%2 == 1 { // the first read of each format
+				return false
+			}
+			s.bmc.answer(w, http.StatusInternalServerError, map[string]any{})
+			return true
+		})
+	}, 2, 1},
 	"system-same":                  {ofSystem(systemUUID, strings.ToUpper(systemUUID)), 0, 1},
 	"system-other":                 {ofSystem("00112233-4455-6677-8899-aabbccddeeff", systemUUID), 1, 1},
 	"system-not-reported":          {ofSystem("", systemUUID), 0, 1},

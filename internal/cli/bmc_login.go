@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"strings"
 
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
 	"github.com/fettle-io/fettle/internal/fencing"
@@ -14,6 +15,9 @@ func (c *BMCCheck) login(ctx context.Context, config power.Config, credentials p
 	defer host.Close(ctx)
 	reading, failure := host.Read(ctx)
 	c.report(config.Address, reading.State, failure)
+	if !failure.Failed() {
+		c.resets(host.ReadResets(ctx), host.Lacks())
+	}
 	return host.UUID()
 }
 
@@ -32,6 +36,17 @@ func (c *BMCCheck) report(a power.Address, state fencing.PowerState, failure pow
 	c.power(state)
 	if a.Protocol == power.Redfish { // a session of IPMI has the privilege, or is refused
 		c.Notes = append(c.Notes, "Whether the account may reset the system was not tried, since only a command shows that.")
+	}
+}
+
+// resets says whether the BMC allows what Fettle commands, if it says so.
+func (c *BMCCheck) resets(failure power.Failure, lacks []string) {
+	switch {
+	case failure.Failed():
+		c.add(checkResets, unknown, "which resets the BMC allows could not be read: %s", failure)
+	case len(lacks) > 0:
+		c.add(checkResets, fails, "the BMC does not list %s among the resets that it allows, so Fettle can't power the host off and on; "+
+			"see whether it allows them to this account, by its settings, its licence and its firmware", strings.Join(lacks, " and "))
 	}
 }
 
@@ -161,7 +176,7 @@ func stageOf(f power.Failure) stage {
 		if f.HTTPStatus != 0 {
 			return unclear
 		}
-	case power.PermissionDenied, power.OtherSystem:
+	case power.PermissionDenied, power.OtherSystem, power.ResetNotAllowed:
 	}
 	return atPower
 }

@@ -24,8 +24,9 @@ type fakeBMC struct {
 	// power is what it says of the power, and fault, if set, answers in its place.
 	power string
 	fault func(w http.ResponseWriter, r *http.Request) bool
-	// uuid is what it says of its system.
-	uuid string
+	// uuid is what it says of its system, and allowed are the resets that it lists, or nil.
+	uuid    string
+	allowed []string
 	// logins, ended and changes count the requests.
 	logins, ended, changes int
 
@@ -80,7 +81,9 @@ func (b *fakeBMC) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.Method == http.MethodDelete:
 		w.WriteHeader(http.StatusNoContent)
 	case r.URL.Path == "/redfish/v1/Systems/1":
-		b.answer(w, http.StatusOK, map[string]any{"@odata.id": "/redfish/v1/Systems/1", "PowerState": b.power, "UUID": b.uuid})
+		b.answer(w, http.StatusOK, map[string]any{"@odata.id": "/redfish/v1/Systems/1", "PowerState": b.power, "UUID": b.uuid, "Actions": map[string]any{
+			"#ComputerSystem.Reset": map[string]any{"ResetType@Redfish.AllowableValues": b.allowed},
+		}})
 	default:
 		b.refuse(w, http.StatusNotFound)
 	}

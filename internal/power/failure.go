@@ -39,6 +39,8 @@ const (
 	Busy Reason = "Busy"
 	// NoSessionLeft means that the BMC has no session left.
 	NoSessionLeft Reason = "NoSessionLeft"
+	// ResetNotAllowed means that the system doesn't list a command among those that it allows. Nothing was commanded.
+	ResetNotAllowed Reason = "ResetNotAllowed"
 	// UnsupportedSystem means that the system doesn't exist, that there are several, or that it can't be powered so.
 	UnsupportedSystem Reason = "UnsupportedSystem"
 	// OtherSystem means that the UUID of the system is another than the caller expects. Nothing was commanded.
@@ -74,6 +76,8 @@ func (r Reason) message() string { //nolint:cyclop // a text for each reason
 		return "another operation of the BMC is running"
 	case NoSessionLeft:
 		return "the BMC has no session left"
+	case ResetNotAllowed:
+		return "the BMC doesn't allow the reset of the system that the command needs"
 	case UnsupportedSystem:
 		return "the BMC has no such system, or several, or can't power it"
 	case OtherSystem:

@@ -25,7 +25,7 @@ func (h hold) after(reason Reason, now time.Time) hold {
 		if h.refused >= maxRefused {
 			h.until = now.Add(holdTime)
 		}
-	case PermissionDenied, UnsupportedSystem, OtherSystem, CommandRefused, AuthenticationHeld, CredentialsUnusable, CertificateNotTrusted,
+	case PermissionDenied, ResetNotAllowed, UnsupportedSystem, OtherSystem, CommandRefused, AuthenticationHeld, CredentialsUnusable, CertificateNotTrusted,
 		CipherSuitesRefused, Unreachable, TimedOut, Interrupted, Busy, NoSessionLeft, UnexpectedAnswer:
 	}
 	return h

@@ -65,6 +65,7 @@ type Host struct {
 	credentials Credentials
 	hold        hold
 	uuid        string
+	lacks       []Command
 }
 
 // NewHost returns a host. It makes no connection yet.

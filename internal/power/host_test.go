@@ -301,7 +301,7 @@ func TestMessages(t *testing.T) {
 	seen := map[string]Reason{}
 	for _, reason := range []Reason{
 		"", AuthenticationRefused, AuthenticationHeld, CredentialsUnusable, PermissionDenied, CertificateNotTrusted, CipherSuitesRefused,
-		Unreachable, TimedOut, Interrupted, Busy, NoSessionLeft, UnsupportedSystem, CommandRefused, UnexpectedAnswer,
+		Unreachable, TimedOut, Interrupted, Busy, NoSessionLeft, ResetNotAllowed, UnsupportedSystem, CommandRefused, UnexpectedAnswer,
 	} {
 		text := Failure{Reason: reason}.String()
 		if other, found := seen[text]; found || text == "" {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
-	"slices"
 	"strings"
 
 	"github.com/stmcginnis/gofish"
@@ -83,9 +82,8 @@ func (r *redfish) reset(ctx context.Context, kind schemas.ResetType, wanted fenc
 		if DifferentSystems(r.uuid, r.expected) {
 			return Failure{Reason: OtherSystem}
 		}
-		allowed, _ := system.GetSupportedResetTypes() // a list that can't be read is empty
-		if len(allowed) > 0 && !slices.Contains(allowed, kind) {
-			return Failure{Reason: UnsupportedSystem}
+		if forbids(system, kind) {
+			return Failure{Reason: ResetNotAllowed}
 		}
 		if _, err := system.Reset(kind); err != nil {
 			return r.refused(service, redfishFailure(err), wanted)

@@ -39,7 +39,7 @@ func TestRedfishCommandsThatFail(t *testing.T) {
 		want    Reason
 	}{
 		"there is no such system":       {"On", nil, refusing(systemPath, http.StatusNotFound), UnsupportedSystem},
-		"it has one other reset":        {"On", []string{"GracefulShutdown"}, nil, UnsupportedSystem},
+		"it has one other reset":        {"On", []string{"GracefulShutdown"}, nil, ResetNotAllowed},
 		"it has a fault, and is off":    {"Off", nil, refusing(resetPath, http.StatusInternalServerError), UnexpectedAnswer},
 		"it refuses, and says no state": {"", nil, refusing(resetPath, http.StatusConflict), CommandRefused},
 	} {

@@ -272,8 +272,8 @@ func TestRedfishOtherResetsAreNeverSent(t *testing.T) {
 	b := plainRedfish(t)
 	b.allowed = []string{"GracefulShutdown", "PushPowerButton", "ForceRestart", "GracefulRestart"}
 	h := b.host(t, newClock(), testPassword)
-	wantRefused(t, h, TurnOff, UnsupportedSystem)
-	wantRefused(t, h, TurnOn, UnsupportedSystem)
+	wantRefused(t, h, TurnOff, ResetNotAllowed)
+	wantRefused(t, h, TurnOn, ResetNotAllowed)
 	if len(b.resets) != 0 {
 		t.Errorf("commands %v", b.resets)
 	}

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -142,6 +143,16 @@ func TestGofish(t *testing.T) {
 		t.Error(err)
 	}
 	w.host.Want(t, redfish.Off, 0)
+	for _, apart := range []bool{false, true} {
+		w.Order(func(f *redfish.Faults) { f.Resets, f.ActionInfo = []redfish.ResetType{redfish.ResetOn}, apart })
+		system, err := schemas.GetComputerSystem(client, w.SystemPath())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if allowed, err := system.GetSupportedResetTypes(); err != nil || !slices.Equal(allowed, []schemas.ResetType{schemas.OnResetType}) {
+			t.Errorf("in a resource of its own: %t: %v, %v", apart, allowed, err)
+		}
+	}
 	client.Logout()
 	if w.OpenSessions() != 0 {
 		t.Error("a session stays open")

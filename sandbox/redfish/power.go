@@ -36,6 +36,14 @@ func resetTypes() []ResetType {
 	}
 }
 
+// resets returns the reset types that a BMC allows.
+func (f *Faults) resets() []ResetType {
+	if f.Resets != nil {
+		return f.Resets
+	}
+	return resetTypes()
+}
+
 // Host is what the BMC powers. Its methods are safe for concurrent use, and may take their time.
 type Host interface {
 	PowerOn() error
@@ -85,7 +93,7 @@ func (b *BMC) reset(kind ResetType, faults Faults) answer {
 	b.observe()
 	off := b.config.Host.State() == Off
 	switch {
-	case !slices.Contains(resetTypes(), kind):
+	case !slices.Contains(faults.resets(), kind):
 		return refusal(http.StatusBadRequest, "Base.1.8.ActionParameterNotSupported", "The reset type isn't allowed.")
 	case faults.RefusesCommands != 0:
 		return refusal(faults.RefusesCommands, "Base.1.8.InternalError", "The command was refused.")

@@ -189,6 +189,8 @@ func TestFaultsOfPower(t *testing.T) {
 		{"stays PoweringOff", redfish.Faults{StaysPoweringOff: true}, redfish.On, "ForceOff", 204, redfish.On, "PoweringOff"},
 		{"ignores", redfish.Faults{IgnoresCommands: true}, redfish.On, "ForceOff", 204, redfish.On, "On"},
 		{"refuses", redfish.Faults{RefusesCommands: 503}, redfish.On, "ForceOff", 503, redfish.On, "On"},
+		{"does not allow it", redfish.Faults{Resets: []redfish.ResetType{redfish.ResetOn}}, redfish.On, "ForceOff", 400, redfish.On, "On"},
+		{"allows another", redfish.Faults{Resets: []redfish.ResetType{redfish.ResetOn}}, redfish.Off, "On", 204, redfish.On, "On"},
 		{"409 when off", redfish.Faults{AlreadyOff: 409}, redfish.Off, "ForceOff", 409, redfish.Off, "Off"},
 		{"400 when off", redfish.Faults{AlreadyOff: 400}, redfish.Off, "GracefulShutdown", 400, redfish.Off, "Off"},
 		{"409 only when off", redfish.Faults{AlreadyOff: 409}, redfish.On, "ForceOff", 204, redfish.Off, "Off"},

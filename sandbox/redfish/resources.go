@@ -14,6 +14,7 @@ const (
 	sessionService = root + "/SessionService"
 	sessionList    = sessionService + "/Sessions"
 	resetAction    = "/Actions/ComputerSystem.Reset"
+	resetInfo      = "/ResetActionInfo"
 )
 
 type object map[string]any
@@ -82,6 +83,8 @@ func (b *BMC) get(path string) object {
 		return collection(path, "ComputerSystem", b.SystemPath())
 	case b.SystemPath():
 		return b.systemResource()
+	case b.SystemPath() + resetInfo:
+		return b.resetInfoResource()
 	case managers:
 		return collection(path, "Manager", managers+"/BMC")
 	case managers + "/BMC":
@@ -125,11 +128,21 @@ func (b *BMC) systemResource() object {
 	o["PowerState"] = b.reported()
 	o["Status"] = object{"State": "Enabled", "Health": "OK"}
 	o["Boot"] = object{"BootSourceOverrideEnabled": "Disabled", "BootSourceOverrideTarget": "None"} // sushy wants it
-	o["Actions"] = object{"#ComputerSystem.Reset": object{
-		"target":                            b.SystemPath() + resetAction,
-		"ResetType@Redfish.AllowableValues": resetTypes(),
-	}}
+	faults, reset := b.ordered(), object{"target": b.SystemPath() + resetAction}
+	if faults.ActionInfo {
+		reset["@Redfish.ActionInfo"] = b.SystemPath() + resetInfo
+	} else {
+		reset["ResetType@Redfish.AllowableValues"] = faults.resets()
+	}
+	o["Actions"] = object{"#ComputerSystem.Reset": reset}
 	o["Links"] = object{"Chassis": links(chassis + "/1"), "ManagedBy": links(managers + "/BMC")}
+	return o
+}
+
+func (b *BMC) resetInfoResource() object {
+	faults := b.ordered()
+	o := resource(b.SystemPath()+resetInfo, "#ActionInfo.v1_1_2.ActionInfo", "ResetActionInfo", "Reset Action Info")
+	o["Parameters"] = []object{{"Name": "ResetType", "Required": true, "DataType": "String", "AllowableValues": faults.resets()}}
 	return o
 }
 

@@ -1,6 +1,7 @@
 package powercycle
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -239,6 +240,17 @@ func (c *Client) readPower(ctx context.Context, bmc *v1alpha1.BMC) (fencing.Read
 	return reading, found
 }
 
+// probePower reads the power of a host, and then which commands its BMC allows. Only what is known of these counts.
+func (c *Client) probePower(ctx context.Context, bmc *v1alpha1.BMC) {
+	var reading fencing.Reading
+	c.operate(ctx, bmc, func(ctx context.Context, h *power.Host) (failure power.Failure) {
+		if reading, failure = h.Read(ctx); !failure.Failed() {
+			h.ReadResets(ctx)
+		}
+		return failure
+	}, func(seen *observation) { seen.power = hostPower(reading.State) })
+}
+
 // commandPower commands the power of a host, and returns when the BMC has acknowledged that.
 func (c *Client) commandPower(ctx context.Context, bmc *v1alpha1.BMC, command power.Command, uuid string) (time.Time, problem) {
 	var at time.Time
@@ -287,7 +299,7 @@ func (c *Client) noteOperation(bmc *v1alpha1.BMC, h *host, found problem, note f
 	defer h.mu.Unlock()
 	if !found.found() {
 		note(&h.seen)
-		found = h.mismatch(bmc)
+		found = cmp.Or(h.mismatch(bmc), h.lacking(bmc))
 	}
 	h.seen.at, h.seen.problem = c.Now(), found
 	if found.reason == string(power.AuthenticationRefused) || found.reason == string(power.AuthenticationHeld) {
@@ -320,6 +332,8 @@ func advice(bmc *v1alpha1.BMC, reason power.Reason) string {
 		return "enable cipher suite 17 at the BMC"
 	case power.NoSessionLeft:
 		return "end sessions of other clients at the BMC"
+	case power.ResetNotAllowed:
+		return resetAdvice
 	case power.UnsupportedSystem:
 		return "correct spec.address or spec.system"
 	case power.OtherSystem:

@@ -205,7 +205,7 @@ func TestNoSecretInAProblem(t *testing.T) {
 	b := bmcFor("a", "node-a", "redfish://10.0.0.1")
 	for _, reason := range []power.Reason{
 		power.AuthenticationRefused, power.AuthenticationHeld, power.CredentialsUnusable, power.PermissionDenied, power.CertificateNotTrusted,
-		power.CipherSuitesRefused, power.Unreachable, power.TimedOut, power.Interrupted, power.Busy, power.NoSessionLeft, power.UnsupportedSystem,
+		power.CipherSuitesRefused, power.Unreachable, power.TimedOut, power.Interrupted, power.Busy, power.NoSessionLeft, power.ResetNotAllowed, power.UnsupportedSystem,
 		power.CommandRefused, power.UnexpectedAnswer,
 	} {
 		found := ofFailure(b, power.Failure{Reason: reason})

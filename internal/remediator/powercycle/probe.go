@@ -14,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
-	"github.com/fettle-io/fettle/internal/power"
 	"github.com/fettle-io/fettle/internal/sanitize"
 )
 
@@ -66,7 +65,7 @@ func (c *Client) readForStatus(ctx context.Context, bmc *v1alpha1.BMC) {
 		c.lookAtBareMetalHost(ctx, bmc)
 	default:
 		c.readSystem(ctx, bmc, h)
-		c.readPower(ctx, bmc)
+		c.probePower(ctx, bmc)
 	}
 }
 
@@ -145,7 +144,7 @@ func (c *Client) statusOf(bmc *v1alpha1.BMC, seen observation) v1alpha1.BMCStatu
 		s.RefusedLogins, s.AuthenticationHeldSince, s.AuthenticationHeldUntil, s.CredentialsVersion = 0, nil, nil, ""
 	} else if h := c.hosts.of(bmc); h != nil {
 		h.writeHold(&s, seen.at)
-		if !seen.problem.found() || seen.problem.reason == string(power.OtherSystem) {
+		if !seen.problem.found() || answered(seen.problem.reason) {
 			s.SystemUUID = h.power.UUID()
 		}
 	}

@@ -133,7 +133,7 @@ func TestAdvice(t *testing.T) {
 	for reason, want := range map[power.Reason]string{
 		power.AuthenticationRefused: secrets, power.AuthenticationHeld: secrets, power.CredentialsUnusable: secrets,
 		power.PermissionDenied: "give the account the right", power.CertificateNotTrusted: "compare the fingerprint", power.CipherSuitesRefused: "enable cipher suite 17",
-		power.NoSessionLeft: "end sessions of other clients", power.UnsupportedSystem: address, power.OtherSystem: otherSystemAdvice,
+		power.NoSessionLeft: "end sessions of other clients", power.UnsupportedSystem: address, power.ResetNotAllowed: "see whether the BMC allows", power.OtherSystem: otherSystemAdvice,
 		power.Unreachable: network, power.TimedOut: network, power.Busy: check, power.Interrupted: check, power.CommandRefused: check, power.UnexpectedAnswer: check,
 	} {
 		if got := advice(bmc, reason); !strings.HasPrefix(got, want) {

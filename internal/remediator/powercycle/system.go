@@ -3,6 +3,7 @@ package powercycle
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -28,10 +29,15 @@ func expectedUUID(bmc *v1alpha1.BMC, node *corev1.Node) string {
 // seen by an earlier spec doesn't count.
 func systemMismatch(bmc *v1alpha1.BMC, node *corev1.Node) problem {
 	seen := meta.FindStatusCondition(bmc.Status.Conditions, v1alpha1.ReachableCondition)
-	if seen == nil || seen.Status != metav1.ConditionTrue && seen.Reason != string(power.OtherSystem) || seen.ObservedGeneration != bmc.Generation {
+	if seen == nil || seen.Status != metav1.ConditionTrue && !answered(seen.Reason) || seen.ObservedGeneration != bmc.Generation {
 		return problem{}
 	}
 	return compare(bmc, bmc.Status.SystemUUID, expectedUUID(bmc, node), v1alpha1.CannotStartOtherSystemReason)
+}
+
+// answered reports whether a problem is one of a system that was read.
+func answered(reason string) bool {
+	return reason == string(power.OtherSystem) || reason == string(power.ResetNotAllowed)
 }
 
 // compare returns a problem if the UUID of the system of a BMC and that of the host of its node are known to be of different systems.
@@ -50,6 +56,22 @@ func (h *host) mismatch(bmc *v1alpha1.BMC) problem {
 		return problem{} // Metal3 reports no UUID
 	}
 	return compare(bmc, h.power.UUID(), h.expected, string(power.OtherSystem))
+}
+
+const resetAdvice = "see whether the BMC allows ForceOff and On to this account, by its settings, its licence and its firmware"
+
+// lacking returns a problem if the BMC of a host is known not to allow what powers it off and on. The caller holds the lock.
+func (h *host) lacking(bmc *v1alpha1.BMC) problem {
+	if h.power == nil {
+		return problem{} // Metal3 commands the BMC
+	}
+	lacks := h.power.Lacks()
+	if len(lacks) == 0 {
+		return problem{}
+	}
+	return problem{reason: string(power.ResetNotAllowed), message: fmt.Sprintf(
+		"BMC %s does not list %s among the resets that it allows, so Fettle can't power the host of node %s off and on; %s",
+		bmc.Name, strings.Join(lacks, " and "), named(nodeOf(bmc)), resetAdvice)}
 }
 
 // readSystem reads on which system the node of a BMC runs. Where that can't be read, the last answer stands.

@@ -45,16 +45,17 @@ func TestTheBMCOfAnotherHost(t *testing.T) {
 		bmc  func(*v1alpha1.BMC)
 		want string
 	}{
-		"the same":              {node(onSystem(nodeUUID)), reachedSystem(nodeUUID), ""},
-		"in capital letters":    {node(onSystem(strings.ToUpper(nodeUUID))), reachedSystem(nodeUUID), ""},
-		"another":               {node(onSystem(nodeUUID)), reachedSystem(otherUUID), v1alpha1.CannotStartOtherSystemReason},
-		"another, not compared": {node(onSystem(nodeUUID)), reachedSystem(otherUUID, unchecked), ""},
-		"not known of the node": {node(), reachedSystem(otherUUID), ""},
-		"not known of the BMC":  {node(onSystem(nodeUUID)), reachedSystem(""), ""},
-		"there is no node":      {nil, reachedSystem(otherUUID), ""},
-		"seen by another spec":  {node(onSystem(nodeUUID)), reachedSystem(otherUUID, func(b *v1alpha1.BMC) { b.Generation++ }), ""},
-		"seen some time ago":    {node(onSystem(nodeUUID)), reachedSystem(otherUUID, func(b *v1alpha1.BMC) { b.Status.Conditions[0].Status = metav1.ConditionFalse }), ""},
-		"seen as another":       {node(onSystem(nodeUUID)), reachedSystem(otherUUID, asOther), v1alpha1.CannotStartOtherSystemReason},
+		"the same":                         {node(onSystem(nodeUUID)), reachedSystem(nodeUUID), ""},
+		"in capital letters":               {node(onSystem(strings.ToUpper(nodeUUID))), reachedSystem(nodeUUID), ""},
+		"another":                          {node(onSystem(nodeUUID)), reachedSystem(otherUUID), v1alpha1.CannotStartOtherSystemReason},
+		"another, not compared":            {node(onSystem(nodeUUID)), reachedSystem(otherUUID, unchecked), ""},
+		"not known of the node":            {node(), reachedSystem(otherUUID), ""},
+		"not known of the BMC":             {node(onSystem(nodeUUID)), reachedSystem(""), ""},
+		"there is no node":                 {nil, reachedSystem(otherUUID), ""},
+		"seen by another spec":             {node(onSystem(nodeUUID)), reachedSystem(otherUUID, func(b *v1alpha1.BMC) { b.Generation++ }), ""},
+		"seen some time ago":               {node(onSystem(nodeUUID)), reachedSystem(otherUUID, func(b *v1alpha1.BMC) { b.Status.Conditions[0].Status = metav1.ConditionFalse }), ""},
+		"seen as another":                  {node(onSystem(nodeUUID)), reachedSystem(otherUUID, asOther), v1alpha1.CannotStartOtherSystemReason},
+		"seen as a system without a reset": {node(onSystem(nodeUUID)), reachedSystem(otherUUID, asOther, func(b *v1alpha1.BMC) { b.Status.Conditions[0].Reason = string(power.ResetNotAllowed) }), v1alpha1.CannotStartOtherSystemReason},
 		"seen as another, and the node is another since": {node(onSystem(otherUUID)), reachedSystem(otherUUID, asOther), ""},
 		"seen as another by another spec":                {node(onSystem(nodeUUID)), reachedSystem(otherUUID, asOther, func(b *v1alpha1.BMC) { b.Generation++ }), ""},
 		"nothing was seen of it":                         {node(onSystem(nodeUUID)), func(b *v1alpha1.BMC) { b.Status.SystemUUID = otherUUID }, ""},
@@ -153,6 +154,58 @@ func TestProbeTellsTheBMCOfAnotherHost(t *testing.T) {
 	w.readForStatus(t.Context(), disabled)
 	if seen := w.seenOf(disabled); seen.problem.found() || seen.power != v1alpha1.HostOn {
 		t.Errorf("where it is not compared: %+v", seen)
+	}
+}
+
+// TestProbeTellsAResetThatIsNotAllowed before it is needed. The verdict stands until the probe finds it allowed, and doesn't conceal another
+// system.
+func TestProbeTellsAResetThatIsNotAllowed(t *testing.T) {
+	w, r := newRack(t, 1)
+	r.set(func(r *rack) { r.uuid, r.on["host-0"] = otherUUID, true })
+	key := types.NamespacedName{Namespace: bmcNamespace, Name: "host-0"}
+	for _, step := range []struct {
+		allowed []string
+		node    string
+		reason  string
+		parts   []string
+	}{
+		{nil, "", reachable, nil},
+		{[]string{"On", "ForceOff"}, "", reachable, nil},
+		{[]string{"On", "GracefulShutdown"}, "", "ResetNotAllowed", []string{"BMC host-0", "does not list ForceOff among", "node host-0", resetAdvice}},
+		{[]string{"GracefulShutdown"}, "", "ResetNotAllowed", []string{"ForceOff and On"}},
+		{[]string{"GracefulShutdown"}, nodeUUID, "OtherSystem", []string{otherSystemAdvice}},
+		{nil, otherUUID, reachable, nil},
+	} {
+		r.set(func(r *rack) { r.allowed = step.allowed })
+		n := read(t, w, "", "host-0", &corev1.Node{})
+		n.Status.NodeInfo.SystemUUID = step.node
+		if err := w.api.Status().Update(t.Context(), n); err != nil {
+			t.Fatal(err)
+		}
+		w.forward(probeEvery)
+		if err := w.probe(t.Context(), key); err != nil {
+			t.Fatal(err)
+		}
+		w.bmcs.put(w.bmc(t, "host-0"))
+		if _, found := w.readPower(t.Context(), w.bmc(t, "host-0")); found.found() {
+			t.Errorf("%v: the power can't be read: %+v", step.allowed, found)
+		}
+		if err := w.probe(t.Context(), key); err != nil {
+			t.Fatal(err)
+		}
+		w.bmcs.put(w.bmc(t, "host-0"))
+		said := w.reachableOf(t, "host-0")
+		if said.Reason != step.reason || (said.Status == metav1.ConditionTrue) != (step.reason == reachable) || w.bmc(t, "host-0").Status.SystemUUID != otherUUID {
+			t.Errorf("%v: it says %+v", step.allowed, said)
+		}
+		for _, part := range step.parts {
+			if !strings.Contains(said.Message, part) {
+				t.Errorf("%v: the message %q lacks %q", step.allowed, said.Message, part)
+			}
+		}
+	}
+	if commanded := r.commanded; len(commanded) != 0 {
+		t.Errorf("commands came: %v", commanded)
 	}
 }
 

@@ -32,6 +32,8 @@ type rack struct {
 	on map[string]bool
 	// uuid is that of all systems, or empty.
 	uuid string
+	// allowed are the resets that all systems list, or nil.
+	allowed []string
 	// commanded is when each command to power on came, in their order.
 	commanded []time.Time
 	// read, if set, is called when a system is read, and ended counts the sessions that were given back.
@@ -92,7 +94,7 @@ func (r *rack) system(at string) map[string]any {
 		state = "On"
 	}
 	return map[string]any{"@odata.id": at, "PowerState": state, "UUID": r.uuid, "Actions": map[string]any{
-		"#ComputerSystem.Reset": map[string]any{"target": at + "/Actions/ComputerSystem.Reset"},
+		"#ComputerSystem.Reset": map[string]any{"target": at + "/Actions/ComputerSystem.Reset", "ResetType@Redfish.AllowableValues": r.allowed},
 	}}
 }
 
