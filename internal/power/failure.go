@@ -39,7 +39,7 @@ const (
 	Busy Reason = "Busy"
 	// NoSessionLeft means that the BMC has no session left.
 	NoSessionLeft Reason = "NoSessionLeft"
-	// ResetNotAllowed means that the system doesn't list a command among those that it allows. Nothing was commanded.
+	// ResetNotAllowed means that the system doesn't list a command among the resets that it allows. Nothing was commanded.
 	ResetNotAllowed Reason = "ResetNotAllowed"
 	// UnsupportedSystem means that the system doesn't exist, that there are several, or that it can't be powered so.
 	UnsupportedSystem Reason = "UnsupportedSystem"

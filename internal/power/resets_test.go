@@ -95,7 +95,7 @@ func TestResetsAreKnownUntilTheyAreReadAgain(t *testing.T) {
 	}
 }
 
-// TestIPMIListsNoResets: the protocol has no list, so nothing is asked for.
+// TestIPMIListsNoResets: the protocol has no list, so nothing is read.
 func TestIPMIListsNoResets(t *testing.T) {
 	h, _, _ := play(t, newClock())
 	if f := h.ReadResets(t.Context()); f.Failed() || len(h.Lacks()) != 0 {

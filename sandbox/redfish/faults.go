@@ -18,7 +18,7 @@ type Faults struct {
 	AlreadyOff       int           // answers a power-off of a host that is off: 409 (iDRAC) or 400 (iLO); 0 accepts
 	RequiresIfMatch  bool          // answers 412 to a command without the ETag of the system (iDRAC 10)
 
-	// Resets are those that the system lists, and that the BMC carries out; nil are all of them.
+	// Resets are what the system lists and the BMC carries out; nil is all of them.
 	Resets []ResetType
 	// ActionInfo lists them in a resource of its own.
 	ActionInfo bool
