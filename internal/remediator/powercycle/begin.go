@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -18,6 +19,7 @@ import (
 // begin finds the node and the BMC of a remediation that has not begun, and claims the node.
 func (c *Client) begin(ctx context.Context, l *look) (*look, error) {
 	if contract.Succeeded(l.r.Status.Conditions) == metav1.ConditionFalse {
+		c.Metrics.wait(l.key, refusalOf(l.r))
 		return nil, c.machines.Release(ctx, l.r) // it can't start, and has said so
 	}
 	if contract.Stopped(l.r) {
@@ -45,6 +47,28 @@ func (c *Client) begin(ctx context.Context, l *look) (*look, error) {
 		return nil, err
 	}
 	return c.start(ctx, l, s)
+}
+
+// refusals are the reasons of remediations that can't start.
+//
+//nolint:gochecknoglobals // a constant list
+var refusals = [...]string{
+	v1alpha1.CannotStartNoBMCReason, v1alpha1.CannotStartNoBareMetalHostReason, v1alpha1.CannotStartUnsuitableBareMetalHostReason,
+	v1alpha1.CannotStartOtherSystemReason, v1alpha1.CannotStartAmbiguousBMCReason, v1alpha1.CannotStartFencedMeanwhileReason,
+	v1alpha1.CannotStartNodeIsNewerReason, v1alpha1.CannotStartClusterNotFoundReason, v1alpha1.CannotStartNodeNotFoundReason,
+	v1alpha1.CannotStartMachineNotFoundReason, v1alpha1.RemediationStoppedReason, statusInvalid,
+}
+
+// otherRefusal is the reason of a remediation that can't start for a reason which Fettle doesn't write.
+const otherRefusal = "Other"
+
+// refusalOf returns why a remediation can't start, as it was recorded. Others may have written that.
+func refusalOf(r *v1alpha1.PowerRemediation) string {
+	recorded := meta.FindStatusCondition(r.Status.Conditions, v1alpha1.SucceededCondition)
+	if recorded == nil || !slices.Contains(refusals[:], recorded.Reason) {
+		return otherRefusal
+	}
+	return recorded.Reason
 }
 
 // canGoOn reports whether a remediation can begin, as far as is known of its subject. If not, the remediation is refused or waits. It keeps

@@ -333,6 +333,7 @@ func (c *Client) dropFinalizer(ctx context.Context, l *look) error {
 // forget drops what this process knows of a remediation, and wakes the remediations that waited for it.
 func (c *Client) forget(key types.NamespacedName) {
 	c.turns.drop(key)
+	c.Metrics.wait(key, "")
 	c.wake(c.sessions.forget(key))
 }
 

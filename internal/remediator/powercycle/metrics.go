@@ -17,9 +17,12 @@ const maxUnreachable = 1000
 type Metrics struct {
 	unreachable  *prometheus.GaugeVec
 	remediations *prometheus.CounterVec
+	notBegun     *prometheus.GaugeVec
 
 	mu     sync.Mutex
 	series map[types.NamespacedName]prometheus.Labels
+	// waiting has why the remediations that have not begun wait, or why they can't start.
+	waiting map[types.NamespacedName]string
 }
 
 // failures are the phases of a failure with their reasons. Their series begin at 0, so that an alert sees the first of each.
@@ -45,7 +48,10 @@ func NewMetrics() *Metrics {
 		remediations: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "fettle_power_remediation_phases_total", Help: "Phases of PowerRemediations that have begun.",
 		}, []string{"phase", "reason"}),
-		series: map[types.NamespacedName]prometheus.Labels{},
+		notBegun: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "fettle_power_remediations_not_begun", Help: "PowerRemediations that exist and have done nothing, by what they wait for or why they can't start.",
+		}, []string{"reason"}),
+		series: map[types.NamespacedName]prometheus.Labels{}, waiting: map[types.NamespacedName]string{},
 	}
 	for phase, reasons := range failures {
 		for _, reason := range reasons {
@@ -59,12 +65,14 @@ func NewMetrics() *Metrics {
 func (m *Metrics) Describe(to chan<- *prometheus.Desc) {
 	m.unreachable.Describe(to)
 	m.remediations.Describe(to)
+	m.notBegun.Describe(to)
 }
 
 // Collect sends the metrics.
 func (m *Metrics) Collect(to chan<- prometheus.Metric) {
 	m.unreachable.Collect(to)
 	m.remediations.Collect(to)
+	m.notBegun.Collect(to)
 }
 
 // observe measures whether a BMC can be reached. The reason is empty if it can.
@@ -106,4 +114,26 @@ func (m *Metrics) count(phase, reason string) {
 	if m != nil {
 		m.remediations.WithLabelValues(phase, reason).Inc()
 	}
+}
+
+// wait measures that a remediation has not begun, and why. The reason is empty once it has begun or is gone.
+func (m *Metrics) wait(key types.NamespacedName, reason string) {
+	if m == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	before := m.waiting[key]
+	if before == reason {
+		return
+	}
+	if before != "" {
+		m.notBegun.WithLabelValues(before).Dec()
+	}
+	if reason == "" {
+		delete(m.waiting, key)
+		return
+	}
+	m.waiting[key] = reason
+	m.notBegun.WithLabelValues(reason).Inc()
 }

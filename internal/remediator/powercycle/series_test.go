@@ -8,19 +8,19 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
+	"github.com/fettle-io/fettle/internal/fencing"
 	"github.com/fettle-io/fettle/internal/remediator/fencednode"
 )
 
-// TestSeriesOfBMCs: a BMC on which an operation failed has one series, with the last reason, until it works or is gone.
-func TestSeriesOfBMCs(t *testing.T) {
-	m := NewMetrics()
-	a, b := bmcFor("a", "node-a", "redfish://10.0.0.1"), bmcFor("b", "node-b", "redfish://10.0.0.2")
+// gathering returns what returns the series of a metric by the values of their labels.
+func gathering(t *testing.T, m *Metrics) func(name string) map[string]float64 {
+	t.Helper()
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(m)
-	// gathered returns the series of a metric by the values of their labels.
-	gathered := func(name string) map[string]float64 {
+	return func(name string) map[string]float64 {
 		families, err := registry.Gather()
 		if err != nil {
 			t.Fatal(err)
@@ -39,6 +39,13 @@ func TestSeriesOfBMCs(t *testing.T) {
 		}
 		return found
 	}
+}
+
+// TestSeriesOfBMCs: a BMC on which an operation failed has one series, with the last reason, until it works or is gone.
+func TestSeriesOfBMCs(t *testing.T) {
+	m := NewMetrics()
+	gathered := gathering(t, m)
+	a, b := bmcFor("a", "node-a", "redfish://10.0.0.1"), bmcFor("b", "node-b", "redfish://10.0.0.2")
 	check := func(sentence string, want int, series string) {
 		t.Helper()
 		got := gathered("fettle_bmc_unreachable")
@@ -105,5 +112,68 @@ func TestNodeOfAMachine(t *testing.T) {
 		if err != nil || name != tc.want || found.reason != tc.reason {
 			t.Errorf("%s: the node is %q with problem %+v (%v)", sentence, name, found, err)
 		}
+	}
+}
+
+// TestRemediationsThatHaveNotBegun are measured by what they wait for or why they can't start, until they begin or are gone. A new process
+// finds what was refused before.
+func TestRemediationsThatHaveNotBegun(t *testing.T) {
+	const series = "fettle_power_remediations_not_begun"
+	said := func(reason string) func(*v1alpha1.PowerRemediation) {
+		return func(r *v1alpha1.PowerRemediation) {
+			r.Status.Conditions = []metav1.Condition{{Type: v1alpha1.SucceededCondition, Status: metav1.ConditionFalse, Reason: reason}}
+		}
+	}
+	for sentence, tc := range map[string]struct {
+		r       *v1alpha1.PowerRemediation
+		objects []client.Object
+		want    string
+	}{
+		"no BMC":                 {remediation(), []client.Object{node()}, v1alpha1.CannotStartNoBMCReason},
+		"another has the node":   {remediation(), []client.Object{node(), bmcFor("a", "node-a", "telnet://x"), remediation(in(fencing.PoweringOff), called(keyB))}, anotherRemediation},
+		"it was refused before":  {remediation(said(v1alpha1.CannotStartAmbiguousBMCReason)), nil, v1alpha1.CannotStartAmbiguousBMCReason},
+		"others have refused it": {remediation(said("Forged")), nil, otherRefusal},
+		"it begins":              {remediation(), []client.Object{node(), bmcFor("a", "node-a", "telnet://x")}, ""},
+	} {
+		w := newWorld(t, append(tc.objects, tc.r)...)
+		w.Metrics = NewMetrics()
+		gathered := gathering(t, w.Metrics)
+		for range 2 {
+			if err := w.look(t.Context(), keyA); err != nil {
+				t.Fatalf("%s: %v", sentence, err)
+			}
+			if got := gathered(series); tc.want == "" && len(got) != 0 || tc.want != "" && got[tc.want] != 1 {
+				t.Errorf("%s: the series are %v, want one of %q", sentence, got, tc.want)
+			}
+		}
+		if tc.want == "" {
+			continue
+		}
+		if err := w.api.Delete(t.Context(), w.remediation(t, keyA)); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.look(t.Context(), keyA); err != nil || gathered(series)[tc.want] != 0 {
+			t.Errorf("%s, and it is gone: the series are %v (%v)", sentence, gathered(series), err)
+		}
+	}
+}
+
+// TestARemediationThatBeginsAfterAll has no series any more.
+func TestARemediationThatBeginsAfterAll(t *testing.T) {
+	m := NewMetrics()
+	gathered := gathering(t, m)
+	for _, step := range []struct {
+		key, reason   string
+		first, second float64
+	}{
+		{"a", "First", 1, 0}, {"b", "First", 2, 0}, {"a", "First", 2, 0}, {"a", "Second", 1, 1}, {"a", "", 1, 0}, {"a", "", 1, 0}, {"b", "", 0, 0},
+	} {
+		m.wait(types.NamespacedName{Name: step.key}, step.reason)
+		if got := gathered("fettle_power_remediations_not_begun"); got["First"] != step.first || got["Second"] != step.second {
+			t.Errorf("after %+v: %v", step, got)
+		}
+	}
+	if len(m.waiting) != 0 {
+		t.Errorf("it remembers %v", m.waiting)
 	}
 }

@@ -69,6 +69,7 @@ func (c *Client) write(ctx context.Context, l *look, record fencing.Record) erro
 	before := l.record.Phase
 	l.record = recordOf(&l.r.Status)
 	if begins {
+		c.Metrics.wait(l.key, "")
 		l.s.turn, l.s.changeFailed = time.Time{}, time.Time{}
 		if before != fencing.Preparing || l.record.Phase != fencing.PoweringOff { // both command the same
 			l.s.power.RetryAt, l.s.failures = time.Time{}, 0 // a phase must not end by a failure of an earlier one
@@ -133,6 +134,9 @@ func (c *Client) publish(ctx context.Context, l *look, reason, message string) e
 	if fencing.Phase(status.Phase).Final() {
 		return nil
 	}
+	if status.Phase == "" {
+		c.Metrics.wait(l.key, reason)
+	}
 	if !fencednode.SetConditions(&status.FencingStatus, c.Now(), fencednode.NewCondition(v1alpha1.ProcessingCondition, metav1.ConditionTrue, reason, message)) {
 		return nil
 	}
@@ -155,6 +159,7 @@ func (c *Client) refuse(ctx context.Context, r *v1alpha1.PowerRemediation, why p
 		c.emit(r, corev1.EventTypeWarning, "RemediationCannotStart", message)
 		c.forget(client.ObjectKeyFromObject(r))
 	}
+	c.Metrics.wait(client.ObjectKeyFromObject(r), why.reason)
 	return c.machines.Release(ctx, r)
 }
 
