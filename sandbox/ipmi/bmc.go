@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"sync/atomic"
 
 	"github.com/bougou/go-ipmi/pkg/bmc"
 	"github.com/bougou/go-ipmi/pkg/hal"
@@ -27,8 +28,15 @@ type Config struct {
 	Host           redfish.Host
 }
 
-// BMC is one emulated BMC.
+// Faults are what a BMC does wrong. The zero value is a BMC without fault.
+type Faults struct {
+	// RefusesSameState has it refuse to turn a host off that is off, and on that is on, with the completion code 0xD5.
+	RefusesSameState bool
+}
+
+// BMC is one emulated BMC. Its methods are safe for concurrent use.
 type BMC struct {
+	faults *atomic.Value // of Faults
 	server *server.Server
 	socket *net.UDPConn
 	served chan struct{}
@@ -39,7 +47,9 @@ func Start(config Config) (*BMC, error) {
 	if config.User == "" || config.Password == "" || config.Host == nil {
 		return nil, errors.New("a BMC needs a user, a password and a host")
 	}
-	device := bmc.New(bmc.DeviceInfo{DeviceID: 1, IPMIVersion: 0x20}, [16]byte{1}, hardware{mock.New(), chassis{&mock.Chassis{}, config.Host}})
+	faults := &atomic.Value{}
+	faults.Store(Faults{})
+	device := bmc.New(bmc.DeviceInfo{DeviceID: 1, IPMIVersion: 0x20}, [16]byte{1}, hardware{mock.New(), chassis{&mock.Chassis{}, config.Host, faults}})
 	account, err := device.Users.Add(userID, config.User)
 	if err != nil {
 		return nil, fmt.Errorf("adding the user: %w", err)
@@ -51,7 +61,7 @@ func Start(config Config) (*BMC, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listening: %w", err)
 	}
-	b := &BMC{socket: socket, served: make(chan struct{})}
+	b := &BMC{faults: faults, socket: socket, served: make(chan struct{})}
 	b.server = server.NewServer(device, udp.Wrap(socket), server.WithV15Disabled(),
 		server.WithCipherSuites([]types.CipherSuiteID{types.CipherSuiteID3, types.CipherSuiteID17}))
 	go func() {
@@ -60,6 +70,9 @@ func Start(config Config) (*BMC, error) {
 	}()
 	return b, nil
 }
+
+// Order replaces the faults, for later commands.
+func (b *BMC) Order(faults Faults) { b.faults.Store(faults) }
 
 // Close ends the BMC. It may be called once.
 func (b *BMC) Close() error {
@@ -85,7 +98,8 @@ func (h hardware) Chassis() hal.ChassisHAL { return h.chassis }
 // chassis is a host.
 type chassis struct {
 	*mock.Chassis
-	host redfish.Host
+	host   redfish.Host
+	faults *atomic.Value
 }
 
 // PowerState reports whether the host is on.
@@ -93,6 +107,9 @@ func (c chassis) PowerState(context.Context) (bool, error) { return c.host.State
 
 // SetPower turns the host on or off.
 func (c chassis) SetPower(_ context.Context, on bool) error {
+	if faults, ok := c.faults.Load().(Faults); ok && faults.RefusesSameState && on == (c.host.State() != redfish.Off) {
+		return types.CodeNotSupported // 0xD5
+	}
 	if on {
 		return c.host.PowerOn()
 	}

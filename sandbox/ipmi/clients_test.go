@@ -98,3 +98,35 @@ func TestIncompleteConfig(t *testing.T) {
 		}
 	}
 }
+
+// TestTheSameState: a command for the state that the host is in is refused, and others are carried out.
+func TestTheSameState(t *testing.T) {
+	debian.Install(t, "ipmitool", tool)
+	h := powerhost.New(redfish.On)
+	bmc, err := ipmi.Start(ipmi.Config{User: user, Password: password, Host: h})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer bmc.Close()
+	ip, port, err := net.SplitHostPort(bmc.Address())
+	if err != nil {
+		t.Fatal(err)
+	}
+	bmc.Order(ipmi.Faults{RefusesSameState: true})
+	for _, step := range []struct {
+		action, says string
+		state        redfish.PowerState
+		boots        int
+	}{
+		{"on", "not supported in present state", redfish.On, 0},
+		{"off", "Chassis Power Control: Down/Off", redfish.Off, 0},
+		{"off", "not supported in present state", redfish.Off, 0},
+		{"on", "Chassis Power Control: Up/On", redfish.On, 1},
+	} {
+		out, err := debian.Run(t, tool, "-I", "lanplus", "-H", ip, "-p", port, "-U", user, "-P", password, "-L", "OPERATOR", "-C", "17", "chassis", "power", step.action)
+		if refused := strings.Contains(step.says, "not supported"); !strings.Contains(out, step.says) || refused != (err != nil) {
+			t.Errorf("%s: %v\n%s", step.action, err, out)
+		}
+		h.Want(t, step.state, step.boots)
+	}
+}

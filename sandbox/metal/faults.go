@@ -7,10 +7,11 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/fettle-io/fettle/sandbox/ipmi"
 	"github.com/fettle-io/fettle/sandbox/redfish"
 )
 
-// order is what AnnotationFaults has. The fields are those of redfish.Faults.
+// order is what AnnotationFaults has. The fields are those of redfish.Faults and ipmi.Faults.
 type order struct {
 	SaysOff          bool            `json:"saysOff"`
 	Lag              metav1.Duration `json:"lag"`
@@ -19,6 +20,11 @@ type order struct {
 	RefusesCommands  int             `json:"refusesCommands"`
 	AlreadyOff       int             `json:"alreadyOff"`
 	RequiresIfMatch  bool            `json:"requiresIfMatch"`
+
+	Resets     []redfish.ResetType `json:"resets"`
+	ActionInfo bool                `json:"actionInfo"`
+
+	RefusesSameState bool `json:"refusesSameState"` // by IPMI
 
 	NoSessionLeft bool            `json:"noSessionLeft"`
 	Unauthorized  bool            `json:"unauthorized"`
@@ -36,17 +42,18 @@ type order struct {
 }
 
 // parseFaults returns the ordered faults. An empty order is a BMC without fault.
-func parseFaults(text string) (redfish.Faults, error) {
+func parseFaults(text string) (redfish.Faults, ipmi.Faults, error) {
 	if text == "" {
-		return redfish.Faults{}, nil
+		return redfish.Faults{}, ipmi.Faults{}, nil
 	}
 	decoder := json.NewDecoder(bytes.NewReader([]byte(text)))
 	decoder.DisallowUnknownFields()
 	o := order{}
 	if err := decoder.Decode(&o); err != nil {
-		return redfish.Faults{}, fmt.Errorf("parsing the faults: %w", err)
+		return redfish.Faults{}, ipmi.Faults{}, fmt.Errorf("parsing the faults: %w", err)
 	}
-	return o.faults()
+	faults, err := o.faults()
+	return faults, ipmi.Faults{RefusesSameState: o.RefusesSameState}, err
 }
 
 func (o order) faults() (redfish.Faults, error) {
@@ -58,6 +65,8 @@ func (o order) faults() (redfish.Faults, error) {
 		RefusesCommands:  o.RefusesCommands,
 		AlreadyOff:       o.AlreadyOff,
 		RequiresIfMatch:  o.RequiresIfMatch,
+		Resets:           o.Resets,
+		ActionInfo:       o.ActionInfo,
 		NoSessionLeft:    o.NoSessionLeft,
 		Unauthorized:     o.Unauthorized,
 		LockoutAfter:     o.LockoutAfter,

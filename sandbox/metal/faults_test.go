@@ -7,45 +7,54 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fettle-io/fettle/sandbox/ipmi"
 	"github.com/fettle-io/fettle/sandbox/redfish"
 )
 
-// TestEachFaultCanBeOrdered: a fault that the emulator gets later has its key too.
+// TestEachFaultCanBeOrdered: a fault that an emulator gets later has its key too.
 func TestEachFaultCanBeOrdered(t *testing.T) {
-	kinds := reflect.TypeFor[redfish.Faults]()
+	orders(t, func(r redfish.Faults, i ipmi.Faults) (redfish.Faults, any) { return r, i })
+	orders(t, func(r redfish.Faults, i ipmi.Faults) (ipmi.Faults, any) { return i, r })
+}
+
+// orders orders each fault of one emulator alone, and none of the other.
+func orders[F any](t *testing.T, of func(redfish.Faults, ipmi.Faults) (F, any)) {
+	t.Helper()
+	kinds := reflect.TypeFor[F]()
 	for i := range kinds.NumField() {
 		field := kinds.Field(i)
 		value := map[reflect.Kind]any{
-			reflect.Bool: true, reflect.Int: 7, reflect.Int64: "3s", reflect.String: "/x", reflect.Pointer: true,
+			reflect.Bool: true, reflect.Int: 7, reflect.Int64: "3s", reflect.String: "/x", reflect.Pointer: true, reflect.Slice: []string{"On"},
 		}[field.Type.Kind()]
 		key := strings.ToLower(field.Name[:1]) + field.Name[1:]
 		text, err := json.Marshal(map[string]any{key: value})
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := parseFaults(string(text))
+		byRedfish, byIPMI, err := parseFaults(string(text))
 		if err != nil {
 			t.Errorf("%s: %v", text, err)
 			continue
 		}
+		got, other := of(byRedfish, byIPMI)
 		set := reflect.ValueOf(got).Field(i)
 		if set.IsZero() || field.Type.Kind() == reflect.Int64 && set.Int() != int64(3*time.Second) {
 			t.Errorf("%s orders %+v", text, got)
 		}
 		reflect.ValueOf(&got).Elem().Field(i).SetZero()
-		if !reflect.ValueOf(got).IsZero() {
-			t.Errorf("%s orders %+v besides", text, got)
+		if !reflect.ValueOf(got).IsZero() || !reflect.ValueOf(other).IsZero() {
+			t.Errorf("%s orders %+v and %+v besides", text, got, other)
 		}
 	}
 }
 
 func TestNonsenseOrdersNothing(t *testing.T) {
 	for _, text := range []string{"nonsense", `{"lag":"soon"}`, `{"sayOff":true}`, `[]`} {
-		if got, err := parseFaults(text); err == nil || !reflect.ValueOf(got).IsZero() {
+		if got, _, err := parseFaults(text); err == nil || !reflect.ValueOf(got).IsZero() {
 			t.Errorf("%s: %+v, %v", text, got, err)
 		}
 	}
-	if got, err := parseFaults(""); err != nil || !reflect.ValueOf(got).IsZero() {
+	if got, _, err := parseFaults(""); err != nil || !reflect.ValueOf(got).IsZero() {
 		t.Errorf("no order: %+v, %v", got, err)
 	}
 }

@@ -216,13 +216,14 @@ func (h *host) orderFaults(text string) {
 		return
 	}
 	h.order = text
-	faults, err := parseFaults(text)
+	faults, byIPMI, err := parseFaults(text)
 	if err != nil {
 		h.refused = err.Error()
 		return
 	}
 	h.inForce, h.refused = text, ""
 	h.bmc.Order(func(f *redfish.Faults) { *f = faults })
+	h.lan.Order(byIPMI)
 }
 
 // facts is what the Node shows of a host.

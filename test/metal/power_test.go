@@ -29,6 +29,7 @@ func TestPowerRemediation(t *testing.T) {
 		"dead":         bmcIsDead,
 		"refuses":      credentialsAreRefused,
 		"already-off":  hostIsOffAlready,
+		"off-by-ipmi":  hostIsOffAlreadyByIPMI,
 		"by-hand":      personPowersOn,
 		"no-bmc":       noBMC,
 		"one-address":  twoBMCsOfOneAddress,
@@ -163,6 +164,19 @@ func (p *pool) reachable(ctx context.Context, name, status string) error {
 // hostIsOffAlready: the BMC refuses to turn off a host that is off, which is no failure.
 func hostIsOffAlready(p *pool) {
 	p.faults(p.first(), `{"alreadyOff":409}`)
+	p.fencesHostThatIsOff()
+}
+
+// hostIsOffAlreadyByIPMI: the same by IPMI, which has the completion code 0xD5 for that.
+func hostIsOffAlreadyByIPMI(p *pool) {
+	p.byIPMI(p.first())
+	p.faults(p.first(), `{"refusesSameState":true}`)
+	p.fencesHostThatIsOff()
+}
+
+// fencesHostThatIsOff has the node of a host fenced that a person has powered off.
+func (p *pool) fencesHostThatIsOff() {
+	p.Helper()
 	p.mark(p.first(), "annotations", "power", "off")
 	p.Eventually(p.T, "power of "+p.first(), func(ctx context.Context) error {
 		if n := p.node(ctx, p.first()); n.Annotations[sandboxes+"host-power"] != "off" || isReady(n) {
