@@ -178,7 +178,7 @@ func deletedWhileBooting(p *pool) {
 // deletedAfterTheNode: the node is deleted and not registered again yet. The remediation waits for it.
 func deletedAfterTheNode(p *pool) {
 	boot := p.node(cluster.Context(p.T), p.first()).Status.NodeInfo.BootID
-	p.mark(p.first(), "annotations", "boot-time", "10s")
+	p.mark(p.first(), "annotations", "boot-time", "40s") // no Node has the order once it is deleted
 	p.hangs(p.first())
 	p.remediates(p.first(), v1alpha1.PowerRemediationSpec{Release: v1alpha1.DeleteNodeRelease})
 	p.inPhase(p.first(), "Booting")
@@ -395,6 +395,7 @@ func (s *site) unreachable(t *testing.T, proxy *cluster.Proxy) {
 	}
 	released.remediates(released.first(), v1alpha1.PowerRemediationSpec{})
 	released.waitsFor(released.first(), "WorkloadLeft")
+	off.faults(off.first(), `{"lag":"1h"}`) // the host is off, and its BMC says so later
 	off.remediates(off.first(), v1alpha1.PowerRemediationSpec{})
 	off.inPhase(off.first(), "PoweringOff")
 	faults := []*cluster.Injected{
@@ -402,6 +403,7 @@ func (s *site) unreachable(t *testing.T, proxy *cluster.Proxy) {
 		proxy.Inject(t, cluster.Fault{Path: ".*", Watch: true, Stall: true}),
 	}
 	released.mark(released.first(), "annotations", "power", "on")
+	off.faults(off.first(), "")
 	time.Sleep(10 * time.Second) //nolint:forbidigo // it is how long the API server is away
 	for _, f := range faults {
 		f.End()
