@@ -59,19 +59,19 @@ func newMachine(t *testing.T) *machine {
 	qemu, kernel := guest.QEMU(t), guest.UnpackKernel(t, "linux-image-cloud-amd64")
 	folder := t.TempDir()
 	initrd := guest.Initrd(t, folder, "./testdata/init", nil)
-	channel := freePort(t, "tcp")
+	ip, channel := freeAddress(t, "tcp")
 	in := func(name string) string { return filepath.Join(folder, name) }
 	// QEMU ends with ipmi_sim.
 	command := append([]string{"setpriv --pdeathsig KILL", qemu}, guest.Options(in("console"))...)
 	command = append(command,
-		"-pidfile "+in("pid"), fmt.Sprintf("-chardev socket,id=bmc,host=127.0.0.1,port=%d,reconnect=1", channel),
+		"-pidfile "+in("pid"), fmt.Sprintf("-chardev socket,id=bmc,host=%s,port=%d,reconnect=1", ip, channel),
 		"-device ipmi-bmc-extern,id=bmc0,chardev=bmc -device isa-ipmi-kcs,bmc=bmc0",
 		"-kernel", kernel.Image, "-initrd", initrd, "-append 'console=ttyS0 quiet'",
 	)
 	m := &machine{}
-	m.simulator = startSimulator(t, folder, fmt.Sprintf("serial 15 127.0.0.1 %d codec VM", channel),
+	m.simulator = startSimulator(t, folder, fmt.Sprintf("serial 15 %s %d codec VM", ip, channel),
 		fmt.Sprintf("startcmd %q", strings.Join(command, " ")), "startnow true")
-	m.power = m.host(t, fmt.Sprintf("127.0.0.1:%d", m.port), operator, password)
+	m.power = m.host(t, m.address, operator, password)
 	t.Cleanup(func() {
 		if console, err := os.ReadFile(in("console")); t.Failed() {
 			t.Logf("the console: %s (%v)", console, err)

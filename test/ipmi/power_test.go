@@ -41,7 +41,7 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	w.simulator = startSimulator(t, folder, fmt.Sprintf("chassis_control %q", program+" 0x20"))
-	w.relay = startRelay(t, fmt.Sprintf("127.0.0.1:%d", w.port))
+	w.relay = startRelay(t, w.address)
 	return w
 }
 

@@ -2,10 +2,12 @@ package ipmi
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -23,9 +25,8 @@ const (
 
 // simulator is Debian's ipmi_sim, a BMC. It knows the cipher suites 0 to 3, and not 17.
 type simulator struct {
-	// port is its port of the loopback, and folder has its files.
-	port   int
-	folder string
+	// address is where it listens, and folder has its files.
+	address, folder string
 }
 
 // startSimulator starts a BMC and waits until it answers. The lines are of its configuration, and say what its host is.
@@ -33,18 +34,19 @@ func startSimulator(t *testing.T, folder string, lines ...string) *simulator {
 	t.Helper()
 	const program = "/usr/bin/ipmi_sim"
 	debian.Install(t, "openipmi", program)
-	s := &simulator{port: freePort(t, "udp"), folder: folder}
+	ip, port := freeAddress(t, "udp")
+	s := &simulator{address: net.JoinHostPort(ip, strconv.Itoa(port)), folder: folder}
 	config := fmt.Sprintf(`name "fettle"
 set_working_mc 0x20
 startlan 1
-  addr 127.0.0.1 %d
+  addr %s %d
   priv_limit admin
   allowed_auths_operator md5
   guid a123456789abcdefa123456789abcdef
 endlan
 user 2 true %q %q operator 10 md5
 %s
-`, s.port, operator, password, strings.Join(lines, "\n"))
+`, ip, port, operator, password, strings.Join(lines, "\n"))
 	s.write(t, "lan.conf", config)
 	s.write(t, "sim.emu", "mc_setbmc 0x20\nmc_add 0x20 0 no-device-sdrs 0x23 9 8 0x9f 0x1291 0xf02\nmc_enable 0x20\n")
 	state := filepath.Join(folder, "state")
@@ -54,7 +56,7 @@ user 2 true %q %q operator 10 md5
 	// By default ipmi_sim keeps its state in a folder of the system.
 	command := exec.Command(program, "-n", "-c", filepath.Join(folder, "lan.conf"), "-f", filepath.Join(folder, "sim.emu"), "-s", state)
 	debian.Start(t, command)
-	h := s.host(t, fmt.Sprintf("127.0.0.1:%d", s.port), operator, password)
+	h := s.host(t, s.address, operator, password)
 	eventually(t, "ipmi_sim answers", func() error {
 		if _, f := h.Read(t.Context()); f.Failed() {
 			return fmt.Errorf("%s", f)
@@ -85,23 +87,25 @@ func (*simulator) host(t *testing.T, address, username, password string) *power.
 	return power.NewHost(power.Config{Address: parsed, Now: time.Now}, credentials)
 }
 
-// freePort returns a port of the loopback that is free at the moment.
-func freePort(t *testing.T, network string) int {
+// freeAddress returns an address on loopback for a server that is started soon. Its IP address is a random one, since other processes connect
+// from 127.0.0.1 and listen there: they would take a port that was free a moment ago.
+func freeAddress(t *testing.T, network string) (ip string, port int) {
 	t.Helper()
+	ip = fmt.Sprintf("127.%d.%d.%d", 1+rand.IntN(254), rand.IntN(256), 1+rand.IntN(254))
 	if network == "tcp" {
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		listener, err := net.Listen("tcp", ip+":0")
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer listener.Close()
-		return listener.Addr().(*net.TCPAddr).Port
+		return ip, listener.Addr().(*net.TCPAddr).Port
 	}
-	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
+	conn, err := net.ListenPacket("udp", ip+":0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	return conn.LocalAddr().(*net.UDPAddr).Port
+	return ip, conn.LocalAddr().(*net.UDPAddr).Port
 }
 
 // eventually waits until a check returns no error.
