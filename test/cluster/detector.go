@@ -62,6 +62,9 @@ func (c *Cluster) StartDetector(t testing.TB, node string) *Detector {
 	}
 	d.write(t, "config.json", string(config), 0o600)
 	t.Cleanup(func() {
+		if d.process == nil {
+			return // it was not started, and the test has said why
+		}
 		d.kill()
 		_ = os.Remove(filepath.Join(d.dir, "held"))
 	})
