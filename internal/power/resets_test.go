@@ -81,15 +81,15 @@ func TestResetsAreKnownUntilTheyAreReadAgain(t *testing.T) {
 	h := b.host(t, newClock(), testPassword)
 	for _, step := range []struct {
 		change func()
-		fails  bool
+		fails  Reason
 		want   []string
 	}{
-		{func() {}, false, []string{"ForceOff"}},
-		{func() { b.fault = refusing(systemPath, http.StatusInternalServerError) }, true, []string{"ForceOff"}},
-		{func() { b.fault, b.allowed = nil, []string{"On", "ForceOff"} }, false, nil},
+		{func() {}, "", []string{"ForceOff"}},
+		{func() { b.fault = refusing(systemPath, http.StatusNotFound) }, UnsupportedSystem, []string{"ForceOff"}},
+		{func() { b.fault, b.allowed = nil, []string{"On", "ForceOff"} }, "", nil},
 	} {
 		b.set(step.change)
-		if f := h.ReadResets(t.Context()); f.Failed() != step.fails || !slices.Equal(h.Lacks(), step.want) {
+		if f := h.ReadResets(t.Context()); f.Reason != step.fails || !slices.Equal(h.Lacks(), step.want) {
 			t.Errorf("%v are not allowed, want %v (%+v)", h.Lacks(), step.want, f)
 		}
 	}
