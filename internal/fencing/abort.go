@@ -79,7 +79,7 @@ func handOver(r Record, f Facts, limit time.Time) (Step, bool) {
 		return do(ReadMachine), false
 	case m.Failed && f.Now.Before(limit):
 		return wait(MachineNotRead, m.RetryAt, limit), false
-	case !m.Failed && m.Exists && !m.Deleting:
+	case m.Exists && !m.Deleting:
 		r.MachineDeletion = false
 		return write(r), false
 	}

@@ -62,7 +62,7 @@ type Facts struct {
 
 // failedSince reports whether a change of the node or of its machine has failed at an instant or later, and none has succeeded since.
 func (f Facts) failedSince(t time.Time) bool {
-	return !f.ChangeFailed.IsZero() && !f.ChangeFailed.Before(t)
+	return !f.ChangeFailed.Before(t)
 }
 
 // Machine is the machine of the node.

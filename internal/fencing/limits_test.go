@@ -82,6 +82,7 @@ func TestAHostThatStaysOffIsNoSuccess(t *testing.T) {
 	proven := func(r *fencing.Record) { r.Proof = fencing.Proof{Kind: fencing.PowerOff, At: start} }
 	again := recorded(fencing.Preparing, secondAttempt)
 	check(t, map[string]edge{
+		"there is time left":         {holds, first, known(down(), none, beforeLimit), does(fencing.ReadPower)},
 		"nothing was released":       {holds, first, late, writes(since(recorded(fencing.Failed, proven), fencing.Failed, late, because(fencing.ReleaseTimedOut)))},
 		"another attempt follows":    {retries, first, late, writes(since(again, fencing.Preparing, late, because(fencing.ReleaseTimedOut)))},
 		"pods are left":              {holds, done, late, writes(since(recorded(fencing.Succeeded, proven, released), fencing.Succeeded, late, because(fencing.ReleaseTimedOut)))},
