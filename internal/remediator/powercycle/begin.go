@@ -50,8 +50,6 @@ func (c *Client) begin(ctx context.Context, l *look) (*look, error) {
 }
 
 // refusals are the reasons of remediations that can't start.
-//
-//nolint:gochecknoglobals // a constant list
 var refusals = [...]string{
 	v1alpha1.CannotStartNoBMCReason, v1alpha1.CannotStartNoBareMetalHostReason, v1alpha1.CannotStartUnsuitableBareMetalHostReason,
 	v1alpha1.CannotStartOtherSystemReason, v1alpha1.CannotStartAmbiguousBMCReason, v1alpha1.CannotStartFencedMeanwhileReason,

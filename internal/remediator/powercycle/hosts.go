@@ -240,17 +240,6 @@ func (c *Client) readPower(ctx context.Context, bmc *v1alpha1.BMC) (fencing.Read
 	return reading, found
 }
 
-// probePower reads the power of a host, and then which commands its BMC allows. Only what is known of these counts.
-func (c *Client) probePower(ctx context.Context, bmc *v1alpha1.BMC) {
-	var reading fencing.Reading
-	c.operate(ctx, bmc, func(ctx context.Context, h *power.Host) (failure power.Failure) {
-		if reading, failure = h.Read(ctx); !failure.Failed() {
-			h.ReadResets(ctx)
-		}
-		return failure
-	}, func(seen *observation) { seen.power = hostPower(reading.State) })
-}
-
 // commandPower commands the power of a host, and returns when the BMC has acknowledged that.
 func (c *Client) commandPower(ctx context.Context, bmc *v1alpha1.BMC, command power.Command, uuid string) (time.Time, problem) {
 	var at time.Time

@@ -14,6 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
+	"github.com/fettle-io/fettle/internal/fencing"
+	"github.com/fettle-io/fettle/internal/power"
 	"github.com/fettle-io/fettle/internal/sanitize"
 )
 
@@ -67,6 +69,17 @@ func (c *Client) readForStatus(ctx context.Context, bmc *v1alpha1.BMC) {
 		c.readSystem(ctx, bmc, h)
 		c.probePower(ctx, bmc)
 	}
+}
+
+// probePower reads the power of a host, and then which commands its BMC allows. Only what is known of these counts.
+func (c *Client) probePower(ctx context.Context, bmc *v1alpha1.BMC) {
+	var reading fencing.Reading
+	c.operate(ctx, bmc, func(ctx context.Context, h *power.Host) (failure power.Failure) {
+		if reading, failure = h.Read(ctx); !failure.Failed() {
+			h.ReadResets(ctx)
+		}
+		return failure
+	}, func(seen *observation) { seen.power = hostPower(reading.State) })
 }
 
 // note stores what was seen of a BMC that can't be used, or that it can be used.
