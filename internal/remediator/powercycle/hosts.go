@@ -250,17 +250,6 @@ func (c *Client) commandPower(ctx context.Context, bmc *v1alpha1.BMC, command po
 	return at, found
 }
 
-func hostPower(state fencing.PowerState) v1alpha1.HostPower {
-	switch state {
-	case fencing.IsOn:
-		return v1alpha1.HostOn
-	case fencing.IsOff:
-		return v1alpha1.HostOff
-	case fencing.PowerUnknown:
-	}
-	return v1alpha1.HostPowerUnknown
-}
-
 // operate makes one operation of a BMC, and has its status written if that has changed.
 func (c *Client) operate(ctx context.Context, bmc *v1alpha1.BMC, do func(context.Context, *power.Host) power.Failure, note func(*observation)) problem {
 	h, found := c.hosts.open(ctx, bmc)

@@ -82,6 +82,17 @@ func (c *Client) probePower(ctx context.Context, bmc *v1alpha1.BMC) {
 	}, func(seen *observation) { seen.power = hostPower(reading.State) })
 }
 
+func hostPower(state fencing.PowerState) v1alpha1.HostPower {
+	switch state {
+	case fencing.IsOn:
+		return v1alpha1.HostOn
+	case fencing.IsOff:
+		return v1alpha1.HostOff
+	case fencing.PowerUnknown:
+	}
+	return v1alpha1.HostPowerUnknown
+}
+
 // note stores what was seen of a BMC that can't be used, or that it can be used.
 func (h *hosts) note(bmc *v1alpha1.BMC, seen observation) {
 	h.mu.Lock()
