@@ -17,7 +17,7 @@ func TestEachFaultCanBeOrdered(t *testing.T) {
 	orders(t, func(r redfish.Faults, i ipmi.Faults) (ipmi.Faults, any) { return i, r })
 }
 
-// orders orders each fault of one emulator alone, and none of the other.
+// orders takes each fault of one emulator alone, and none of the other.
 func orders[F any](t *testing.T, of func(redfish.Faults, ipmi.Faults) (F, any)) {
 	t.Helper()
 	kinds := reflect.TypeFor[F]()
