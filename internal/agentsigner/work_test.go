@@ -200,12 +200,10 @@ func TestAuthoritiesThatCanNotBeUsed(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.set(day(7))
-	for sentence, fault := range map[string]func(string, runtime.Object) error{
-		"the change can't be stored": failing[*corev1.Secret]("update", errDown), "agents can't be told": failing[*corev1.ConfigMap]("update", errDown),
-	} {
+	for _, fault := range []func(string, runtime.Object) error{failing[*corev1.Secret]("update", errDown), failing[*corev1.ConfigMap]("update", errDown)} {
 		w.refuses(fault)
 		if _, err := w.authorities(t.Context()); !errors.Is(err, errDown) {
-			t.Errorf("%s: %v", sentence, err)
+			t.Errorf("where the change can't be stored, or agents can't be told: %v", err)
 		}
 	}
 }
