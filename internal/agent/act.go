@@ -144,6 +144,9 @@ func (n *node) disarm() time.Duration {
 	n.mu.Unlock()
 	switch {
 	case err != nil:
+		if reasonOf(err) != NoWayOut { // nothing can be promised with it before it was opened anew
+			n.unusable, n.failed, n.refusal = true, n.Boottime(), Reason(promiselease.WatchdogFailed)
+		}
 		n.note(NotDisarmed, err)
 		return disarmAgain
 	case device == nil:

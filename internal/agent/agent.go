@@ -26,7 +26,8 @@ type Device interface {
 	State() (timeout time.Duration, identity string)
 	// Pet keeps the watchdog from firing for another timeout.
 	Pet() error
-	// Disarm closes the watchdog so that it doesn't fire. After an error it stays open.
+	// Disarm closes the watchdog so that it doesn't fire. After an error it stays open. By an UnavailableError with the reason NoWayOut it is armed as
+	// before. After any other it may be armed or not.
 	Disarm() error
 }
 

@@ -436,11 +436,40 @@ func TestPetsFail(t *testing.T) {
 	})
 }
 
+// TestPartlyDisarmed: a watchdog that may have stopped, although disarming it has failed, is petted on and not promised again. Once it is disarmed, it
+// is opened anew.
+func TestPartlyDisarmed(t *testing.T) {
+	t.Parallel()
+	for _, stopped := range []bool{true, false} {
+		play(t, func(w *world) {
+			w.stuck, w.stops = errForbidden, stopped
+			w.start()
+			w.set(func() { w.policy = nil })
+			w.pass(5 * time.Minute)
+			w.told(agent.NotDisarmed)
+			p := settings()
+			w.set(func() { w.policy = &p })
+			w.pass(5 * time.Minute)
+			w.says(selffence.Withdrawn)
+			w.runs()
+			w.set(func() { w.stuck = nil })
+			w.pass(5 * time.Minute)
+			w.says(selffence.Promised)
+			w.set(func() {
+				if !w.armed {
+					t.Error("the watchdog is not armed")
+				}
+			})
+			w.runs()
+		})
+	}
+}
+
 // TestNotDisarmed: a watchdog that can't be disarmed is petted on, and promised again when a policy demands it.
 func TestNotDisarmed(t *testing.T) {
 	t.Parallel()
 	play(t, func(w *world) {
-		w.stuck = errForbidden
+		w.stuck = &agent.UnavailableError{Reason: agent.NoWayOut, Err: errForbidden}
 		w.start()
 		w.set(func() { w.policy = nil })
 		w.pass(5 * time.Minute)

@@ -54,5 +54,14 @@ func (m *Machine) Reset() error {
 // openDevice is an open watchdog of the node.
 type openDevice struct{ *watchdog.Device }
 
+// Disarm implements Device.
+func (d openDevice) Disarm() error {
+	err := d.Device.Disarm()
+	if e, is := errors.AsType[*watchdog.Error](err); is {
+		return &UnavailableError{Reason: Reason(e.Reason), Err: err}
+	}
+	return err
+}
+
 // State implements Device.
 func (d openDevice) State() (time.Duration, string) { return d.Timeout(), d.Identity() }

@@ -19,6 +19,8 @@ const (
 	MayNotPet = Reason(watchdog.MayNotPet)
 	// WatchdogTimeout: the watchdog has another timeout than was promised.
 	WatchdogTimeout = Reason(watchdog.WatchdogTimeout)
+	// NoWayOut: the watchdog can't be disarmed before the next boot.
+	NoWayOut = Reason(watchdog.NoWayOut)
 	// NoWitnesses: the policy demands that the node resets when it is cut off, and there are fewer witnesses than it demands. The promise is not timed.
 	NoWitnesses Reason = "NoWitnesses"
 	// TimesOutOfBounds: the policy demands that, and the timeout of the watchdog is out of the bounds of a timed promise.
@@ -90,7 +92,7 @@ func (r Reason) text() string {
 		return "no promise of the node stands, and the watchdog is disarmed"
 	case WatchdogTimeout:
 		return "the timeout of the watchdog will not do, or is not what was promised"
-	case NoWatchdog, MayNotPet:
+	case NoWatchdog, MayNotPet, NoWayOut:
 	}
 	return "the node has no promise without a watchdog that will do"
 }

@@ -71,6 +71,7 @@ type world struct {
 	tooLate bool // the agent may not pet any more when it opens the watchdog
 	timeout time.Duration
 	stuck   error // the error of disarming it
+	stops   bool  // it stops all the same
 	sysrq   error // the error of a reset at once, nil if that works
 	// reset is how the node was reset, if it was.
 	reset    string
@@ -345,6 +346,8 @@ func (p *process) checkWrite(l selffence.Lease) {
 		p.t.Errorf("the agent creates %+v, and remembers %+v", l, p.remembers())
 	case !m.Bound || m.Sent != l.Promise:
 		p.t.Errorf("the agent writes %+v, and remembers %+v", l, m)
+	case l.State == selffence.Promised && !p.armed && !p.timed:
+		p.t.Error("the agent promises a watchdog that is not armed")
 	case l.State == selffence.Promised && !p.open && !p.timed:
 		p.t.Error("the agent promises a watchdog that is not open")
 	case l.State == selffence.Promised && l.Promise.Timed && !p.timed:
@@ -474,6 +477,7 @@ func (s stand) Disarm() error {
 		p.t.Errorf("the watchdog is disarmed while the Lease is %+v, after a crash at %s", p.lease, p.crashed)
 	}
 	if p.stuck != nil {
+		p.armed = p.armed && !p.stops
 		return p.stuck
 	}
 	p.armed, p.open = false, false

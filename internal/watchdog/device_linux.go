@@ -198,20 +198,22 @@ func (d *Device) pet() error {
 	return d.calls.writeByte(d.fd, 0) // any byte but V
 }
 
-// Disarm stops the watchdog and closes it. If that fails, the watchdog stays open and is armed as far as is known, so that its owner may pet it.
-// Once it has succeeded, another call does nothing.
+// Disarm stops the watchdog and closes it. If that fails, the watchdog stays open, so that its owner may pet it. By an error with the reason NoWayOut it is
+// armed as before. By any other it may be armed or not, so that no promise may rest on it before Disarm has succeeded. Once it has succeeded, another call does nothing.
 func (d *Device) Disarm() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.closed {
 		return nil
 	}
-	if err := d.stop(); err != nil {
+	stopped, err := d.stop()
+	if err != nil {
 		return err
 	}
-	// The byte V tells drivers without an answer to a request to stop that the end of this process is no fault.
+	// The byte V tells drivers without an answer to a request to stop that the end of this process is no fault. A watchdog that has stopped needs none:
+	// if it stayed open, its owner would pet what can't fire.
 	if d.offers(unix.WDIOF_MAGICCLOSE) {
-		if err := d.calls.writeByte(d.fd, 'V'); err != nil {
+		if err := d.calls.writeByte(d.fd, 'V'); err != nil && !stopped {
 			return d.fails(WatchdogFailed, "announcing the close of", err)
 		}
 	}
@@ -220,16 +222,17 @@ func (d *Device) Disarm() error {
 	return nil
 }
 
-// stop requests that the watchdog stops. Unlike a close, the request has an answer. Drivers that don't know it stop when they are closed.
-func (d *Device) stop() error {
+// stop requests that the watchdog stops, and reports whether it has. Unlike a close, the request has an answer. Drivers that don't know it stop when
+// they are closed.
+func (d *Device) stop() (bool, error) {
 	err := d.calls.set(d.fd, unix.WDIOC_SETOPTIONS, unix.WDIOS_DISABLECARD)
 	switch {
 	case errors.Is(err, unix.EBUSY), unsupported(err) && d.class.noWayOut:
-		return d.fails(NoWayOut, "stopping", err)
+		return false, d.fails(NoWayOut, "stopping", err)
 	case err != nil && !unsupported(err):
-		return d.fails(WatchdogFailed, "stopping", err)
+		return false, d.fails(WatchdogFailed, "stopping", err)
 	}
-	return nil
+	return err == nil, nil
 }
 
 // offers reports whether the watchdog has an ability.

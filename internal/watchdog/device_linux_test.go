@@ -296,6 +296,7 @@ func TestDisarm(t *testing.T) {
 		{"by request", func(*fake) {}, []string{"stop", `write "V"`, "close"}},
 		{"by the close", func(f *fake) { f.noStop = true }, []string{`write "V"`, "close"}},
 		{"by the close of another driver", func(f *fake) { f.errs["stop"] = unix.EOPNOTSUPP }, []string{"stop", `write "V"`, "close"}},
+		{"stopped, and not announced", func(f *fake) { f.errs[`write "V"`] = unix.EIO }, []string{"stop", `write "V"`, "close"}},
 		{"not told", func(f *fake) { f.errs["close"] = unix.EIO }, []string{"stop", `write "V"`, "close"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
