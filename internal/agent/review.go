@@ -116,6 +116,7 @@ func (n *node) reviewOnce(ctx context.Context, r *review) (pause time.Duration, 
 	}
 	ctx, cancel := context.WithTimeout(ctx, reviewTime)
 	defer cancel()
+	begun := n.Witness.begins()
 	all, since, err := n.readLeases(ctx, r, current, demanded[0])
 	if err != nil {
 		r.short++
@@ -127,8 +128,9 @@ func (n *node) reviewOnce(ctx context.Context, r *review) (pause time.Duration, 
 	fit := n.fit(ctx, r, all, current)
 	members := chooseOf(demanded, current, fit, r.gone)
 	serves = since > 0 && n.serves(ctx, r, all, demanded[0])
-	if serves {
-		n.Witness.listed(all, since)
+	if serves && !n.Witness.listed(all, since, begun) {
+		r.survey = 0 // all Leases are listed again
+		return n.pauseAfter(), false, 0
 	}
 	n.mu.Lock()
 	n.members, n.urgent = membersOf(members), n.urgent || serves
@@ -269,6 +271,9 @@ func (n *node) follow(ctx context.Context, since uint64, most time.Duration) {
 	n.mu.Lock()
 	n.relist = cancel
 	n.mu.Unlock()
+	if n.Witness.read() == 0 { // it has forgotten what was listed, so that following it is of no use
+		return
+	}
 	_ = n.Others.Follow(ctx, since, func(node string, r promiselease.Record, revision uint64) {
 		n.Witness.changed(node, r, revision)
 		if r.State == selffence.Condemned && names(r.Promise, n.Node) {

@@ -54,6 +54,8 @@ type Witness struct {
 	mu     sync.Mutex
 	knows  selffence.Witness
 	leases map[string]selffence.Lease
+	// forgotten counts how often the witness has forgotten what it had read.
+	forgotten int
 }
 
 // NewWitness returns a witness that has read nothing, and so agrees to nothing.
@@ -70,15 +72,27 @@ func (w *Witness) Answer(_ context.Context, node string, body []byte) ([]byte, e
 	return json.Marshal(answerTo{w.knows.Agrees(w.leases[node], q.Boot)}) //nolint:wrapcheck // it can't fail
 }
 
-// listed notes all Leases as they were read together.
-func (w *Witness) listed(all map[string]promiselease.Record, revision uint64) {
+// begins returns what to pass to listed with the answer to a list that begins now.
+func (w *Witness) begins() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	return w.forgotten
+}
+
+// listed notes all Leases as they were read together, by a list that began when the witness had forgotten what it knew so many times. It reports false
+// if it has forgotten again since: the list may be of before.
+func (w *Witness) listed(all map[string]promiselease.Record, revision uint64, forgotten int) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.forgotten != forgotten {
+		return false
+	}
 	w.leases = map[string]selffence.Lease{}
 	for node, r := range all {
 		w.leases[node] = r.Lease
 	}
 	w.knows.Read = revision // also if it is lower: a cluster that was restored counts anew
+	return true
 }
 
 // changed notes a Lease that has changed. Without a node it notes that none has, up to a revision.
@@ -102,6 +116,7 @@ func (w *Witness) forgets() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.knows.Read, w.leases = 0, nil
+	w.forgotten++
 }
 
 // isAway notes whether the API server did not answer this agent last.

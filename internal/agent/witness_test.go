@@ -1,8 +1,10 @@
 package agent
 
 import (
+	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/fettle-io/fettle/internal/promiselease"
 	"github.com/fettle-io/fettle/internal/selffence"
@@ -32,7 +34,9 @@ func TestWitnessAnswers(t *testing.T) {
 	if agrees("a", bootOfA) || w.read() != 0 {
 		t.Error("a witness agrees that has not listed the Leases")
 	}
-	w.listed(map[string]promiselease.Record{"a": promiseOfA(selffence.Promised)}, 9)
+	if !w.listed(map[string]promiselease.Record{"a": promiseOfA(selffence.Promised)}, 9, w.begins()) {
+		t.Error("a list counts for nothing")
+	}
 	if !agrees("a", bootOfA) || agrees("b", bootOfA) || agrees("a", "another") || w.read() != 9 {
 		t.Error("a witness agrees to the boot that it has read of the node that asks, and to no other")
 	}
@@ -53,14 +57,44 @@ func TestWitnessAnswers(t *testing.T) {
 		}
 	}
 	w.changed("a", promiseOfA(selffence.Promised), 13)
-	w.listed(nil, 5)
+	w.listed(nil, 5, w.begins())
 	if agrees("a", bootOfA) || w.read() != 5 {
 		t.Error("what was read before a list counts")
 	}
-	w.listed(map[string]promiselease.Record{"a": promiseOfA(selffence.Promised)}, 14)
+	w.listed(map[string]promiselease.Record{"a": promiseOfA(selffence.Promised)}, 14, w.begins())
+	begun := w.begins()
 	w.forgets()
 	if agrees("a", bootOfA) || w.read() != 0 {
 		t.Error("a witness agrees that has forgotten what it read")
+	}
+	if w.listed(map[string]promiselease.Record{"a": promiseOfA(selffence.Promised)}, 15, begun) || agrees("a", bootOfA) || w.read() != 0 {
+		t.Error("a list that began before the witness forgot what it read counts")
+	}
+}
+
+// followed is the Leases of all nodes, and counts how often they were followed.
+type followed struct {
+	Others
+
+	times int
+}
+
+func (f *followed) Follow(context.Context, uint64, func(string, promiselease.Record, uint64)) error {
+	f.times++
+	return nil
+}
+
+// TestForgotBeforeFollowing: a witness that has forgotten what it listed lists anew, and does not follow the Leases for minutes without agreeing.
+func TestForgotBeforeFollowing(t *testing.T) {
+	t.Parallel()
+	f := &followed{}
+	n := &node{Config: Config{Others: f, Witness: NewWitness()}, woken: make(chan struct{}, 1)}
+	n.Witness.listed(nil, 7, n.Witness.begins())
+	n.follow(t.Context(), 7, time.Minute)
+	n.Witness.forgets()
+	n.follow(t.Context(), 7, time.Minute)
+	if f.times != 1 {
+		t.Errorf("the Leases were followed %d times", f.times)
 	}
 }
 
