@@ -115,6 +115,12 @@ const resetEvery = time.Second
 
 // reset resets the node. The watchdog does it if nothing else can. It comes before what is stored, since storing may hang.
 func (n *node) reset() {
+	if n.isOverdue() {
+		if err := n.Hardware.Reset(); err != nil {
+			n.note(NotReset, err)
+		}
+		return
+	}
 	n.note(Condemned, nil)
 	if err := n.Hardware.Reset(); err != nil {
 		n.note(NotReset, err)

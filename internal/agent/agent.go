@@ -59,7 +59,7 @@ type Note struct {
 	Err error
 }
 
-// Config has what an agent works with. Every field is required but Explainer and those of witnesses. Without those no promise is timed.
+// Config has what an agent works with. Every field is required but Explainer, EachSecond and those of witnesses. Without those no promise is timed.
 type Config struct {
 	// Node is the name of the node. Others read the Leases of all nodes, Peers asks their agents, and Witness answers them. Addresses keep where
 	// witnesses listen, for Peers. They may be nil.
@@ -78,6 +78,9 @@ type Config struct {
 	Explainer Explainer
 	// Boottime reads CLOCK_BOOTTIME, which goes on while the node sleeps.
 	Boottime func() time.Duration
+	// EachSecond calls a function each second of CLOCK_BOOTTIME until the context ends, and at once when the node wakes. It may be nil: then the timers of
+	// Go are used, which stand still while the node sleeps.
+	EachSecond func(ctx context.Context, do func()) error
 	// Tell reports something to people. It must not wait for anything.
 	Tell func(Note)
 	// StopWithin is how long an agent that is to end may try to withdraw its promise.
@@ -97,6 +100,7 @@ func Run(ctx context.Context, c Config) error {
 	defer end()
 	n.running.Go(func() { n.lookUp(others) })
 	n.running.Go(func() { n.keepPetting(others) })
+	n.running.Go(func() { n.watchTime(others) })
 	if n.asks() {
 		n.running.Go(func() { n.watchOthers(others) })
 	}
@@ -135,6 +139,9 @@ type node struct {
 	urgent bool
 	// relist ends following the Leases, so that they are listed anew. It may be nil.
 	relist context.CancelFunc
+
+	// overdue is set once people were told that the node runs for longer than it has promised. It is of the goroutine that watches the time.
+	overdue bool
 
 	// What follows is of the goroutine that acts.
 

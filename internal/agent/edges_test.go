@@ -257,8 +257,9 @@ func TestTimedMemory(t *testing.T) {
 	}{
 		"the API server is away":     {true, 0, "watchdog", 30*time.Second + timeout},
 		"the API server answers":     {false, 0, "", 0},
-		"the grant is over":          {false, time.Minute, "", 0},
-		"the grant is over for long": {true, time.Minute, "watchdog", timeout},
+		"the grant is over":          {false, 45 * time.Second, "", 0},
+		"the grant is over for long": {true, 45 * time.Second, "watchdog", timeout},
+		"the promise is overdue":     {false, time.Minute, "sysrq", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -52,7 +52,9 @@ type fleetNode struct {
 	dead, cut, alone, walled bool
 	fires                    time.Duration
 	reset                    time.Duration
-	notes                    []agent.Reason
+	// slept is for how long it was suspended. Its timers stood still meanwhile, and CLOCK_BOOTTIME went on.
+	slept time.Duration
+	notes []agent.Reason
 }
 
 func fleetSettings() agent.Settings {
@@ -83,6 +85,17 @@ func playFleet(t *testing.T, size int, story func(*fleet)) {
 }
 
 func (f *fleet) now() time.Duration { return clock().Sub(f.began) + time.Minute }
+
+// now is CLOCK_BOOTTIME of a node.
+func (n *fleetNode) now() time.Duration { return n.fleet.now() + n.slept }
+
+// wakes has a node wake that was suspended. Most drivers begin the timeout of the watchdog anew then.
+func (n *fleetNode) wakes(after time.Duration) {
+	n.set(func() {
+		n.slept += after
+		n.fires = n.now() + timeout
+	})
+}
 
 func (f *fleet) set(change func()) {
 	f.mu.Lock()
@@ -566,6 +579,30 @@ func TestPolicyChangesInOutage(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestSuspended: a node that was suspended for longer than its promise is reset within a second after it has woken, and before its watchdog fires. After
+// a shorter time it goes on.
+func TestSuspended(t *testing.T) {
+	t.Parallel()
+	playFleet(t, 5, func(f *fleet) {
+		longest := f.promise("a").Promise.Times.Longest()
+		f.nodes["b"].wakes(longest / 4)
+		f.nodes["a"].wakes(longest)
+		f.pass(time.Second)
+		if got := f.resets(); !slices.Equal(got, []string{"a"}) {
+			t.Errorf("the nodes %q were reset", got)
+		}
+		f.pass(time.Hour)
+		if got := f.resets(); !slices.Equal(got, []string{"a"}) {
+			t.Errorf("later, the nodes %q were reset", got)
+		}
+		f.set(func() {
+			if notes := f.nodes["a"].notes; !slices.Contains(notes, agent.Overdue) || slices.Contains(notes, agent.Condemned) {
+				t.Errorf("people were told %q", notes)
+			}
+		})
+	})
 }
 
 // TestUnreachedWitnesses: agents that don't answer questions are no witnesses, as where a firewall is between the nodes. No promise is timed then,

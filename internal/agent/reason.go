@@ -43,6 +43,10 @@ const (
 	Condemned Reason = "Condemned"
 	// NotReset: the node could not be reset at once. The watchdog resets it.
 	NotReset Reason = "NotReset"
+	// Overdue: the node runs for longer than it has promised, since its watchdog has failed or it was suspended. It is reset.
+	Overdue Reason = "Overdue"
+	// NoBootTimer: there is no timer that goes on while the node is suspended.
+	NoBootTimer Reason = "NoBootTimer"
 	// NotPetted: the watchdog could not be petted.
 	NotPetted Reason = "NotPetted"
 	// NotDisarmed: the watchdog could not be disarmed.
@@ -82,6 +86,10 @@ func (r Reason) text() string {
 		return "the node is condemned, and is reset"
 	case NotReset:
 		return "the node could not be reset at once, so the watchdog is to reset it"
+	case Overdue:
+		return "the node runs for longer than it has promised, since its watchdog has failed or it was suspended, and is reset"
+	case NoBootTimer:
+		return "there is no timer that goes on while the node is suspended, so a node that wakes runs for a second more before it is reset"
 	case NotPetted:
 		return "the watchdog could not be petted"
 	case NotDisarmed:

@@ -94,6 +94,21 @@ func (a Agent) MayPet(now time.Duration) bool {
 	return now < a.Granted+a.validity()
 }
 
+// Overdue reports whether a promise that may stand was to have the node reset by now. The watchdog has failed, or the node was suspended, which has
+// stopped the watchdog and not the clock. A manager may have released the workload of the node. An agent that has lost its memory does not know when
+// the last grant was sent.
+func (m Memory) Overdue(now time.Duration) bool {
+	if !m.Bound || m.Lost || !m.timed() {
+		return false
+	}
+	for _, p := range m.promises() {
+		if p.Timed && now >= m.Granted+p.Times.Longest() {
+			return true
+		}
+	}
+	return false
+}
+
 // timed reports whether one of the promises that may stand is timed.
 func (m Memory) timed() bool { return m.Stated.Timed || m.Sent.Timed }
 
@@ -111,7 +126,7 @@ func (m Memory) validity() time.Duration {
 // Next returns what to do now. The caller calls Sends before it sends something.
 func (a Agent) Next(now time.Duration) Action {
 	switch {
-	case a.condemned:
+	case a.condemned, a.Overdue(now):
 		return Reset
 	case a.Stopping && !a.Bound:
 		return Disarm

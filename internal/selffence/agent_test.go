@@ -47,7 +47,7 @@ func TestAgentRenews(t *testing.T) {
 	if r.Lease.Revision != 7 {
 		t.Errorf("the renewal replaces revision %d, want 7", r.Lease.Revision)
 	}
-	requires(t, a, 200*time.Second, selffence.Wait) // it is in flight
+	requires(t, a, 154*time.Second, selffence.Wait) // it is in flight
 	if a.MayPet(110 * time.Second) {
 		t.Error("a renewal that was not answered counts as a grant")
 	}
@@ -302,22 +302,55 @@ func TestShortestValidity(t *testing.T) {
 	}
 }
 
+// TestOverdue: an agent resets a node that runs for longer than it has promised. Its watchdog has failed, or the node was suspended.
+func TestOverdue(t *testing.T) {
+	t.Parallel()
+	hold, short := timed(), timed()
+	hold.Timed, short.Times.Validity = false, 4*time.Second
+	const longest = 55 * time.Second // of 10s and three times 15s
+	for name, c := range map[string]struct {
+		memory selffence.Memory
+		after  time.Duration
+	}{
+		"one promise":         {selffence.Memory{Bound: true, Stated: timed(), Sent: timed()}, longest},
+		"the shorter of both": {selffence.Memory{Bound: true, Stated: timed(), Sent: short}, longest - 6*time.Second},
+		"it becomes timed":    {selffence.Memory{Bound: true, Stated: hold, Sent: timed()}, longest},
+		"it was timed":        {selffence.Memory{Bound: true, Stated: timed(), Sent: hold}, longest},
+		"the first":           {selffence.Memory{Bound: true, Sent: timed()}, longest},
+		"not timed":           {selffence.Memory{Bound: true, Stated: hold, Sent: hold}, 0},
+		"nothing may stand":   {selffence.Memory{Stated: timed(), Sent: timed()}, 0},
+		"lost":                {selffence.Memory{Bound: true, Stated: timed(), Sent: timed(), Lost: true}, 0},
+	} {
+		c.memory.Granted = time.Minute
+		a := newAgent(c.memory)
+		if c.after == 0 {
+			if a.Overdue(time.Hour) || a.Next(time.Hour) == selffence.Reset {
+				t.Errorf("%s: it is overdue", name)
+			}
+			continue
+		}
+		if at := time.Minute + c.after; a.Overdue(at-1) || a.Next(at-1) == selffence.Reset || !a.Overdue(at) || a.Next(at) != selffence.Reset {
+			t.Errorf("%s: it is not overdue %s after its last grant", name, c.after)
+		}
+	}
+}
+
 // TestNoWitnesses: without witnesses the agent asks none, and no answer is a grant.
 func TestNoWitnesses(t *testing.T) {
 	t.Parallel()
 	p := timed()
 	p.Witnesses = selffence.Members{}
-	a := newAgent(selffence.Memory{Bound: true, Granted: -time.Minute, Stated: p, Sent: p}).Failed()
+	a := newAgent(selffence.Memory{Bound: true, Granted: 50 * time.Second, Stated: p, Sent: p}).Failed()
 	requires(t, a, 100*time.Second, selffence.ReadLease)
-	if a.Agrees("x", 0).MayPet(time.Second) {
+	if a.Agrees("x", 0).MayPet(61 * time.Second) {
 		t.Error("an answer without a question is a grant")
 	}
 	one := p
 	one.Witnesses[0] = "x"
 	hold := one
 	hold.Timed = false
-	requires(t, newAgent(selffence.Memory{Bound: true, Granted: -time.Minute, Stated: hold, Sent: hold}).Failed(), 100*time.Second, selffence.ReadLease)
-	a = newAgent(selffence.Memory{Bound: true, Granted: -time.Minute, Stated: one, Sent: one}).Failed()
+	requires(t, newAgent(selffence.Memory{Bound: true, Granted: 50 * time.Second, Stated: hold, Sent: hold}).Failed(), 100*time.Second, selffence.ReadLease)
+	a = newAgent(selffence.Memory{Bound: true, Granted: 50 * time.Second, Stated: one, Sent: one}).Failed()
 	requires(t, a, 100*time.Second, selffence.AskWitnesses)
 	a, _ = a.Sends(selffence.AskWitnesses, 100*time.Second)
 	if a.Counts() || !a.Agrees("x", 100*time.Second).MayPet(105*time.Second) {

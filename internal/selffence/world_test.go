@@ -70,14 +70,14 @@ type world struct {
 	// fires is when the watchdog fires, and checked is set while a pet stalls between its check and its effect.
 	fires   int
 	checked bool
-	// disarmed is set once the watchdog can't fire any more.
-	disarmed bool
-	agent    selffence.Agent
-	stored   selffence.Memory
-	inFlight selffence.Request
-	late     selffence.Request
-	answers  reply
-	answered bool
+	// disarmed is set once the watchdog can't fire any more, and asleep while the node is suspended. The watchdog then stands still.
+	disarmed, asleep bool
+	agent            selffence.Agent
+	stored           selffence.Memory
+	inFlight         selffence.Request
+	late             selffence.Request
+	answers          reply
+	answered         bool
 	// lease is the Lease in the API server.
 	lease     selffence.Lease
 	witnesses [mostWitnesses]witness
@@ -89,7 +89,7 @@ type world struct {
 }
 
 // budget is what may still happen.
-type budget struct{ lates, agentRestarts, losses, managerRestarts, witnessRestarts, stops, changes, asks int }
+type budget struct{ sleeps, lates, agentRestarts, losses, managerRestarts, witnessRestarts, stops, changes, asks int }
 
 // protocol has the functions that a planted fault replaces.
 type protocol struct {
@@ -104,6 +104,7 @@ type protocol struct {
 	sends    func(selffence.Agent, selffence.Action, time.Duration) (selffence.Agent, selffence.Request)
 	hears    func(s selffence.Sight, read map[string]uint64, now time.Time) selffence.Sight
 	agrees   func(a selffence.Agent, witness string, sent time.Duration) selffence.Agent
+	overdue  func(selffence.Agent, time.Duration) bool
 }
 
 func correct() protocol {
@@ -121,6 +122,9 @@ func correct() protocol {
 		sends:    selffence.Agent.Sends,
 		hears:    selffence.Sight.Hear,
 		agrees:   selffence.Agent.Agrees,
+		overdue: func(a selffence.Agent, now time.Duration) bool {
+			return a.Overdue(now) && a.Next(now) == selffence.Reset
+		},
 	}
 }
 
@@ -218,12 +222,12 @@ type event struct {
 var events = []event{
 	{"time passes", timePasses},
 	{"the agent checks whether it may pet", func(s *setup, w world) (world, bool) {
-		ok := w.running && !w.disarmed && !w.checked && s.protocol.mayPet(w.agent, boottime(w.now))
+		ok := w.awake() && !w.disarmed && !w.checked && s.protocol.mayPet(w.agent, boottime(w.now))
 		w.checked = true
 		return w, ok
 	}},
 	{"the watchdog is petted", func(s *setup, w world) (world, bool) {
-		ok := w.checked && w.fires != w.now+s.timeout
+		ok := w.awake() && w.checked && w.fires != w.now+s.timeout
 		w.checked, w.fires = false, w.now+s.timeout
 		return w, ok
 	}},
@@ -242,25 +246,39 @@ var events = []event{
 	{"an answer arrives", answerArrives},
 	{"the agent gives a request up", func(_ *setup, w world) (world, bool) {
 		r := w.agent.InFlight()
-		ok := w.running && r.Action != selffence.Wait && r.Sent < boottime(w.now) // a call has a time limit
+		ok := w.awake() && r.Action != selffence.Wait && r.Sent < boottime(w.now) // a call has a time limit
 		w.agent = w.agent.Failed()
 		return drop(w), ok
 	}},
+	{"the node is suspended", func(_ *setup, w world) (world, bool) {
+		ok := w.awake() && w.budget.sleeps > 0
+		w.budget.sleeps--
+		w.asleep = true
+		return w, ok
+	}},
+	{"the node wakes", func(s *setup, w world) (world, bool) {
+		ok := w.running && w.asleep
+		w.asleep, w.fires = false, w.now+s.timeout
+		if s.protocol.overdue(w.agent, boottime(w.now)) { // the agent notices that before anything else runs
+			w.running = false
+		}
+		return w, ok
+	}},
 	{"the agent restarts", func(s *setup, w world) (world, bool) {
-		ok := w.running && w.budget.agentRestarts > 0
+		ok := w.awake() && w.budget.agentRestarts > 0
 		w.budget.agentRestarts--
 		w.agent, w.checked = selffence.NewAgent(s.promise(), boottime(renewal), w.stored), false
 		w.fires, w.disarmed = w.now+s.timeout, false // the kernel pets the watchdog that it closes, or the next process arms it
 		return drop(w), ok
 	}},
 	{"the agent is to stop", func(_ *setup, w world) (world, bool) {
-		ok := w.running && w.budget.stops > 0 && !w.agent.Stopping
+		ok := w.awake() && w.budget.stops > 0 && !w.agent.Stopping
 		w.budget.stops--
 		w.agent.Stopping = true
 		return w, ok
 	}},
 	{"the agent restarts without its memory", func(s *setup, w world) (world, bool) {
-		ok := w.running && w.budget.losses > 0
+		ok := w.awake() && w.budget.losses > 0
 		w.budget.losses--
 		w.stored = selffence.Memory{}
 		w.agent, w.checked = selffence.NewAgent(s.promise(), boottime(renewal), w.stored), false
@@ -268,7 +286,7 @@ var events = []event{
 		return drop(w), ok
 	}},
 	{"the agent is to promise something else", func(s *setup, w world) (world, bool) {
-		ok := w.running && w.budget.changes > 0
+		ok := w.awake() && w.budget.changes > 0
 		w.budget.changes--
 		if w.agent.Wanted == s.promise() {
 			w.agent.Wanted = s.other()
@@ -323,15 +341,22 @@ func drop(w world) world {
 func timePasses(s *setup, w world) (world, bool) {
 	ok := w.now < horizon
 	w.now++
-	if w.running && !w.disarmed && w.now >= w.fires {
+	if w.asleep {
+		w.fires++
+	}
+	resets := w.now >= w.fires || s.budget.sleeps > 0 && s.protocol.overdue(w.agent, boottime(w.now)) // the watchdog suffices elsewhere
+	if w.awake() && !w.disarmed && resets {
 		w.running, w.checked, w.agent, w.stored = false, false, selffence.Agent{}, selffence.Memory{}
 		w.inFlight, w.answers, w.answered = selffence.Request{}, reply{}, false
 	}
 	return w, ok
 }
 
+// awake reports whether the first boot runs, and is not suspended.
+func (w *world) awake() bool { return w.running && !w.asleep }
+
 func agentActs(s *setup, w world) (world, bool) {
-	if !w.running {
+	if !w.awake() {
 		return w, false
 	}
 	now, before := boottime(w.now), w
@@ -399,7 +424,7 @@ func arrives(s *setup, w world, r selffence.Request) (world, bool) {
 }
 
 func answerArrives(s *setup, w world) (world, bool) {
-	if !w.answered || !w.running || s.away(w.now) {
+	if !w.answered || !w.awake() || s.away(w.now) {
 		return w, false
 	}
 	r := w.answers
@@ -459,7 +484,7 @@ func witnessEvents(i int) []event {
 			return w, ok
 		}},
 		{name + "is heard", func(s *setup, w world) (world, bool) {
-			if !w.running || w.witnesses[i].answer == 0 {
+			if !w.awake() || w.witnesses[i].answer == 0 {
 				return w, false
 			}
 			first := firstUnheard(s, &w, i) // witnesses that were heard come first, so that they are alike too
@@ -494,9 +519,9 @@ func firstUnheard(s *setup, w *world, like int) int {
 // broken returns which promise of the protocol a step breaks, or nothing.
 func broken(s *setup, before, after world) string {
 	switch {
-	case after.released && !before.released && after.running:
+	case after.released && after.awake():
 		return "the workload is released while the node runs"
-	case after.running && !after.disarmed && after.lease.Promise.Timed && after.now >= after.granted+s.validity+3*s.timeout:
+	case after.awake() && !after.disarmed && after.lease.Promise.Timed && after.now >= after.granted+s.validity+3*s.timeout:
 		return "the node runs for longer than was promised"
 	case before.lease.State == selffence.Condemned && after.lease.State != selffence.Condemned:
 		return "a condemnation was overwritten"
@@ -567,7 +592,7 @@ func walk(s *setup) (int, string) {
 		}
 		var next []world
 		for _, w := range level {
-			if w.released || !w.running || w.now > s.condemnedBy && w.lease.State != selffence.Condemned {
+			if w.released && !w.asleep || !w.running || w.now > s.condemnedBy && w.lease.State != selffence.Condemned {
 				continue
 			}
 			key := maphash.Comparable(seed, w)
@@ -614,6 +639,7 @@ func worlds() map[string]setup {
 		"the agent promises less":           {validity: 9, timeout: 2, condemnedBy: 3, budget: budget{changes: 1, lates: 1}},
 		"the agent promises less, and more": {validity: 11, timeout: 2, condemnedBy: 3, budget: budget{changes: 2, lates: 1}},
 		"the agent loses its memory":        {validity: 5, timeout: 2, condemnedBy: 2, budget: budget{losses: 1, lates: 1}},
+		"the node is suspended":             {validity: 4, timeout: 2, condemnedBy: 3, budget: budget{sleeps: 1, lates: 1}},
 		"witnesses":                         {validity: 5, timeout: 2, condemnedBy: 0, witnesses: []int{0, 1, 2}, cut: true, budget: budget{asks: 1}},
 		"a witness restarts":                {validity: 5, timeout: 2, condemnedBy: 0, witnesses: []int{0, 1, 2}, cut: true, budget: budget{asks: 1, witnessRestarts: 1}},
 		"a witness lies":                    {validity: 5, timeout: 2, condemnedBy: 0, witnesses: []int{0, 1, 2, 3, 4}, liar: true, cut: true, budget: budget{asks: 1}},
@@ -715,6 +741,9 @@ func TestFaultsAreFound(t *testing.T) {
 		}},
 		"an agent without a memory pets": {"the agent loses its memory", func(p *protocol) {
 			p.mayPet = func(a selffence.Agent, now time.Duration) bool { return a.MayPet(now) || !a.Bound }
+		}},
+		"a node that wakes late waits for its watchdog": {"the node is suspended", func(p *protocol) {
+			p.overdue = func(selffence.Agent, time.Duration) bool { return false }
 		}},
 		"a witness forgets": {"a witness restarts", func(p *protocol) {
 			p.restart = func(w witness) witness {
