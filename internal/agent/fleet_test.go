@@ -657,6 +657,7 @@ func TestUnreachedWitness(t *testing.T) {
 func TestWitnessLost(t *testing.T) {
 	t.Parallel()
 	playFleet(t, 7, func(f *fleet) {
+		f.pass(time.Hour) // until no better witness replaces another one
 		before := f.promise("a").Promise.Witnesses
 		lost := before[1]
 		f.set(func() {
