@@ -80,7 +80,9 @@ func (c *keeper) follow(ctx context.Context, h *host, node *corev1.Node, f facts
 	if err := c.show(ctx, node, f); err != nil {
 		return err
 	}
-	c.fleet.setShown(h, f.boot, node.Spec.Taints)
+	if !cutOff(node, f) {
+		c.fleet.setShown(h, f.boot, node.Spec.Taints)
+	}
 	if !alive {
 		return nil
 	}

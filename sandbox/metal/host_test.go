@@ -187,3 +187,23 @@ func TestStoppedIn(t *testing.T) {
 		})
 	}
 }
+
+// TestCutLink: a boot that begins while the link is cut is shown once the link works, and its kubelet starts then.
+func TestCutLink(t *testing.T) {
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{LabelLink: LabelLinkCut}}}
+	up, booted := facts{up: true, shown: true, boot: "1"}, facts{up: true, boot: "2"}
+	if got := stoppedIn(node, up); got != "" || cutOff(node, up) {
+		t.Errorf("the kubelet of a host that was up is stopped in %q", got)
+	}
+	if got := stoppedIn(node, booted); got != "2" || !cutOff(node, booted) {
+		t.Errorf("the kubelet behind a link that is cut is stopped in %q, want 2", got)
+	}
+	if cutOff(node, facts{boot: "2"}) {
+		t.Error("a host that is off is cut off")
+	}
+	node.Annotations = map[string]string{AnnotationStoppedIn: "2"}
+	delete(node.Labels, LabelLink)
+	if got := stoppedIn(node, booted); got != "" || cutOff(node, booted) {
+		t.Errorf("once the link works, the kubelet is stopped in %q", got)
+	}
+}

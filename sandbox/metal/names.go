@@ -16,6 +16,13 @@ const (
 	LabelBareMetalHost = "baremetalhost"
 )
 
+// LabelLink cuts the link of a host: a boot that begins meanwhile is not shown on the Node, and its kubelet starts once the link works. The kubelet
+// of a host that is up is stopped by its own label.
+const (
+	LabelLink    = "sandbox.fettle.io/link"
+	LabelLinkCut = "cut"
+)
+
 // Annotations of a Node that its user writes.
 const (
 	// AnnotationBootTime is how long the host boots.

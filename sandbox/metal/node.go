@@ -20,10 +20,15 @@ import (
 func stoppedIn(node *corev1.Node, f facts) string {
 	in := node.Annotations[AnnotationStoppedIn]
 	byHand := f.shown && node.Labels[kubelets.Label] == kubelets.LabelStopped && (in == "" || in == f.boot)
-	if !f.up || byHand {
+	if !f.up || byHand || cutOff(node, f) {
 		return f.boot
 	}
 	return ""
+}
+
+// cutOff reports whether a host has booted whose link is cut. Its Node does not show the boot.
+func cutOff(node *corev1.Node, f facts) bool {
+	return f.up && !f.shown && node.Labels[LabelLink] == LabelLinkCut
 }
 
 // metadata returns the labels and annotations that the Node has to have. An empty value is none.
@@ -85,7 +90,7 @@ func newNode(name string, f facts) *corev1.Node {
 
 // show writes what differs on the Node. The boot ID comes first: the kubelet runs only after that.
 func (c *keeper) show(ctx context.Context, node *corev1.Node, f facts) error {
-	if f.up && node.Status.NodeInfo.BootID != f.boot {
+	if f.up && !cutOff(node, f) && node.Status.NodeInfo.BootID != f.boot {
 		patch := fmt.Appendf(nil, `{"status":{"nodeInfo":{"bootID":%q,"systemUUID":%q}}}`, f.boot, systemUUID(node.Name))
 		if err := c.client.Status().Patch(ctx, node.DeepCopy(), client.RawPatch(types.MergePatchType, patch)); err != nil {
 			return fmt.Errorf("writing the boot ID of node %s: %w", node.Name, err)
