@@ -29,6 +29,8 @@ type demo struct {
 type cluster struct {
 	// title and parts describe the scenario.
 	title, parts string
+	// takes is how long the demo takes, or empty.
+	takes string
 	// sandbox are flags of fettle-sandbox.
 	sandbox []string
 	// elects has Fettle hold its lease, so that its commands know that it runs.
@@ -44,6 +46,9 @@ type cluster struct {
 // raise starts the sandbox, installs Fettle's manifests and runs it as its own service account.
 func (s *demo) raise(ctx context.Context, c cluster) error {
 	title(c.title)
+	if c.takes != "" {
+		say("this takes %s", c.takes)
+	}
 	say("starting a control plane: API server, etcd, controller manager, and %s", c.parts)
 	flags := append([]string{"--kubelets", "--node-monitor-grace-period", "4s", "--node-monitor-period", "1s"}, c.sandbox...)
 	if c.podLog {

@@ -2,8 +2,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -15,10 +19,13 @@ const (
 	namespaceOfAgents = "fettle-agents"
 	promiseState      = "fettle.io/promise-state"
 	promiseBoot       = "fettle.io/promise-boot"
+	promiseTimed      = "fettle.io/promise-timed"
+	promiseExpired    = "PromiseExpired"
+	promiseWitnesses  = "fettle.io/promise-witnesses"
 )
 
 // promise is what the Lease of a node says.
-type promise struct{ state, boot string }
+type promise struct{ state, boot, timed, witnesses string }
 
 // fences is the state of all nodes that fence themselves, at one instant.
 type fences struct {
@@ -27,6 +34,8 @@ type fences struct {
 	// fencings are by the name of the node.
 	fencings map[string]fencing
 	repairs  map[string]string
+	// resets are how often each host was reset, by its watchdog or by its agent.
+	resets map[string]int
 	// database is the node on which the pod of the database is, or "". running is set once it runs there.
 	database string
 	running  bool
@@ -36,6 +45,9 @@ type fences struct {
 func (s *demo) lookAtFences(ctx context.Context) (fences, error) {
 	shot := fences{promises: map[string]promise{}, fencings: map[string]fencing{}}
 	var err error
+	if shot.resets, err = s.resets(); err != nil {
+		return shot, err
+	}
 	if shot.nodes, err = s.metalNodes(ctx); err != nil {
 		return shot, err
 	}
@@ -45,7 +57,9 @@ func (s *demo) lookAtFences(ctx context.Context) (fences, error) {
 	}
 	for i := range leases.Items {
 		l := &leases.Items[i]
-		shot.promises[l.Name] = promise{l.Annotations[promiseState], l.Annotations[promiseBoot]}
+		shot.promises[l.Name] = promise{
+			l.Annotations[promiseState], l.Annotations[promiseBoot], l.Annotations[promiseTimed], l.Annotations[promiseWitnesses],
+		}
 	}
 	objects, err := s.list(ctx, fettles, "SelfFenceRemediationList")
 	if err != nil {
@@ -65,10 +79,29 @@ func (s *demo) lookAtFences(ctx context.Context) (fences, error) {
 	return shot, err
 }
 
-// wellOff reports whether all nodes are ready, each promises something in its boot, and nothing is being repaired.
+// resets reads from the log of the agents how often each host was reset. The log has that also while the API server is away.
+func (s *demo) resets() (map[string]int, error) {
+	resets := map[string]int{}
+	text, err := os.ReadFile(filepath.Join(s.Dir, logOfAgents+".log"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return resets, nil // they have not been started yet
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the log of the agents: %w", err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if words := strings.Fields(line); len(words) > 1 && strings.Contains(line, ": RESET: ") {
+			resets[words[1]]++
+		}
+	}
+	return resets, nil
+}
+
+// wellOff reports whether all nodes are ready, each promises in its boot to reset itself in time, and nothing is being repaired.
 func (f fences) wellOff() bool {
 	for name, n := range f.nodes {
-		if n.ready != "True" || n.fenced || n.outOfService || f.promises[name] != (promise{"Promised", n.boot}) {
+		p := f.promises[name]
+		if n.ready != "True" || n.fenced || n.outOfService || p.state != "Promised" || p.boot != n.boot || p.timed != "true" || p.witnesses == "" {
 			return false
 		}
 	}
@@ -82,6 +115,20 @@ func (f fences) boots() string {
 		all = append(all, name+" "+f.nodes[name].boot)
 	}
 	return strings.Join(all, ", ")
+}
+
+// onlyReset returns an error if another host was reset than the expected one, or that one more than once.
+func (f fences) onlyReset(before map[string]int, expected string) error {
+	for name, count := range f.resets {
+		allowed := before[name]
+		if name == expected {
+			allowed++
+		}
+		if count > allowed {
+			return fmt.Errorf("host %s was reset %d times, and should have been at most %d times", name, count, allowed)
+		}
+	}
+	return nil
 }
 
 // only returns an error if anything is done to another node.
@@ -111,10 +158,25 @@ func tellFences(before, now fences) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(now.promises)) {
 		if p := now.promises[name]; p != before.promises[name] {
-			saw("lease", "%s: %s, in boot %s", name, p.state, short(p.boot))
+			saw("lease", "%s: %s, in boot %s%s", name, p.state, short(p.boot), witnessesText(p))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(now.resets)) {
+		if now.resets[name] > before.resets[name] {
+			saw("host", "%s resets itself", name)
 		}
 	}
 	tellDatabase(before.database, before.running, now.database, now.running)
+}
+
+func witnessesText(p promise) string {
+	switch {
+	case p.state != "Promised":
+		return ""
+	case p.timed != "true":
+		return "; no time limits it yet"
+	}
+	return "; it resets itself in time when it is cut off, unless most of these reach no API server either: " + p.witnesses
 }
 
 func tellSelfFencing(name string, before, now fencing) {
@@ -123,7 +185,7 @@ func tellSelfFencing(name string, before, now fencing) {
 		saw("fencing", "a SelfFenceRemediation is created for %s", name)
 	}
 	if now.proof != before.proof && now.proof != "" {
-		saw("fencing", "%s: the proof is %s", name, map[string]string{"PromiseExpired": "that its promise has expired", "NewBoot": "another boot ID"}[now.proof])
+		saw("fencing", "%s: the proof is %s", name, map[string]string{promiseExpired: "that its promise has expired", "NewBoot": "another boot ID"}[now.proof])
 	}
 	if text := fencePhases(now.phase); now.phase != before.phase && text != "" {
 		saw("fencing", "%s: %s: %s", name, now.phase, text)

@@ -11,6 +11,9 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 //go:embed fencenodes.yaml
@@ -19,19 +22,24 @@ var fenceNodes []byte
 //go:embed fencepolicy.yaml
 var fencePolicy []byte
 
-// The nodes of the demo, and times that are longer than their promises.
+// The nodes of the demo, and times that are longer than their promises: a promise ends at the latest 8 s + 3 × 3 s after its last renewal.
 const (
-	fencersInAll = 3
-	holdsFor     = 12 * time.Second
-	awayFor      = 15 * time.Second
+	fencersInAll = 5
+	awayFor      = 25 * time.Second
+	settledFor   = 5 * time.Second
+	// fenceWithin is how long one step may take on a busy machine.
+	fenceWithin = 3 * time.Minute
 )
+
+// logOfAgents is the name of the log of the agents.
+const logOfAgents = "agents"
 
 // fenceScenario is about nodes that fence themselves by their watchdogs.
 type fenceScenario struct{}
 
 func (fenceScenario) cluster() cluster {
 	return cluster{
-		title: "A cluster without BMCs and without a Machine API", parts: "kubelets on simulated hosts",
+		title: "A cluster without BMCs and without a Machine API", parts: "kubelets on simulated hosts", takes: "about three minutes, and it needs no root",
 		sandbox: []string{"--metal"}, podLog: true, elects: true,
 		kinds: []string{"remediation.medik8s.io_nodehealthchecks.yaml"}, folders: []string{"selffence"},
 	}
@@ -45,7 +53,7 @@ func (fenceScenario) play(ctx context.Context, s *demo) error {
 	if err := t.play(ctx, bootFencers, applyFencePolicy, runDatabase, kubeletHangs, nodeIsCutOff, serverGoesAway); err != nil {
 		return err
 	}
-	fmt.Print("\nAll of it came true: a node whose kubelet hung reset itself, a node that was cut off was held until it could learn that it is condemned, " +
+	fmt.Print("\nAll of it came true: a node whose kubelet hung reset itself once, a node that was cut off reset itself once, " +
 		"no node reset itself while the API server was away, and the database never ran twice.\n")
 	return nil
 }
@@ -81,8 +89,20 @@ func bootFencers(ctx context.Context, t *timeline[fences]) error {
 	if err != nil {
 		return err
 	}
-	_, err = t.stage.Launch("agents", "simagents", append([]string{t.stage.Kubeconfig()}, slices.Sorted(maps.Keys(t.last.nodes))...)...)
+	if err := t.stage.authoritiesPublished(ctx); err != nil {
+		return err
+	}
+	_, err = t.stage.Launch(logOfAgents, "simagents", append([]string{t.stage.Kubeconfig()}, slices.Sorted(maps.Keys(t.last.nodes))...)...)
 	return err
+}
+
+// authoritiesPublished waits until agents can ask for certificates. An agent that can't waits for half a minute.
+func (s *demo) authoritiesPublished(ctx context.Context) error {
+	return s.await(ctx, "waiting for the authorities of agents", func(ctx context.Context) (bool, error) {
+		var m corev1.ConfigMap
+		err := s.Client.Get(ctx, client.ObjectKey{Namespace: namespaceOfAgents, Name: "fettle-agent-authorities"}, &m)
+		return err == nil, client.IgnoreNotFound(err)
+	})
 }
 
 // applyFencePolicy waits until all nodes promise something.
@@ -91,7 +111,20 @@ func applyFencePolicy(ctx context.Context, t *timeline[fences]) error {
 	if err := t.stage.applyText(ctx, fencePolicy, true); err != nil {
 		return err
 	}
-	return t.until(ctx, "waiting for the promises of all nodes", fencedLimit, func(s fences) (bool, error) { return s.wellOff(), s.only("") })
+	say("each node gets a certificate, and chooses three others as its witnesses")
+	return settle(ctx, t, nil)
+}
+
+// settle waits until all nodes are well off, and no promise has changed for a while: while an agent changes its promise, it asks no witness.
+func settle(ctx context.Context, t *timeline[fences], resets map[string]int) error {
+	var promises map[string]promise
+	var since time.Time
+	return t.until(ctx, "waiting for the promises of all nodes", fenceWithin, func(s fences) (bool, error) {
+		if !maps.Equal(s.promises, promises) {
+			promises, since = s.promises, time.Now()
+		}
+		return s.wellOff() && time.Since(since) > settledFor, errors.Join(s.only(""), s.onlyReset(resets, ""))
+	})
 }
 
 func runDatabase(ctx context.Context, t *timeline[fences]) error {
@@ -100,7 +133,7 @@ func runDatabase(ctx context.Context, t *timeline[fences]) error {
 	if err := t.stage.applyText(ctx, databaseManifest, false); err != nil {
 		return err
 	}
-	return t.until(ctx, "waiting for the pod to run", fencedLimit, func(s fences) (bool, error) { return s.running, nil })
+	return t.until(ctx, "waiting for the pod to run", fenceWithin, func(s fences) (bool, error) { return s.running, nil })
 }
 
 // cordon keeps pods away from a node, so that the database moves.
@@ -111,33 +144,45 @@ func (s *demo) cordon(ctx context.Context, name string, on bool) error {
 // kubeletHangs: the agent learns that the node is condemned, and resets it.
 func kubeletHangs(ctx context.Context, t *timeline[fences]) error {
 	title("The kubelet of a node hangs")
-	victim := t.last.nodes[t.last.database]
+	victim, resets := t.last.nodes[t.last.database], t.last.resets
 	say("the kubelet of %s is silent, and %s still runs there; its agent reaches the API server", victim.name, databasePod)
 	if err := errors.Join(t.stage.cordon(ctx, victim.name, true), t.stage.hang(ctx, victim.name)); err != nil {
 		return err
 	}
-	return resetItself(ctx, t, victim, 2)
-}
-
-// resetItself waits until the node is back in another boot and the database runs elsewhere. The log has this many runs then.
-func resetItself(ctx context.Context, t *timeline[fences], victim metalNode, times int) error {
 	hung := time.Now()
-	err := t.until(ctx, "waiting for "+victim.name+" to reset itself", fencedLimit, func(s fences) (bool, error) {
-		moved := s.running && s.database != victim.name
-		return moved && s.wellOff() && s.nodes[victim.name].boot != victim.boot, s.only(victim.name)
+	err := t.until(ctx, "waiting for "+victim.name+" to reset itself", fenceWithin, func(s fences) (bool, error) {
+		return s.movedFrom(victim.name), errors.Join(s.only(victim.name), s.onlyReset(resets, victim.name))
 	})
 	if err != nil {
 		return err
 	}
+	say("%s runs on %s, %.1f seconds after the kubelet had hung", databasePod, t.last.database, time.Since(hung).Seconds())
+	return isBack(ctx, t, victim, resets, 2)
+}
+
+// movedFrom reports whether the database runs elsewhere.
+func (f fences) movedFrom(name string) bool { return f.running && f.database != name }
+
+// isBack waits until a node is back in another boot. It was reset once since then, and the log has this many runs.
+func isBack(ctx context.Context, t *timeline[fences], victim metalNode, resets map[string]int, times int) error {
+	err := t.until(ctx, "waiting for "+victim.name+" to be back", fenceWithin, func(s fences) (bool, error) {
+		back := s.wellOff() && s.nodes[victim.name].boot != victim.boot
+		return back, errors.Join(s.only(victim.name), s.onlyReset(resets, victim.name))
+	})
+	if err != nil {
+		return err
+	}
+	if got := t.last.resets[victim.name] - resets[victim.name]; got != 1 {
+		return fmt.Errorf("host %s was reset %d times, and should have been once", victim.name, got)
+	}
 	if err := t.stage.cordon(ctx, victim.name, false); err != nil {
 		return err
 	}
-	say("%s was back after %.0f seconds in another boot, and %s runs on %s", victim.name, time.Since(hung).Seconds(), databasePod, t.last.database)
+	say("%s is back in another boot; it was reset once, and no other host was", victim.name)
 	return t.stage.ran(ctx, times)
 }
 
-// link cuts or mends the link of a node. A node that is cut off goes on by itself. The kubelet of a link that is mended is silent until the
-// next boot: were the node Ready first, its health check would have the Lease freed before the agent reads it.
+// link cuts or mends the link of a node. A kubelet that was cut off is silent until the next boot.
 func (s *demo) link(ctx context.Context, name string, cut bool) error {
 	labels := `{"sandbox.fettle.io/link":null}`
 	if cut {
@@ -146,26 +191,18 @@ func (s *demo) link(ctx context.Context, name string, cut bool) error {
 	return s.patch(ctx, "v1", "Node", name, `{"metadata":{"labels":`+labels+`}}`)
 }
 
-// nodeIsCutOff: with onIsolation Hold nothing proves that the node has stopped. It learns that it is condemned once its link works.
+// nodeIsCutOff: the node resets itself, since its witnesses reach the API server. Fettle waits until it must have done so.
 func nodeIsCutOff(ctx context.Context, t *timeline[fences]) error {
 	title("A node is cut off")
-	victim := t.last.nodes[t.last.database]
-	say("the link of %s is cut, and %s still runs there", victim.name, databasePod)
+	if err := settle(ctx, t, t.last.resets); err != nil {
+		return err
+	}
+	victim, resets := t.last.nodes[t.last.database], t.last.resets
+	say("the link of %s is cut, and %s still runs there; its agent reaches neither the API server nor another agent", victim.name, databasePod)
 	if err := errors.Join(t.stage.cordon(ctx, victim.name, true), t.stage.link(ctx, victim.name, true)); err != nil {
 		return err
 	}
-	condemned := time.Time{}
-	err := t.until(ctx, "waiting for the workload to be held", fencedLimit, func(s fences) (bool, error) {
-		if s.nodes[victim.name].outOfService || s.database != victim.name {
-			return false, fmt.Errorf("the workload of node %s is released without a proof", victim.name)
-		}
-		if s.promises[victim.name].state == "Condemned" && condemned.IsZero() {
-			condemned = time.Now()
-			say("with onIsolation: Hold the node goes on; watching that nothing is released")
-		}
-		return !condemned.IsZero() && time.Since(condemned) > holdsFor, s.only(victim.name)
-	})
-	if err != nil {
+	if err := movesByPromise(ctx, t, victim, resets); err != nil {
 		return err
 	}
 	say("Fettle explains itself:")
@@ -176,18 +213,49 @@ func nodeIsCutOff(ctx context.Context, t *timeline[fences]) error {
 	if !strings.Contains(out, victim.name) {
 		return fmt.Errorf("fettle explain does not say %q", victim.name)
 	}
-	say("the link works again, and the agent learns that its node is condemned")
+	say("the link works again")
 	if err := t.stage.link(ctx, victim.name, false); err != nil {
 		return err
 	}
-	return resetItself(ctx, t, victim, 3)
+	return isBack(ctx, t, victim, resets, 3)
 }
 
-// serverGoesAway: nothing is known, so no node is fenced, and none resets itself.
+// movesByPromise waits until the database runs elsewhere while a node is cut off. The host must have been reset before, and the promise is the proof.
+func movesByPromise(ctx context.Context, t *timeline[fences], victim metalNode, resets map[string]int) error {
+	began := time.Now()
+	var condemned, reset time.Duration
+	err := t.until(ctx, "waiting for the workload to run elsewhere", fenceWithin, func(s fences) (bool, error) {
+		passed := time.Since(began)
+		if s.promises[victim.name].state == "Condemned" && condemned == 0 {
+			condemned = passed
+		}
+		if s.resets[victim.name] > resets[victim.name] && reset == 0 {
+			reset = passed
+		}
+		if s.nodes[victim.name].outOfService && reset == 0 {
+			return false, fmt.Errorf("the workload of node %s is released, and its host was not reset", victim.name)
+		}
+		if f := s.fencings[victim.name]; f.proof != "" && f.proof != promiseExpired {
+			return false, fmt.Errorf("the proof for node %s is %s, and its link is cut", victim.name, f.proof)
+		}
+		return s.movedFrom(victim.name), errors.Join(s.only(victim.name), s.onlyReset(resets, victim.name))
+	})
+	if err != nil {
+		return err
+	}
+	say("after the cut, %s was condemned after %.1f s and had reset itself after %.1f s; %s ran on %s after %.1f s, while the link was cut",
+		victim.name, condemned.Seconds(), reset.Seconds(), databasePod, t.last.database, time.Since(began).Seconds())
+	return nil
+}
+
+// serverGoesAway: nothing is known, so no node is fenced. None resets itself, since its witnesses reach no API server either.
 func serverGoesAway(ctx context.Context, t *timeline[fences]) error {
 	title("The API server goes away for longer than the promise of any node")
-	before := t.last.boots()
-	say("it answers nothing for %s", awayFor)
+	if err := settle(ctx, t, t.last.resets); err != nil {
+		return err
+	}
+	before, resets := t.last.boots(), t.last.resets
+	say("it answers nothing for %s; each promise alone would end after 17 s at the latest", awayFor)
 	if err := t.stage.plane.Signal(syscall.SIGSTOP); err != nil {
 		return err
 	}
@@ -196,16 +264,23 @@ func serverGoesAway(ctx context.Context, t *timeline[fences]) error {
 		return ctx.Err()
 	case <-time.After(awayFor):
 	}
-	say("it is back")
+	during, err := t.stage.resets()
+	if err != nil {
+		return err
+	}
+	if err := (fences{resets: during}).onlyReset(resets, ""); err != nil {
+		return err
+	}
+	say("no host was reset, and the API server is back")
 	if err := t.stage.plane.Signal(syscall.SIGCONT); err != nil {
 		return err
 	}
 	back := time.Now()
-	err := t.until(ctx, "watching that no node resets itself", fencedLimit, func(s fences) (bool, error) {
+	err = t.until(ctx, "watching that no node resets itself", fenceWithin, func(s fences) (bool, error) {
 		if now := s.boots(); now != before {
 			return false, fmt.Errorf("a node was reset: the boots were %s, and are %s", before, now)
 		}
-		return s.wellOff() && time.Since(back) > awayFor/2, s.only("")
+		return s.wellOff() && time.Since(back) > awayFor/2, errors.Join(s.only(""), s.onlyReset(resets, ""))
 	})
 	if err != nil {
 		return err

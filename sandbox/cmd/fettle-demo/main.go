@@ -20,7 +20,7 @@ import (
 )
 
 // limit ends a demo that hangs.
-const limit = 5 * time.Minute
+const limit = 10 * time.Minute
 
 func main() {
 	keep := flag.Bool("keep", false, "leave everything running afterwards, until interrupted")
