@@ -42,3 +42,6 @@ func NewReview(c Config) func(ctx context.Context, demanded int) (uint64, error)
 		return since, err
 	}
 }
+
+// PauseAfter returns the pause after a look, and how many looks have found too few neighbours.
+func (n *Neighbours) PauseAfter(few int) (time.Duration, int) { return n.pauseAfter(few) }

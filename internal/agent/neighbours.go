@@ -93,10 +93,10 @@ func (n *Neighbours) Address(node string) (netip.AddrPort, bool) {
 
 // Run looks for neighbours until the context ends. A failure changes nothing.
 func (n *Neighbours) Run(ctx context.Context) {
-	for ctx.Err() == nil {
-		pause := neighbourEvery + spread(n.node)
-		if n.look(ctx) != nil {
-			pause = neighbourAgain
+	for few := 0; ctx.Err() == nil; {
+		pause := neighbourAgain
+		if n.look(ctx) == nil {
+			pause, few = n.pauseAfter(few)
 		}
 		timer := time.NewTimer(pause)
 		select {
@@ -105,6 +105,16 @@ func (n *Neighbours) Run(ctx context.Context) {
 			timer.Stop()
 		}
 	}
+}
+
+// pauseAfter returns the pause after a look, and how many looks in succession have found too few neighbours. Where all agents start together,
+// the first looks find none. The pause doubles, since a cluster may have too few agents for good.
+func (n *Neighbours) pauseAfter(few int) (pause time.Duration, now int) {
+	pause = neighbourEvery + spread(n.node)
+	if len(n.Names()) >= mostRelays {
+		return pause, 0
+	}
+	return min(neighbourAgain<<min(few, mostDoublings), pause), few + 1
 }
 
 // look chooses neighbours among the first Leases.

@@ -48,6 +48,39 @@ func inZone(zone string) reply {
 	return reply{http.StatusOK, metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"topology.kubernetes.io/zone": zone}}}}
 }
 
+// TestFewNeighbours: an agent that finds too few neighbours looks again soon, and less and less often.
+func TestFewNeighbours(t *testing.T) {
+	t.Parallel()
+	page := func(count int) []reply {
+		list, replies := coordinationv1.LeaseList{}, []reply{{}, inZone("")}
+		for i := range count {
+			list.Items = append(list.Items, leaseOf(t, fmt.Sprintf("n%d", i), nil))
+			replies = append(replies, inZone(""))
+		}
+		replies[0] = reply{http.StatusOK, list}
+		return replies
+	}
+	looks := func(count int) *agent.Neighbours {
+		n := agent.NewNeighbours(serve(t, page(count)...).Server, "n", agent.Directory(t.TempDir()))
+		if err := n.Look(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	n := looks(2)
+	for few, want := range []time.Duration{time.Minute, 2 * time.Minute, 4 * time.Minute} {
+		if pause, now := n.PauseAfter(few); pause != want || now != few+1 {
+			t.Errorf("after %d looks with too few, the pause is %s, and %d are counted, want %s", few, pause, now, want)
+		}
+	}
+	if pause, _ := n.PauseAfter(1000); pause < time.Hour || pause >= 2*time.Hour {
+		t.Errorf("the longest pause is %s", pause)
+	}
+	if pause, now := looks(3).PauseAfter(5); pause < time.Hour || now != 0 {
+		t.Errorf("with enough neighbours the pause is %s, and %d looks are counted", pause, now)
+	}
+}
+
 // TestNeighbours: the neighbours are nodes that promise something, those of other zones first. They are stored.
 func TestNeighbours(t *testing.T) {
 	t.Parallel()
