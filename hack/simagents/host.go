@@ -59,7 +59,7 @@ func (h *host) run(ctx context.Context) {
 	}
 }
 
-// accept takes connections until the context ends. Those that arrive while the host is off wait for its next boot.
+// accept takes connections until the context ends. While the host is off, they wait for its next boot.
 func (h *host) accept(ctx context.Context) {
 	stop := context.AfterFunc(ctx, func() { _ = h.listener.Close() })
 	defer stop()

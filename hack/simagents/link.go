@@ -17,7 +17,7 @@ type wire struct {
 
 func newWire() *wire { return &wire{open: map[*connection]struct{}{}} }
 
-// connection is one that ends when the link is cut.
+// connection ends when the link is cut.
 type connection struct {
 	net.Conn
 
