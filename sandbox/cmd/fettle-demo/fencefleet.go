@@ -174,9 +174,9 @@ func witnessesText(p promise) string {
 	case p.state != "Promised":
 		return ""
 	case p.timed != "true":
-		return "; no time limits it yet"
+		return ", without a time"
 	}
-	return "; it resets itself in time when it is cut off, unless most of these reach no API server either: " + p.witnesses
+	return ", with a time and the witnesses " + p.witnesses
 }
 
 func tellSelfFencing(name string, before, now fencing) {

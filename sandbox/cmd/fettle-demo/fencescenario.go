@@ -111,7 +111,8 @@ func applyFencePolicy(ctx context.Context, t *timeline[fences]) error {
 	if err := t.stage.applyText(ctx, fencePolicy, true); err != nil {
 		return err
 	}
-	say("each node gets a certificate, and chooses three others as its witnesses")
+	say("each node gets a certificate, and chooses three others as its witnesses; a node that is cut off resets itself in time, " +
+		"unless most of its witnesses reach no API server either")
 	return settle(ctx, t, nil)
 }
 
