@@ -39,7 +39,7 @@ type fenceScenario struct{}
 
 func (fenceScenario) cluster() cluster {
 	return cluster{
-		title: "A cluster without BMCs and without a Machine API", parts: "kubelets on simulated hosts", takes: "about three minutes, and it needs no root",
+		title: "A cluster without BMCs and without a Machine API", parts: "kubelets on simulated hosts", takes: "between two and three minutes, and needs no root",
 		sandbox: []string{"--metal"}, podLog: true, elects: true,
 		kinds: []string{"remediation.medik8s.io_nodehealthchecks.yaml"}, folders: []string{"selffence"},
 	}
