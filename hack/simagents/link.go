@@ -89,7 +89,7 @@ func (w *wire) dial(ctx context.Context, network, address string) (net.Conn, err
 	}
 	c, err := agent.Direct(ctx, network, address)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // it names the address
+		return nil, err
 	}
 	return w.keep(c), nil
 }

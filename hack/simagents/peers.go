@@ -62,7 +62,7 @@ func (b *booted) runAgent(ctx context.Context, dir agent.Directory) error {
 	running.Go(func() { neighbours.Run(ctx) })
 	running.Go(func() { certificates.Run(ctx) })
 	running.Go(func() { _ = server.Serve(ctx, &door{Listener: b.listener, host: b.host, shut: make(chan struct{})}) })
-	return agent.Run(ctx, c) //nolint:wrapcheck // it says what has failed
+	return agent.Run(ctx, c)
 }
 
 // address returns where the agent listens.
@@ -79,7 +79,7 @@ func (a *asking) Ask(ctx context.Context, node, path string, body []byte) ([]byt
 	if err := a.wire.passes(ctx); err != nil {
 		return nil, err
 	}
-	return a.next.Ask(ctx, node, path, body) //nolint:wrapcheck // it says what has failed
+	return a.next.Ask(ctx, node, path, body)
 }
 
 // relay connects to the API server through the agent of another node.
@@ -89,7 +89,7 @@ func (w *wire) relay(ctx context.Context, through *peer.Client, node string) (ne
 	}
 	c, err := through.Relay(ctx, node)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // it says what has failed
+		return nil, err
 	}
 	return w.keep(c), nil
 }
