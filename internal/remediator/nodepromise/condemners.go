@@ -34,7 +34,7 @@ func (a *Promises) Condemners(ctx context.Context) (exist map[types.UID]bool, co
 			exist[self.Items[i].UID] = true
 		}
 	})
-	if err != nil || !all {
+	if !all {
 		return exist, false, err
 	}
 	var power v1alpha1.PowerRemediationList
@@ -43,15 +43,15 @@ func (a *Promises) Condemners(ctx context.Context) (exist map[types.UID]bool, co
 			exist[power.Items[i].UID] = true
 		}
 	})
-	return exist, all && err == nil, err
+	return exist, all, err
 }
 
-// list lists the remediations of a kind in pages, and reports whether these are all. There are none of a kind that is not served.
+// list lists the remediations of a kind in pages, and reports whether these are all. After a failure they are not. There are none of a kind that is not served.
 func (a *Promises) list(ctx context.Context, page client.ObjectList, each func()) (bool, error) {
 	for range maxPages {
 		err := a.api.List(ctx, page, client.Limit(pageSize), client.Continue(page.GetContinue()))
 		switch {
-		case err != nil && !fencednode.MayExist(err):
+		case !fencednode.MayExist(err):
 			return true, nil
 		case err != nil:
 			return false, fmt.Errorf("listing remediations: %w", err)
