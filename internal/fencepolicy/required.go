@@ -15,7 +15,7 @@ func (r Rule) RequiresBoth(of labels.Labels) (*v1alpha1.FencePolicy, error) {
 		return nil, nil //nolint:nilnil // none does
 	}
 	policy, err := r.Applies(of)
-	if err != nil || policy == nil || !requiresBoth(policy) {
+	if policy == nil || !requiresBoth(policy) {
 		return nil, err
 	}
 	return policy, nil

@@ -269,6 +269,15 @@ func TestWhenTheNextRoundComes(t *testing.T) {
 	}
 }
 
+// TestTidyForOthers: another remediator has the Lease of a node looked at.
+func TestTidyForOthers(t *testing.T) {
+	w := newWorld(t)
+	w.Tidy("node-a")
+	if due := taken(w.tidying); !slices.Equal(due, []string{"node-a"}) {
+		t.Errorf("looked at are those of %v", due)
+	}
+}
+
 // TestEachLeaseIsForItself: a Lease that is condemned is freed, whatever the others say.
 func TestEachLeaseIsForItself(t *testing.T) {
 	w := newWorld(t, leaseOf(t, "node-a", condemnedBy("gone-uid")), leaseOf(t, "node-b", withdrawn))
