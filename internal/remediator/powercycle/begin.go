@@ -54,7 +54,8 @@ var refusals = [...]string{
 	v1alpha1.CannotStartNoBMCReason, v1alpha1.CannotStartNoBareMetalHostReason, v1alpha1.CannotStartUnsuitableBareMetalHostReason,
 	v1alpha1.CannotStartOtherSystemReason, v1alpha1.CannotStartAmbiguousBMCReason, v1alpha1.CannotStartFencedMeanwhileReason,
 	v1alpha1.CannotStartNodeIsNewerReason, v1alpha1.CannotStartClusterNotFoundReason, v1alpha1.CannotStartNodeNotFoundReason,
-	v1alpha1.CannotStartMachineNotFoundReason, v1alpha1.RemediationStoppedReason, statusInvalid,
+	v1alpha1.CannotStartMachineNotFoundReason, v1alpha1.CannotStartNoPromiseReason, v1alpha1.CannotStartPromiseNotTimedReason,
+	v1alpha1.CannotStartPowerRequiredReason, v1alpha1.CannotStartWorkloadClusterReason, v1alpha1.RemediationStoppedReason, statusInvalid,
 }
 
 // otherRefusal is the reason of a remediation that can't start for a reason which Fettle doesn't write.

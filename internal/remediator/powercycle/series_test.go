@@ -2,6 +2,7 @@ package powercycle
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -175,5 +176,24 @@ func TestARemediationThatBeginsAfterAll(t *testing.T) {
 	}
 	if len(m.waiting) != 0 {
 		t.Errorf("it remembers %v", m.waiting)
+	}
+}
+
+// TestEachRefusalIsKnown: a new process measures each reason for which a remediation could not start before, and not as one of others.
+func TestEachRefusalIsKnown(t *testing.T) {
+	found := 0
+	for _, file := range []string{"machinedeletion_types.go", "power_types.go", "selffence_reasons.go"} {
+		for name, value := range textConstants(t, "../../../api/fettle/v1alpha1/"+file) {
+			if !strings.HasPrefix(value, "RemediationCannotStart") || value == v1alpha1.CannotStartNoControllerOwnerReason {
+				continue
+			}
+			found++
+			if !slices.Contains(refusals[:], value) {
+				t.Errorf("%s is unknown", name)
+			}
+		}
+	}
+	if found < 14 {
+		t.Errorf("only %d reasons were found", found)
 	}
 }
