@@ -151,6 +151,7 @@ func powerFiles(t *testing.T) map[string]offlineCase {
 		"a timeout that is empty":       {with("15m", `""`), 1, []string{"spec.template.spec.bootTimeout is empty; give a duration such as 2m, or leave it out"}},
 		"a timeout that is null":        {with("15m", "null"), 0, []string{"No problems"}},
 		"a deletion that is not wanted": {with("bootTimeout: 15m", "machineDeletionTimeout: 2h"), 0, []string{"warning, line 16: spec.template.spec.machineDeletionTimeout means nothing without onFailure: DeleteMachine"}},
+		"a promise in no time":          {with("bootTimeout: 15m", "fenceTimeout: 1s"), 1, []string{"line 16: spec.template.spec.fenceTimeout is 1s"}},
 		"a deletion in no time":         {with("bootTimeout: 15m", "machineDeletionTimeout: 1s"), 1, []string{"line 16: spec.template.spec.machineDeletionTimeout is 1s"}},
 		"PowerOff with what follows it": {with("strategy: Reboot", `strategy: PowerOff`), 0, []string{"warning, line 15: spec.template.spec.powerOnTimeout means nothing with strategy PowerOff", "warning, line 16: spec.template.spec.bootTimeout means nothing"}},
 		"PowerOff":                      {strings.Replace(with("strategy: Reboot", `strategy: PowerOff`), "      powerOnTimeout: 2m\n      bootTimeout: 15m\n", "", 1), 0, []string{"No problems in 1 object."}},

@@ -191,7 +191,7 @@ func reviewTimeouts(u *unstructured.Unstructured, path ...string) []Remark {
 	value, _, _ := unstructured.NestedFieldNoCopy(u.Object, path...) // nil where there is none
 	spec, _ := value.(map[string]any)
 	var remarks []Remark
-	for _, name := range [...]string{"powerOffTimeout", "releaseTimeout", "powerOnTimeout", "bootTimeout", "machineDeletionTimeout"} {
+	for _, name := range [...]string{"powerOffTimeout", "fenceTimeout", "releaseTimeout", "powerOnTimeout", "bootTimeout", "machineDeletionTimeout"} {
 		field, given := strings.Join(path, ".")+"."+name, spec[name]
 		if given == nil {
 			continue
