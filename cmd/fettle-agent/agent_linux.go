@@ -64,7 +64,7 @@ func (o options) run(ctx context.Context) error {
 	leases := agent.NewLeases(grantor, o.node, time.Now)
 	c := agent.Config{
 		Node: o.node, Boot: boot, Hardware: machine, Grantor: leases, Explainer: leases, Policies: agent.NewFencePolicies(server, o.node),
-		Store: dir, Boottime: bootTime, EachSecond: watchdog.EachSecond, Tell: reporter.Tell, StopWithin: o.stopWithin,
+		Store: dir, Boottime: bootTime, EachSecond: eachSecond, Tell: reporter.Tell, StopWithin: o.stopWithin,
 	}
 	endPeers, err := o.startPeers(config, leases, paths, &c, log) //nolint:contextcheck // other agents are answered until this one has ended
 	if err != nil {

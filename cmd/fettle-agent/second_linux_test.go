@@ -1,21 +1,23 @@
-package watchdog
+package main
 
 import (
 	"context"
 	"testing"
 	"time"
+
+	"github.com/fettle-io/fettle/internal/watchdog"
 )
 
 // TestEachSecond: the function is called again and again until the context ends.
 func TestEachSecond(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
-	before, err := BootTime()
+	before, err := watchdog.BootTime()
 	if err != nil {
 		t.Fatal(err)
 	}
 	calls := 0
-	if err := EachSecond(ctx, func() {
+	if err := eachSecond(ctx, func() {
 		calls++
 		if calls == 2 {
 			cancel()
@@ -23,10 +25,10 @@ func TestEachSecond(t *testing.T) {
 	}); err != nil || calls != 2 {
 		t.Errorf("%d calls: %v", calls, err)
 	}
-	if after, err := BootTime(); err != nil || after-before < 2*time.Second {
+	if after, err := watchdog.BootTime(); err != nil || after-before < 2*time.Second {
 		t.Errorf("two calls took %s: %v", after-before, err)
 	}
-	if err := EachSecond(ctx, func() { t.Error("a call after the end") }); err != nil {
+	if err := eachSecond(ctx, func() { t.Error("a call after the end") }); err != nil {
 		t.Error(err)
 	}
 }

@@ -1,4 +1,4 @@
-package watchdog
+package main
 
 import (
 	"context"
@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// EachSecond calls a function each second of CLOCK_BOOTTIME until the context ends. That clock goes on while the node is suspended, so it calls the
+// eachSecond calls a function each second of CLOCK_BOOTTIME until the context ends. That clock goes on while the node is suspended, so it calls the
 // function at once when the node wakes. The timers of Go stand still meanwhile. An error says that there is no such timer.
-func EachSecond(ctx context.Context, do func()) error {
+func eachSecond(ctx context.Context, do func()) error {
 	fd, err := unix.TimerfdCreate(unix.CLOCK_BOOTTIME, unix.TFD_CLOEXEC|unix.TFD_NONBLOCK)
 	if err != nil {
 		return fmt.Errorf("making a timer of CLOCK_BOOTTIME: %w", err)
