@@ -34,6 +34,8 @@ const (
 	cut
 	// deaf is a link whose packets to the node are lost.
 	deaf
+	// detour is a link on which packets from the API server are lost. Other nodes are reached.
+	detour
 )
 
 // machine is a node as a computer.
@@ -165,7 +167,8 @@ func (m *machine) applyLink() error {
 	if m.link == cut {
 		state = "down"
 	}
-	return errors.Join(m.fabric.ip("link", "set", m.port, state), m.fabric.deafen(m.number, m.link == deaf))
+	return errors.Join(
+		m.fabric.ip("link", "set", m.port, state), m.fabric.deafen(m.port, m.link == deaf), m.fabric.misroute(m.number, m.link == detour))
 }
 
 // signal sends a signal to the kubelet or the agent of the node.
@@ -208,7 +211,7 @@ func newFabric(t *testing.T, self string) *fabric {
 		_ = cmd.Wait()
 	})
 	f := &fabric{cmd.Process.Pid}
-	// The bridge has an address of its own, since a change of it would forget what deafen says.
+	// The bridge has an address of its own, since a change of it would forget what misroute says.
 	for _, args := range []string{"link add br0 address 02:00:00:00:01:00 type bridge", "addr add " + address(0) + "/24 dev br0", "link set br0 up", "link set lo up"} {
 		if err := f.ip(strings.Fields(args)...); err != nil {
 			t.Fatal(err)
@@ -245,8 +248,19 @@ func (f *fabric) detach(port string) { _ = f.ip("link", "del", port) } // it goe
 // hardware returns the address of the network card of a node.
 func hardware(number int) string { return fmt.Sprintf("02:00:00:00:00:%02x", number) }
 
-// deafen has packets to a node lost, by sending them to a card that isn't there.
-func (f *fabric) deafen(number int, lost bool) error {
+// deafen has packets to a node lost: the bridge forgets where its card is, and floods nothing there.
+func (f *fabric) deafen(port string, lost bool) error {
+	state := "on"
+	if lost {
+		state = "off"
+	}
+	bridge := []string{"link", "set", port, "type", "bridge_slave"}
+	return errors.Join(
+		f.ip(append(bridge, "learning", state, "flood", state, "mcast_flood", state, "bcast_flood", state)...), f.ip(append(bridge, "fdb_flush")...))
+}
+
+// misroute has packets from the API server to a node lost, by sending them to a card that isn't there.
+func (f *fabric) misroute(number int, lost bool) error {
 	to := hardware(number)
 	if lost {
 		to = hardware(0xff)

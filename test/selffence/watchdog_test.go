@@ -68,8 +68,8 @@ type board struct {
 	armed   bool
 	timeout time.Duration
 	petted  time.Time
-	// pets and fires are how often it was petted, and has fired.
-	pets, fires int
+	// pets and fires are how often it was petted, and has fired. Unpetted is how often it had been petted when it fired last.
+	pets, fires, unpetted int
 }
 
 // defaultTimeout is that of a watchdog until another one is set.
@@ -217,6 +217,13 @@ func (b *board) pet() {
 	b.pets++
 }
 
+// expire has the watchdog fire unless it is petted at once, as if its timeout were over.
+func (b *board) expire() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.petted = time.Now().Add(-2 * b.timeout)
+}
+
 // disarm stops the watchdog. So does a reset.
 func (b *board) disarm() {
 	b.mu.Lock()
@@ -230,12 +237,13 @@ type reading struct {
 	timeout     time.Duration
 	petted      time.Time
 	pets, fires int
+	unpetted    int
 }
 
 func (b *board) state() reading {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return reading{b.armed, b.timeout, b.petted, b.pets, b.fires}
+	return reading{b.armed, b.timeout, b.petted, b.pets, b.fires, b.unpetted}
 }
 
 // count fires when the timeout has passed without a pet, until stop is closed.
@@ -252,6 +260,7 @@ func (b *board) count(stop <-chan struct{}) {
 		fires := b.armed && time.Since(b.petted) > b.timeout
 		if fires {
 			b.fires++
+			b.unpetted = b.pets
 		}
 		b.mu.Unlock()
 		if fires {

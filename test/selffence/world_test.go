@@ -1,6 +1,7 @@
 package selffence
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,6 +35,9 @@ import (
 // timeout is that of the watchdogs.
 const timeout = 4 * time.Second
 
+// policies are the values of the label by which a policy may select some of the nodes. That of the others is quick.
+var policies = map[int]string{1: "patient", 4: "slow"}
+
 // world is a cluster whose nodes are namespaces of this computer.
 type world struct {
 	*cluster.Cluster
@@ -43,8 +47,8 @@ type world struct {
 	runs  string
 }
 
-// newWorld starts a cluster with a number of nodes, where Fettle is installed.
-func newWorld(t *testing.T, nodes int) *world {
+// newWorld starts a cluster with a number of nodes, where Fettle is installed. The last ones are of the control plane.
+func newWorld(t *testing.T, nodes, control int) *world {
 	t.Helper()
 	need(t)
 	c := cluster.Start(t, cluster.Options{Args: []string{"--node-monitor-grace-period=4s", "--node-monitor-period=1s"}})
@@ -70,7 +74,11 @@ func newWorld(t *testing.T, nodes int) *world {
 	api := f.forward(t, strings.TrimPrefix(c.Config.Host, "https://"))
 	w.schedules()
 	for number := 1; number <= nodes; number++ {
-		w.node(f, api, number, part{Self: self, Agent: cluster.Binary(t, "fettle-agent"), Logs: logs, Runs: w.runs})
+		labels := map[string]string{"checked": strconv.FormatBool(number > 1), "policy": cmp.Or(policies[number], "quick")}
+		if number > nodes-control {
+			labels["node-role.kubernetes.io/control-plane"] = ""
+		}
+		w.node(f, api, number, labels, part{Self: self, Agent: cluster.Binary(t, "fettle-agent"), Logs: logs, Runs: w.runs})
 	}
 	return w
 }
@@ -102,11 +110,11 @@ func (w *world) install() {
 func name(number int) string { return fmt.Sprintf("node-%d", number) }
 
 // node creates a node and boots its computer.
-func (w *world) node(f *fabric, api string, number int, p part) {
+func (w *world) node(f *fabric, api string, number int, labels map[string]string, p part) {
 	w.t.Helper()
 	ctx := cluster.Context(w.t)
 	p.Node, p.Address = name(number), address(number)
-	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: p.Node, Labels: map[string]string{"checked": strconv.FormatBool(number > 1)}}}
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: p.Node, Labels: labels}}
 	if err := w.Create(ctx, n); err != nil {
 		w.t.Fatalf("creating node %s: %v", p.Node, err)
 	}
