@@ -83,6 +83,12 @@ func newWorld(t *testing.T, nodes, control int) *world {
 	return w
 }
 
+// Eventually waits for longer than that of a cluster: after each kill, a manager counts the time of a promise anew.
+func (w *world) Eventually(t testing.TB, what string, check func(context.Context) error) {
+	t.Helper()
+	w.After(t, 3*time.Minute, what, check)
+}
+
 // need skips the test where there are no namespaces.
 func need(t *testing.T) {
 	t.Helper()
