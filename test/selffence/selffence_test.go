@@ -19,13 +19,16 @@ import (
 	"github.com/fettle-io/fettle/test/runs"
 )
 
-// holds has all nodes promise with Hold, and all but the first fence themselves once they are not Ready.
-var holds = fmt.Sprintf(`apiVersion: fettle.io/v1alpha1
+// holds has all nodes promise with Hold.
+var holds = fmt.Sprintf(`---
+apiVersion: fettle.io/v1alpha1
 kind: FencePolicy
 metadata: {name: all}
 spec: {nodeSelector: {}, renewal: 1s, validity: 4s, watchdog: {timeout: %s, allowVirtualMachines: true}}
----
-apiVersion: fettle.io/v1alpha1
+`, timeout)
+
+// fencesThemselves has all nodes but the first fence themselves once they are not Ready.
+const fencesThemselves = `apiVersion: fettle.io/v1alpha1
 kind: SelfFenceRemediationTemplate
 metadata: {name: all, namespace: fettle-system}
 spec: {template: {spec: {fenceTimeout: 1h, releaseTimeout: 1h, bootTimeout: 1h}}}
@@ -38,14 +41,14 @@ spec:
   minHealthy: 1
   unhealthyConditions: [{type: Ready, status: Unknown, duration: 3s}]
   remediationTemplate: {apiVersion: fettle.io/v1alpha1, kind: SelfFenceRemediationTemplate, name: all, namespace: fettle-system}
-`, timeout)
+`
 
 // TestRealProcesses: nodes fence themselves while kubelets hang, links are cut, packets of one direction are lost, agents are stopped, and the
 // manager is killed at each kind of write. Then the API server is frozen, and no node is reset. In none of it does a pod run twice.
 func TestRealProcesses(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 5, 0)
-	w.Apply(t, holds)
+	w.Apply(t, fencesThemselves+holds)
 	for _, m := range w.nodes {
 		w.says(t, m.part.Node, selffence.Promised)
 	}

@@ -6,9 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strconv"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -30,7 +28,7 @@ const (
 )
 
 // resets has nodes reset themselves that are cut off, unless most of their witnesses reach no API server either.
-var resets = holds[strings.Index(holds, "---\n"):] + resetsOf("quick", "1s", validity, timeout) + resetsOf("patient", "2s", patience, timeout) +
+var resets = fencesThemselves + resetsOf("quick", "1s", validity, timeout) + resetsOf("patient", "2s", patience, timeout) +
 	resetsOf("slow", "1s", validity, slowTimeout)
 
 // resetsOf returns a policy for the nodes with a value of the label.
@@ -153,7 +151,7 @@ func (s *story) hasNeighbours() {
 		s.mu.Lock()
 		pid := s.init.Process.Pid
 		s.mu.Unlock()
-		text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "root/run/fettle/neighbours.json"))
+		text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/root/run/fettle/neighbours.json")
 		var known []any
 		if err = errors.Join(err, json.Unmarshal(text, &known)); err == nil && len(known) < 3 {
 			err = fmt.Errorf("it knows %d", len(known))
