@@ -27,7 +27,7 @@ metadata: {name: all}
 spec: {nodeSelector: {}, renewal: 1s, validity: 4s, watchdog: {timeout: %s, allowVirtualMachines: true}}
 `, timeout)
 
-// fencesThemselves has all nodes but the first fence themselves once they are not Ready.
+// fencesThemselves has all nodes but one fence themselves once they are not Ready.
 const fencesThemselves = `apiVersion: fettle.io/v1alpha1
 kind: SelfFenceRemediationTemplate
 metadata: {name: all, namespace: fettle-system}
@@ -52,7 +52,7 @@ func TestRealProcesses(t *testing.T) {
 	for _, m := range w.nodes {
 		w.says(t, m.part.Node, selffence.Promised)
 	}
-	w.plays(t, w.newKilled(t), []named{{"hung-kubelet", hungKubelet}, {"cut-link", cutLink}, {"lost-answers", lostAnswers}, {"stopped-agent", stoppedAgent}})
+	w.plays(t, w.newKilled(t, w.nodes...), []named{{"cut-link", cutLink}, {"lost-answers", lostAnswers}, {"stopped-agent", stoppedAgent}, {"hung-kubelet", hungKubelet}})
 	w.frozen(t, 3*timeout)
 	if all := runs.Check(t, w.runs); len(all) < 8 {
 		t.Errorf("the pods ran %d times: %v", len(all), all)

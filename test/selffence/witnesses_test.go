@@ -60,8 +60,8 @@ func TestWitnesses(t *testing.T) {
 	w.frozen(t, patient.Longest()+timeout)
 	w.areTimed(t)
 	first.Stop(t)
-	k := w.newKilled(t)
-	w.plays(t, k, []named{{"relayed", relayed}, {"cut-off", cutOff}, {"one-way", oneWay}, {"outlived", outlived}})
+	k := w.newKilled(t, w.nodes[0], w.nodes[1]) // the proof of both is that their promises have expired
+	w.plays(t, k, []named{{"cut-off", cutOff}, {"one-way", oneWay}, {"outlived", outlived}, {"relayed", relayed}})
 	w.areTimed(t)
 	w.twoManagers(t, k)
 	w.restored(t)
@@ -193,7 +193,7 @@ func outlived(s *story) {
 func (w *world) twoManagers(t *testing.T, k *killed) {
 	t.Helper()
 	w.StartFettle(t)
-	s := &story{T: t, machine: w.nodes[1], w: w, set: "two-managers"}
+	s := &story{T: t, machine: w.nodes[0], w: w, set: "two-managers"}
 	last := w.nodes[len(w.nodes)-1].part.Node
 	w.workload(t, s.set, s.part.Node, last)
 	boot, boots := s.count()

@@ -35,8 +35,11 @@ import (
 // timeout is that of the watchdogs.
 const timeout = 4 * time.Second
 
+// unchecked is the number of the node that no health check selects.
+const unchecked = 4
+
 // policies are the values of the label by which a policy may select some of the nodes. That of the others is quick.
-var policies = map[int]string{1: "patient", 4: "slow"}
+var policies = map[int]string{unchecked: "patient", 3: "slow"}
 
 // world is a cluster whose nodes are namespaces of this computer.
 type world struct {
@@ -74,7 +77,7 @@ func newWorld(t *testing.T, nodes, control int) *world {
 	api := f.forward(t, strings.TrimPrefix(c.Config.Host, "https://"))
 	w.schedules()
 	for number := 1; number <= nodes; number++ {
-		labels := map[string]string{"checked": strconv.FormatBool(number > 1), "policy": cmp.Or(policies[number], "quick")}
+		labels := map[string]string{"checked": strconv.FormatBool(number != unchecked), "policy": cmp.Or(policies[number], "quick")}
 		if number > nodes-control {
 			labels["node-role.kubernetes.io/control-plane"] = ""
 		}
