@@ -178,7 +178,7 @@ type leasesRow struct {
 
 func (w *leasesWorld) rows() map[string]leasesRow {
 	rows := w.agentRows()
-	for _, more := range []map[string]leasesRow{w.fettleRows(), w.otherRows()} {
+	for _, more := range []map[string]leasesRow{w.managedRows(), w.fettleRows(), w.otherRows()} {
 		maps.Copy(rows, more)
 	}
 	return rows
@@ -249,7 +249,8 @@ func (w *leasesWorld) agentRows() map[string]leasesRow {
 		taken   = "its agent may not take that back; delete the remediation with UID " + condemner
 		strange = "an agent may not write annotation "
 		long    = "an annotation is too long"
-		meta    = "no labels, owners and finalizers"
+		meta    = "no labels, owners, finalizers and generateName"
+		spec    = "no other field of its spec"
 		version = annotation.Witnessed + " must be a resource version"
 	)
 	a, b, c, d := w.agents[promisedNode], w.agents[condemnedNode], w.agents[withdrawnNode], w.agents[newNode]
@@ -298,11 +299,70 @@ func (w *leasesWorld) agentRows() map[string]leasesRow {
 		"an agent writes labels":                         w.updates(a, promisedNode, meta, labels),
 		"an agent writes finalizers":                     w.updates(a, promisedNode, meta, finalizers),
 		"an agent writes owners":                         w.creates(d, newNode, selffence.Promised, meta, owners),
+		"an agent writes a prefix of a name":             w.updates(a, promisedNode, meta, func(l *coordinationv1.Lease) { l.GenerateName = "a" }),
+		"an agent writes when it was acquired":           w.updates(a, promisedNode, spec, func(l *coordinationv1.Lease) { l.Spec.AcquireTime = new(metav1.NowMicro()) }),
+		"an agent writes transitions":                    w.updates(a, promisedNode, spec, func(l *coordinationv1.Lease) { l.Spec.LeaseTransitions = new(int32(1)) }),
 		"an agent deletes its Lease":                     w.deletes(a, promisedNode, "an agent deletes no Lease"),
 		"another service account in a pod of that node":  w.creates(w.other, newNode, selffence.Promised, "only the agents of nodes and Fettle"),
 		"another service account renews in the same way": w.updates(w.other, promisedNode, "only the agents of nodes and Fettle", renewed),
 	})
 	return rows
+}
+
+// manages has a Lease name managers of fields, beside that of the request.
+func manages(n int, change func(*metav1.ManagedFieldsEntry)) func(*coordinationv1.Lease) {
+	return func(l *coordinationv1.Lease) {
+		l.ManagedFields = nil
+		for i := range n {
+			e := metav1.ManagedFieldsEntry{
+				Manager: fmt.Sprint("m", i), Operation: metav1.ManagedFieldsOperationApply, APIVersion: "coordination.k8s.io/v1", FieldsType: "FieldsV1",
+				FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:holderIdentity":{}}}`)},
+			}
+			change(&e)
+			l.ManagedFields = append(l.ManagedFields, e)
+		}
+	}
+}
+
+// manyFields returns so many names of fields, each with so many characters beside "f:".
+func manyFields(n, length int) string {
+	names := make([]string, n)
+	for i := range names {
+		names[i] = fmt.Sprintf(`"f:%0*d":{}`, length, i)
+	}
+	return "{" + strings.Join(names, ",") + "}"
+}
+
+// managedRows are those of managedFields, which a writer may send as it likes.
+func (w *leasesWorld) managedRows() map[string]leasesRow {
+	const (
+		entries = "may have ten entries"
+		members = "and fields of metadata and spec"
+		names   = "may name 16 annotations and 16 fields of the spec"
+	)
+	a := w.agents[promisedNode]
+	fields := func(text string) func(*metav1.ManagedFieldsEntry) {
+		return func(e *metav1.ManagedFieldsEntry) { e.FieldsV1.Raw = []byte(text) }
+	}
+	row := func(refusal string, n int, change func(*metav1.ManagedFieldsEntry)) leasesRow {
+		return w.updates(a, promisedNode, refusal, manages(n, change), sets(annotation.Witnessed, "7"))
+	}
+	return map[string]leasesRow{
+		"an agent names ten managers":                        row("", 9, func(*metav1.ManagedFieldsEntry) {}),
+		"an agent names eleven managers":                     row(entries, 10, func(*metav1.ManagedFieldsEntry) {}),
+		"an agent names a thousand managers":                 row(entries, 1000, func(*metav1.ManagedFieldsEntry) {}),
+		"an agent names a manager of a subresource":          row(members, 1, func(e *metav1.ManagedFieldsEntry) { e.Subresource = "status" }),
+		"an agent names a manager of a long version":         row(members, 1, func(e *metav1.ManagedFieldsEntry) { e.APIVersion = strings.Repeat("x", 65) }),
+		"an agent names a manager of labels":                 row(names, 1, fields(`{"f:metadata":{"f:labels":{}}}`)),
+		"an agent names a manager of other fields":           row(members, 1, fields(`{"f:status":{}}`)),
+		"an agent names a manager of many annotations":       row(names, 1, fields(`{"f:metadata":{"f:annotations":`+manyFields(17, 62)+`}}`)),
+		"an agent names a manager of long annotations":       row(names, 1, fields(`{"f:metadata":{"f:annotations":`+manyFields(1, 63)+`}}`)),
+		"an agent names a manager of annotations":            row("", 1, fields(`{"f:metadata":{"f:annotations":`+manyFields(16, 62)+`}}`)),
+		"an agent names a manager of many fields":            row(names, 1, fields(`{"f:spec":`+manyFields(17, 62)+`}`)),
+		"an agent names a manager of fields":                 row("", 1, fields(`{"f:spec":`+manyFields(16, 62)+`}`)),
+		"an agent names a manager of fields of fields":       row(names, 1, fields(`{"f:spec":{"f:a":{"f:b":{}}}}`)),
+		"an agent names a manager of parts of an annotation": row(names, 1, fields(`{"f:metadata":{"f:annotations":{"f:a":{"f:b":{}}}}}`)),
+	}
 }
 
 func (w *leasesWorld) fettleRows() map[string]leasesRow {
