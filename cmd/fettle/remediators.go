@@ -161,7 +161,7 @@ func (r *components) addSigner(watched *watchLogger, o controllerOptions) error 
 	}
 	r.requestCache, err = cache.New(r.manager.GetConfig(), cache.Options{
 		HTTPClient: r.manager.GetHTTPClient(), Scheme: full, Mapper: r.manager.GetRESTMapper(),
-		DefaultTransform: agentsigner.NameOnly, DefaultWatchErrorHandler: watched.handleError,
+		DefaultTransform: agentsigner.NameAndNode, DefaultWatchErrorHandler: watched.handleError,
 		DefaultFieldSelector: fields.OneTermEqualSelector("spec.signerName", agentsigner.SignerName),
 	})
 	if err != nil {

@@ -37,7 +37,7 @@ const (
 
 // Config is what a Client needs. Every field is required.
 type Config struct {
-	// Informers watch requests. They should be limited to SignerName, and keep what NameOnly leaves.
+	// Informers watch requests. They should be limited to SignerName, and keep what NameAndNode leaves.
 	Informers cache.Informers
 	// Core reads and writes requests, the Secret and the ConfigMap at the API server, never from a cache.
 	Core client.Client
@@ -51,7 +51,9 @@ type Config struct {
 type Client struct {
 	Config
 
-	requests     workqueue.TypedRateLimitingInterface[string]
+	// turns has the nodes of which requests wait. Each node is in it once, so that they take turns.
+	turns        workqueue.TypedRateLimitingInterface[string]
+	nodes        *nodes
 	watched      informer.Kinds
 	watching     chan struct{}
 	markWatching func()
@@ -67,24 +69,28 @@ const (
 	workers   = 4
 )
 
-// NameOnly returns a request without all that a watch of requests doesn't need. A kubelet may create any number of requests, and make each as long as
-// an object can be.
-func NameOnly(obj any) (any, error) {
+// NameAndNode returns a request without all that a watch of requests doesn't need. Where config/selffence is not installed, a kubelet may create
+// any number of requests, and make each as long as an object can be.
+func NameAndNode(obj any) (any, error) {
 	r, is := obj.(*certificatesv1.CertificateSigningRequest)
 	if !is {
 		return obj, nil
 	}
-	return &certificatesv1.CertificateSigningRequest{
+	kept := &certificatesv1.CertificateSigningRequest{
 		ObjectMeta: metav1.ObjectMeta{Name: r.Name, UID: r.UID, ResourceVersion: r.ResourceVersion},
-	}, nil
+	}
+	if node := nodeOf(&r.Spec); node != "" {
+		kept.Spec.Username, kept.Spec.Extra = agentUser, map[string]certificatesv1.ExtraValue{nodeClaim: {node}}
+	}
+	return kept, nil
 }
 
 // NewClient returns a client that watches nothing yet.
 func NewClient(c Config) *Client {
 	watches := make(chan struct{})
 	return &Client{
-		Config: c, watching: watches, markWatching: sync.OnceFunc(func() { close(watches) }),
-		requests: workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](retryFirst, retryMost)),
+		Config: c, watching: watches, markWatching: sync.OnceFunc(func() { close(watches) }), nodes: newNodes(),
+		turns: workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](retryFirst, retryMost)),
 	}
 }
 
@@ -99,14 +105,9 @@ func (*Client) HasSynced() bool { return true }
 
 // follow watches requests as soon as Fettle may. It returns false if the context ends before that.
 func (c *Client) follow(ctx context.Context) bool {
-	take := func(obj any) {
-		if key, err := toolscache.DeletionHandlingObjectToName(obj); err == nil {
-			c.requests.Add(key.Name)
-		}
-	}
 	kind := informer.Kind{
 		Plural: "requests for certificates of agents", Object: &certificatesv1.CertificateSigningRequest{},
-		Handler: toolscache.ResourceEventHandlerFuncs{AddFunc: take, UpdateFunc: func(_, obj any) { take(obj) }},
+		Handler: toolscache.ResourceEventHandlerFuncs{AddFunc: c.take, UpdateFunc: func(_, obj any) { c.take(obj) }},
 	}
 	for ctx.Err() == nil {
 		may, err := c.mayWatch(ctx)
@@ -127,6 +128,15 @@ func (c *Client) follow(ctx context.Context) bool {
 	return false
 }
 
+// take has a request wait for the turn of its node.
+func (c *Client) take(obj any) {
+	if r, is := obj.(*certificatesv1.CertificateSigningRequest); is {
+		node := nodeOf(&r.Spec)
+		c.nodes.add(node, r.Name)
+		c.turns.Add(node)
+	}
+}
+
 // mayWatch reports whether Fettle may watch requests. Every user may ask that.
 func (c *Client) mayWatch(ctx context.Context) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
@@ -145,7 +155,7 @@ func (*Client) NeedLeaderElection() bool { return true }
 
 // Start works until the context ends. It must run only in the replica that leads.
 func (c *Client) Start(ctx context.Context) error {
-	defer c.requests.ShutDown()
+	defer c.turns.ShutDown()
 	select {
 	case <-ctx.Done():
 		return nil
@@ -154,7 +164,7 @@ func (c *Client) Start(ctx context.Context) error {
 	if !c.follow(ctx) {
 		return nil
 	}
-	stop := context.AfterFunc(ctx, c.requests.ShutDown)
+	stop := context.AfterFunc(ctx, c.turns.ShutDown)
 	defer stop()
 	var group sync.WaitGroup
 	defer group.Wait()
@@ -182,22 +192,41 @@ func (c *Client) keepAuthorities(ctx context.Context) {
 	}
 }
 
-// work takes requests from the queue until it is shut down.
+// work gives nodes their turns until the queue is shut down.
 func (c *Client) work(ctx context.Context) {
 	for {
-		name, ends := c.requests.Get()
+		node, ends := c.turns.Get()
 		if ends {
 			return
 		}
-		err := contain.Run(func() error { return c.handle(ctx, name) })
-		switch {
-		case err == nil:
-			c.requests.Forget(name)
-		case ctx.Err() == nil:
-			c.Log.Error(err, "a request for a certificate of an agent was not handled", "request", name)
-			c.requests.AddRateLimited(name)
+		c.turn(ctx, node)
+		c.turns.Done(node)
+	}
+}
+
+// turn answers one request of a node. The others wait for its next turn.
+func (c *Client) turn(ctx context.Context, node string) {
+	name, rest := c.nodes.first(node, c.Now())
+	if name == "" {
+		if rest > 0 {
+			c.turns.AddAfter(node, rest)
 		}
-		c.requests.Done(name)
+		return
+	}
+	denied := false
+	err := contain.Run(func() (err error) {
+		denied, err = c.handle(ctx, name)
+		return err
+	})
+	switch {
+	case err == nil:
+		c.turns.Forget(node)
+		c.nodes.answered(node, name, denied, c.Now())
+		c.turns.Add(node)
+	case ctx.Err() == nil:
+		c.Log.Error(err, "a request for a certificate of an agent was not handled", "request", name)
+		c.nodes.failed(node, name)
+		c.turns.AddRateLimited(node)
 	}
 }
 
@@ -268,21 +297,29 @@ func (c *Client) publish(ctx context.Context, bundle []byte) error {
 	return nil
 }
 
-// handle approves and signs a request, or denies it.
-func (c *Client) handle(ctx context.Context, name string) error {
+// handle approves and signs a request, or denies it, which it reports.
+func (c *Client) handle(ctx context.Context, name string) (denied bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	r := &certificatesv1.CertificateSigningRequest{}
 	if err := c.Core.Get(ctx, client.ObjectKey{Name: name}, r); err != nil {
-		return client.IgnoreNotFound(err) //nolint:wrapcheck // the caller names the request
+		return false, client.IgnoreNotFound(err) //nolint:wrapcheck // the caller names the request
 	}
 	if r.Spec.SignerName != SignerName || len(r.Status.Certificate) > 0 || has(r, certificatesv1.CertificateDenied) || has(r, certificatesv1.CertificateFailed) {
-		return nil
+		return false, nil
 	}
 	g, reason := decide(r)
-	if reason != "" {
-		return c.deny(ctx, r, reason)
+	if reason == "" && !c.nodes.mayIssue(g.node, c.Now()) {
+		reason = TooMany
 	}
+	if reason != "" {
+		return true, c.deny(ctx, r, reason)
+	}
+	return false, c.sign(ctx, r, g)
+}
+
+// sign approves a request and stores its certificate.
+func (c *Client) sign(ctx context.Context, r *certificatesv1.CertificateSigningRequest, g grant) error {
 	a, err := c.authorities(ctx)
 	if err != nil {
 		return err
@@ -299,7 +336,8 @@ func (c *Client) handle(ctx context.Context, name string) error {
 	if err := c.Core.Status().Update(ctx, r); err != nil {
 		return fmt.Errorf("storing the certificate: %w", err)
 	}
-	c.Log.Info("issued the certificate of an agent", "node", g.node, "request", name)
+	c.nodes.issues(g.node, c.Now())
+	c.Log.Info("issued the certificate of an agent", "node", g.node, "request", r.Name)
 	return nil
 }
 

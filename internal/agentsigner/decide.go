@@ -48,6 +48,8 @@ const (
 	WrongName Reason = "WrongName"
 	// WrongUsages: the request is for other usages, or for a certain time.
 	WrongUsages Reason = "WrongUsages"
+	// TooMany: the node has got many certificates in a short time.
+	TooMany Reason = "TooMany"
 )
 
 // message returns what a reason says to people.
@@ -63,6 +65,8 @@ func (r Reason) message() string {
 		return "the key must be of ECDSA on P-256, and must have signed the request"
 	case WrongName:
 		return "the only name must be the name of the agent's own node, followed by .node.fettle.io"
+	case TooMany:
+		return "the node has got 10 certificates within an hour, so it gets no other one before that hour is over"
 	case WrongUsages:
 		return "the usages must be digital signature, client auth and server auth, and the request may name no duration"
 	}
@@ -81,19 +85,29 @@ func decide(r *certificatesv1.CertificateSigningRequest) (grant, Reason) {
 	if s.SignerName != SignerName || s.Username != agentUser {
 		return grant{}, NotAnAgent
 	}
-	claim := s.Extra[nodeClaim]
-	if len(claim) != 1 || len(validation.IsDNS1123Subdomain(claim[0])) > 0 {
+	node := nodeOf(s)
+	if node == "" {
 		return grant{}, NoNode
 	}
 	usages := slices.Sorted(slices.Values(s.Usages))
 	if want := slices.Sorted(slices.Values(Usages())); !slices.Equal(usages, want) || s.ExpirationSeconds != nil {
 		return grant{}, WrongUsages
 	}
-	key, reason := read(s.Request, peer.NameOf(claim[0]))
+	key, reason := read(s.Request, peer.NameOf(node))
 	if reason != "" {
 		return grant{}, reason
 	}
-	return grant{claim[0], key}, ""
+	return grant{node, key}, ""
+}
+
+// nodeOf returns the node of the agent that has made a request, as the API server states it. It is empty for other users, and where the API
+// server states none.
+func nodeOf(s *certificatesv1.CertificateSigningRequestSpec) string {
+	claim := s.Extra[nodeClaim]
+	if s.Username != agentUser || len(claim) != 1 || len(validation.IsDNS1123Subdomain(claim[0])) > 0 {
+		return ""
+	}
+	return claim[0]
 }
 
 // read returns the key of a request for a name, or why there is none.

@@ -1,6 +1,7 @@
 package hostile
 
 import (
+	"bytes"
 	"context"
 	"crypto"
 	"crypto/ecdsa"
@@ -21,6 +22,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fettle-io/fettle/internal/agentsigner"
@@ -83,6 +85,10 @@ func TestI14CertificatesOfAgents(t *testing.T) {
 func (w *leasesWorld) requestRows() map[string]requestRow {
 	type csr = certificatesv1.CertificateSigningRequest
 	a, t := w.agents[promisedNode], w.t
+	const (
+		agents  = "only the agents of nodes ask for certificates"
+		managed = "may name this request alone"
+	)
 	text := func(of func() []byte) func(*csr) { return func(r *csr) { r.Spec.Request = of() } }
 	return map[string]requestRow{
 		"an agent asks for its node":     {as: a},
@@ -107,11 +113,33 @@ func (w *leasesWorld) requestRows() map[string]requestRow {
 		"an agent takes another name":        {as: a, refusal: "begins with fettle-agent-", change: func(r *csr) { r.Name = "other" }},
 		"an agent labels its request":        {as: a, refusal: "no labels", change: func(r *csr) { r.Labels = map[string]string{"a": "b"} }},
 		"an agent without a pod asks":        {as: w.unbound, refusal: "names no node"},
-		"another account in a pod there":     {as: w.other, denial: agentsigner.NotAnAgent},
-		"an administrator asks":              {as: w.Client, denial: agentsigner.NotAnAgent},
-		"the kubelet of the node asks":       {as: w.kubelet(promisedNode), denial: agentsigner.NotAnAgent},
+		"another account in a pod there":     {as: w.other, refusal: agents},
+		"an administrator asks":              {as: w.Client, refusal: agents},
+		"the kubelet of the node asks":       {as: w.kubelet(promisedNode), refusal: agents},
 		"an agent of another node asks":      {as: w.agents[newNode], denial: agentsigner.WrongName},
-		"Fettle itself asks for an identity": {as: w.fettle, denial: agentsigner.NotAnAgent},
+		"Fettle itself asks for an identity": {as: w.fettle, refusal: agents},
+		"an agent asks in 4096 bytes": {as: a, change: func(r *csr) {
+			r.Spec.Request = append(bytes.Repeat([]byte("\n"), 4096-len(r.Spec.Request)), r.Spec.Request...)
+		}},
+		"an agent takes a long name":            {as: a, refusal: "at most 64 characters", change: func(r *csr) { r.Name = "fettle-agent-" + strings.Repeat("x", 52) }},
+		"an agent names another manager":        {as: a, refusal: managed, change: requestManagedBy("m", `{"f:spec":{"f:request":{}}}`)},
+		"an agent manages many fields":          {as: a, refusal: managed, change: requestManagedBy(testManager, `{"f:spec":`+manyFields(17, 62)+`}`)},
+		"an agent manages a long field":         {as: a, refusal: managed, change: requestManagedBy(testManager, `{"f:spec":`+manyFields(1, 63)+`}`)},
+		"an agent manages fields of it":         {as: a, refusal: managed, change: requestManagedBy(testManager, `{"f:spec":{"f:request":{"f:a":{}}}}`)},
+		"an agent manages fields of its status": {as: a, refusal: managed, change: requestManagedBy(testManager, `{"f:status":{"f:a":{}}}`)},
+	}
+}
+
+// testManager is the manager of fields that the API server names for a request of this test.
+var testManager = strings.SplitN(rest.DefaultKubernetesUserAgent(), "/", 2)[0]
+
+// requestManagedBy has a request name fields of a manager.
+func requestManagedBy(manager, fields string) func(*certificatesv1.CertificateSigningRequest) {
+	return func(r *certificatesv1.CertificateSigningRequest) {
+		r.ManagedFields = []metav1.ManagedFieldsEntry{{
+			Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "certificates.k8s.io/v1", FieldsType: "FieldsV1",
+			FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)},
+		}}
 	}
 }
 
