@@ -80,7 +80,9 @@ func (r *components) wireFencing(o controllerOptions) error {
 	}
 	r.power.Promises = promises
 	r.powerAccess = powercycle.NewAccess(core, o.bmcNamespace, r.wake, r.log.WithName("power-rights"))
-	r.selfFence = selfFencingRemediator(r.manager, core, claims, promises, r.log)
+	if r.selfFence, err = selfFencingRemediator(r.manager, core, claims, promises, o, r.log); err != nil {
+		return err
+	}
 	if r.fenceStatus, err = fenceStatus(r.manager, core, o, r.log); err != nil {
 		return err
 	}
@@ -127,11 +129,12 @@ func powerRemediator(manager ctrl.Manager, core client.Client, claims *fencednod
 }
 
 // selfFencingRemediator returns the remediator of nodes that fence themselves.
-func selfFencingRemediator(manager ctrl.Manager, core client.Client, claims *fencednode.Claims, promises *nodepromise.Promises, log logr.Logger) *selffencing.Client {
+func selfFencingRemediator(manager ctrl.Manager, core client.Client, claims *fencednode.Claims, promises *nodepromise.Promises, o controllerOptions, log logr.Logger) (*selffencing.Client, error) {
+	metrics, err := registered(o, selffencing.NewMetrics)
 	return selffencing.NewClient(selffencing.Config{
 		Informers: manager.GetCache(), Cache: manager.GetCache(), Writer: manager.GetClient(), Core: core,
-		Events: manager.GetEventRecorder("fettle"), Log: log.WithName("self-fence-remediation"), Now: time.Now, Claims: claims, Promises: promises,
-	})
+		Events: manager.GetEventRecorder("fettle"), Log: log.WithName("self-fence-remediation"), Now: time.Now, Claims: claims, Promises: promises, Metrics: metrics,
+	}), err
 }
 
 // fenceStatus returns what writes the statuses of FencePolicies.

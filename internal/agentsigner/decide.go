@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"slices"
+	"strconv"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -66,7 +67,7 @@ func (r Reason) message() string {
 	case WrongName:
 		return "the only name must be the name of the agent's own node, followed by .node.fettle.io"
 	case TooMany:
-		return "the node has got 10 certificates within an hour, so it gets no other one before that hour is over"
+		return "the node has got " + strconv.Itoa(maxIssued) + " certificates within an hour, so it gets no other one before that hour is over"
 	case WrongUsages:
 		return "the usages must be digital signature, client auth and server auth, and the request may name no duration"
 	}

@@ -26,7 +26,7 @@ import (
 // Kinds are the definitions without which this remediator does nothing, by name.
 var Kinds = []string{"selffenceremediations.fettle.io", "fencepolicies.fettle.io"} //nolint:gochecknoglobals // a constant list
 
-// Config is what a Client needs. Every field is required but OtherFences and OtherWorks.
+// Config is what a Client needs. Every field is required but Metrics, OtherFences and OtherWorks.
 type Config struct {
 	// Informers watch remediations, policies and nodes, and Cache reads remediations and policies.
 	Informers cache.Informers
@@ -47,6 +47,8 @@ type Config struct {
 	OtherFences func(ctx context.Context, node string) (fencednode.Holder, bool)
 	// OtherWorks returns the node on which a remediation of another kind works. It may be nil.
 	OtherWorks fencednode.Works
+	// Metrics may be nil.
+	Metrics *Metrics
 }
 
 // Client is the remediator. It is safe for concurrent use.

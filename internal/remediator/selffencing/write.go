@@ -93,6 +93,7 @@ func (c *Client) announce(l *look, s *v1alpha1.SelfFenceRemediationStatus) {
 		note += evidence(s)
 	}
 	c.emit(l.r, kind, s.Phase, note)
+	c.Metrics.count(s.Phase, s.Reason)
 	c.Log.Info("remediation has come further", "phase", s.Phase, "reason", s.Reason, "remediation", l.key.String(), "node", l.node, "what", note)
 }
 
@@ -131,6 +132,7 @@ func (c *Client) refuse(ctx context.Context, r *v1alpha1.SelfFenceRemediation, w
 			return err
 		}
 		c.emit(r, corev1.EventTypeWarning, "RemediationCannotStart", message)
+		c.Metrics.count(cannotStart, why.Reason)
 		c.forget(client.ObjectKeyFromObject(r))
 	}
 	return c.machines.Release(ctx, r)
