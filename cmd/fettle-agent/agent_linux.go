@@ -112,9 +112,7 @@ func (o options) startPeers(config *rest.Config, leases *agent.Leases, paths *ag
 	leases.Address = netip.AddrPortFrom(address.Unmap(), o.port)
 	dir := agent.Directory(o.stateDir)
 	certificates := agent.NewCertificates(server, o.node, dir, bootTime, c.Tell)
-	peers := peer.NewServer(certificates.Identity, func(path string, err error) {
-		log.Error(err, "another agent was not answered", "path", path)
-	})
+	peers := peer.NewServer(certificates.Identity, func(r peer.Refusal) { logRefusal(log, r) })
 	peers.Relay(func(ctx context.Context) (net.Conn, error) { return agent.Direct(ctx, "tcp", server.Address()) })
 	c.Witness, c.Addresses, c.Others = agent.NewWitness(), agent.NewAddresses(dir), agent.NewAllLeases(witnessed)
 	c.Peers = peer.NewClient(certificates.Identity, c.Addresses.Of)
@@ -130,6 +128,22 @@ func (o options) startPeers(config *rest.Config, leases *agent.Leases, paths *ag
 		end()
 		running.Wait()
 	}, nil
+}
+
+// logRefusal logs what others have asked in vain. The node is empty, and the address not, for those who are no agents.
+func logRefusal(log logr.Logger, r peer.Refusal) {
+	log = log.WithValues("cause", r.Cause, "times", r.Times)
+	if r.Node != "" {
+		log = log.WithValues("node", r.Node)
+	}
+	if r.From.IsValid() {
+		log = log.WithValues("address", r.From)
+	}
+	if r.Err != nil {
+		log.Error(r.Err, "another agent was not answered")
+		return
+	}
+	log.Info("what was asked of this agent was refused")
 }
 
 // bootTime reads CLOCK_BOOTTIME.

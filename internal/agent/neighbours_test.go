@@ -166,7 +166,7 @@ func TestThroughAnother(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			relay := peer.NewServer(h.Identity, func(string, error) {})
+			relay := peer.NewServer(h.Identity, func(peer.Refusal) {})
 			relay.Relay(func(ctx context.Context) (net.Conn, error) {
 				return agent.Direct(ctx, "tcp", api.Listener.Addr().String())
 			})

@@ -3,6 +3,7 @@ package peer
 import (
 	"context"
 	"net"
+	"net/netip"
 )
 
 // SetDial has a client connect in another way than by TCP.
@@ -18,6 +19,15 @@ const (
 	HelloTime = helloTime
 	IdleTime  = idleTime
 )
+
+// Bounds of what is told.
+const (
+	TellEvery = tellEvery
+	MaxTold   = maxTold
+)
+
+// StrangerAt returns the address that is told of a stranger.
+func StrangerAt(c interface{ RemoteAddr() net.Addr }) netip.Addr { return stranger(c, "").from }
 
 // MostAsking returns the bounds of questions at a time.
 func MostAsking() (ofNode, all int) { return askingBound().ofNode, askingBound().all }

@@ -283,7 +283,7 @@ func TestHandlerFails(t *testing.T) {
 		w.server.Handle("/panics", func(context.Context, string, []byte) ([]byte, error) { panic("oh") })
 		c := w.client(w.of("a"))
 		for path, want := range map[string]string{"/fails": errNone.Error(), "/panics": "panic: oh"} {
-			got, err := w.ask(c, path, nil)
+			got, err := w.ask(w.client(w.of(path[1:])), path, nil)
 			w.wants(err, peer.Refused)
 			if reported := <-w.failures; got != "" || !strings.HasPrefix(reported.Error(), want) {
 				t.Errorf("the answer is %q, and %v is reported", got, reported)

@@ -20,6 +20,8 @@ type place struct {
 	// node is empty until the other side has asked a question, and so has proven that it has the key of its certificate.
 	node string
 	busy bool
+	// refused is set once its certificate was refused.
+	refused bool
 }
 
 // open adds a connection. The oldest of no known node makes room for it.
@@ -56,19 +58,31 @@ func (p *places) know(c net.Conn, node string) bool {
 	return true
 }
 
-// change notes what becomes of a connection.
-func (p *places) change(c net.Conn, to http.ConnState) {
+// refuse notes that the certificate of a connection was refused. It reports false if the connection was closed in the meantime.
+func (p *places) refuse(c net.Conn) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	own := p.find(c)
+	if own != nil {
+		own.refused = true
+	}
+	return own != nil
+}
+
+// change notes what becomes of a connection. It reports whether the other side has ended it before it has asked a question, or has kept silent.
+func (p *places) change(c net.Conn, to http.ConnState) (unasked bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	own := p.find(c)
 	if own == nil {
-		return
+		return false
 	}
 	p.remove(own)
 	if to != http.StateClosed && to != http.StateHijacked {
 		own.busy = to == http.StateActive
 		p.all = append(p.all, own)
 	}
+	return to == http.StateClosed && own.node == "" && !own.refused
 }
 
 // find returns the place of a connection, or nil. As for the functions below, the caller has locked the places.

@@ -37,11 +37,11 @@ func (s *Server) Relay(dial func(context.Context) (net.Conn, error)) { s.dial = 
 // relay connects an agent to the API server until one of both sides ends.
 func (s *Server) relay(w http.ResponseWriter, r *http.Request, node string) {
 	if s.dial == nil || r.RequestURI != relayTarget {
-		refuse(w, http.StatusNotFound)
+		s.refuse(w, http.StatusNotFound, other{cause: UnknownQuestion, node: node})
 		return
 	}
 	if !s.relaying.take(node, relayBound()) {
-		refuse(w, http.StatusTooManyRequests)
+		s.refuse(w, http.StatusTooManyRequests, other{cause: TooManyQuestions, node: node})
 		return
 	}
 	defer s.relaying.leave(node)

@@ -19,7 +19,7 @@ type Handler func(ctx context.Context, fromNode string, body []byte) ([]byte, er
 // Server answers the agents of other nodes.
 type Server struct {
 	identity Source
-	failed   func(path string, err error)
+	refusals refusals
 	handlers map[string]Handler
 	places   places
 	asking   turns
@@ -28,9 +28,9 @@ type Server struct {
 	relaying turns
 }
 
-// NewServer returns a server that answers nothing yet. It calls failed with the error of a handler, which may be a panic of it.
-func NewServer(identity Source, failed func(path string, err error)) *Server {
-	return &Server{identity: identity, failed: failed, handlers: map[string]Handler{}}
+// NewServer returns a server that answers nothing yet. It calls tell with what it refuses, and not often. Tell must not wait for anything.
+func NewServer(identity Source, tell func(Refusal)) *Server {
+	return &Server{identity: identity, refusals: refusals{tell: tell}, handlers: map[string]Handler{}}
 }
 
 // Handle has questions to a path answered. Call it before Serve.
@@ -50,6 +50,9 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	defer func() { _ = server.Close() }()
 	stop := context.AfterFunc(ctx, func() { _ = l.Close() })
 	defer stop()
+	telling, endTelling := context.WithCancel(ctx)
+	defer endTelling()
+	go s.refusals.run(telling)
 	err := server.Serve(tls.NewListener(l, &tls.Config{MinVersion: tls.VersionTLS13, GetConfigForClient: s.config}))
 	if ctx.Err() != nil {
 		return nil
@@ -58,14 +61,21 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 }
 
 // config returns what a connection demands. The identity may have changed since the last one.
-func (s *Server) config(*tls.ClientHelloInfo) (*tls.Config, error) {
+func (s *Server) config(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 	own, err := s.identity()
 	if err != nil {
 		return nil, &Error{NoIdentity, err}
 	}
 	c := own.config()
 	// The other side has not yet proven that it has the key of the certificate. So nothing else may follow from it here.
-	c.ClientAuth, c.VerifyConnection = tls.RequireAnyClientCert, own.verify
+	c.ClientAuth = tls.RequireAnyClientCert
+	c.VerifyConnection = func(state tls.ConnectionState) error {
+		err := own.verify(state)
+		if err != nil && s.places.refuse(hello.Conn) {
+			s.refusals.note(stranger(hello.Conn, BadCertificate), nil)
+		}
+		return err
+	}
 	return c, nil
 }
 
@@ -87,7 +97,9 @@ func (s *Server) changed(c net.Conn, to http.ConnState) {
 		s.places.open(c)
 		return
 	}
-	s.places.change(c, to)
+	if s.places.change(c, to) {
+		s.refusals.note(stranger(c, NoQuestion), nil)
+	}
 }
 
 // answer answers a question.
@@ -98,7 +110,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if c, is := r.Context().Value(connKey{}).(net.Conn); !is || !s.places.know(c, node) {
-		refuse(w, http.StatusTooManyRequests)
+		s.refuse(w, http.StatusTooManyRequests, other{cause: TooManyConnections, node: node})
 		return
 	}
 	if r.Method == http.MethodConnect {
@@ -107,16 +119,19 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
 	}
 	handle, is := s.handlers[r.URL.Path]
 	if !is || r.Method != http.MethodPost {
-		refuse(w, http.StatusNotFound)
+		s.refuse(w, http.StatusNotFound, other{cause: UnknownQuestion, node: node})
 		return
 	}
 	if !s.asking.take(node, askingBound()) {
-		refuse(w, http.StatusTooManyRequests)
+		s.refuse(w, http.StatusTooManyRequests, other{cause: TooManyQuestions, node: node})
 		return
 	}
 	defer s.asking.leave(node)
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxBody))
 	if err != nil {
+		if _, long := errors.AsType[*http.MaxBytesError](err); long {
+			s.refusals.note(other{cause: LongQuestion, node: node}, nil)
+		}
 		refuse(w, http.StatusRequestEntityTooLarge)
 		return
 	}
@@ -124,7 +139,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	reply, err := call(ctx, handle, node, body)
 	if err != nil {
-		s.failed(r.URL.Path, err)
+		s.refusals.note(other{cause: NotAnswered, node: node}, err)
 		refuse(w, http.StatusInternalServerError)
 		return
 	}
@@ -144,6 +159,12 @@ func call(ctx context.Context, handle Handler, node string, body []byte) (reply 
 		err = errLong
 	}
 	return reply, err
+}
+
+// refuse answers with a code alone, and notes why.
+func (s *Server) refuse(w http.ResponseWriter, code int, of other) {
+	s.refusals.note(of, nil)
+	refuse(w, code)
 }
 
 // refuse answers with a code alone, and ends the connection.

@@ -14,6 +14,7 @@ import (
 	"math/big"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -98,6 +99,10 @@ type world struct {
 	pipes  pipes
 	// failures are those of handlers.
 	failures chan error
+
+	mu sync.Mutex
+	// refused is what else was told.
+	refused []peer.Refusal
 }
 
 const serverNode = "server"
@@ -114,7 +119,7 @@ func play(t *testing.T, story func(*world)) {
 func playAs(t *testing.T, a authority, identity peer.Source, story func(*world)) {
 	t.Helper()
 	w := &world{t: t, authority: a, pipes: pipes{made: make(chan net.Conn), closed: make(chan struct{})}, failures: make(chan error, 1)}
-	w.server = peer.NewServer(identity, func(_ string, err error) { w.failures <- err })
+	w.server = peer.NewServer(identity, w.told)
 	w.server.Handle("/echo", func(_ context.Context, node string, body []byte) ([]byte, error) {
 		return append([]byte(node+": "), body...), nil
 	})
@@ -130,6 +135,28 @@ func playAs(t *testing.T, a authority, identity peer.Source, story func(*world))
 		t.Errorf("the server ends with: %v", err)
 	}
 	<-time.After(time.Minute) // in the bubble, so that idle connections end
+}
+
+// told takes what the server tells.
+func (w *world) told(r peer.Refusal) {
+	if r.Cause == peer.NotAnswered {
+		w.failures <- r.Err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.refused = append(w.refused, r)
+}
+
+// tells requires what the server has told since the last call.
+func (w *world) tells(when string, want ...peer.Refusal) {
+	w.t.Helper()
+	synctest.Wait()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !slices.Equal(w.refused, want) {
+		w.t.Errorf("%s: the server tells %+v, want %+v", when, w.refused, want)
+	}
+	w.refused = nil
 }
 
 // client returns a client with an identity.

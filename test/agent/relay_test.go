@@ -105,7 +105,7 @@ func relays(t *testing.T, c *cluster.Cluster, own peer.Source) netip.AddrPort {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := peer.NewServer(own, func(_ string, err error) { t.Error(err) })
+	s := peer.NewServer(own, func(r peer.Refusal) { t.Errorf("it refuses: %+v", r) })
 	s.Relay(func(ctx context.Context) (net.Conn, error) { return agent.Direct(ctx, "tcp", server.Address()) })
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
