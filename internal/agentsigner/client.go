@@ -192,7 +192,7 @@ func (c *Client) keepAuthorities(ctx context.Context) {
 	}
 }
 
-// work gives nodes their turns until the queue is shut down.
+// work answers requests until the queue is shut down. Nodes take turns.
 func (c *Client) work(ctx context.Context) {
 	for {
 		node, ends := c.turns.Get()

@@ -26,7 +26,7 @@ type nodes struct {
 
 // requests are those of a node.
 type requests struct {
-	// waiting are the names of those that were not answered, in order.
+	// waiting are the names of requests that were not answered, in order.
 	waiting []string
 	// rests is when the next one may be answered.
 	rests time.Time

@@ -94,7 +94,7 @@ func (r *refusals) count(of other, err error) (Refusal, bool) {
 	return Refusal{}, false
 }
 
-// run tells what has happened again until the context ends.
+// run looks now and then for what has happened again, until the context ends.
 func (r *refusals) run(ctx context.Context) {
 	every := time.NewTicker(tellEvery)
 	defer every.Stop()
