@@ -218,11 +218,17 @@ kind: Machine
 metadata: {name: a, namespace: default}
 `
 
-// TestChartRuns: Fettle judges and repairs with the rights that the chart grants.
+// TestChartRuns: Fettle judges and repairs with the rights that the chart grants. There is a template for nodes that fence themselves, which an
+// upgrade leaves alone.
 func TestChartRuns(t *testing.T) {
 	t.Parallel()
 	w := &world{Cluster: cluster.Start(t, cluster.Options{Args: []string{"--controllers=*,-node-lifecycle-controller"}}), t: t}
-	w.helm("install", release, chartDir(), "--create-namespace")
+	w.helm("install", release, chartDir(), "--create-namespace", "--set", "selfFence.enabled=true")
+	reset := w.get("fettle.io/v1alpha1", "SelfFenceRemediationTemplate", namespace, "reset")
+	w.helm("upgrade", release, chartDir(), "--set", "selfFence.enabled=true")
+	if again := w.get("fettle.io/v1alpha1", "SelfFenceRemediationTemplate", namespace, "reset"); !exists(reset) || again.GetUID() != reset.GetUID() {
+		t.Errorf("the template is %v after the installation, and %v after an upgrade", reset.Object, again.Object)
+	}
 	w.ApplyDir(t, "sandbox/crd")
 	w.StartFettle(t, "--leader-elect")
 	w.Apply(t, failedMachine)

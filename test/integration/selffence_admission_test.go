@@ -41,7 +41,7 @@ func TestSelfFencingExamplesAreAdmitted(t *testing.T) {
 func TestAgentsAreAdmitted(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Args: []string{noNodeController}})
-	c.Namespace(t, "fettle-system") // its own certificates are there
+	c.InstallFettle(t)
 	strict := client.WithFieldValidation(c.Client, metav1.FieldValidationStrict)
 	for _, u := range cluster.Kustomization(t, "config/selffence") {
 		if err := strict.Create(cluster.Context(t), u); err != nil {

@@ -178,23 +178,28 @@ func (s *selfFenced) leaseSays(state selffence.State) {
 	})
 }
 
-// checkedBy creates a health check that has a node fence itself once it is not Ready.
+// checkedBy creates a health check that has a node fence itself once it is not Ready. Without fields of a template it names that of
+// config/selffence.
 func (s *selfFenced) checkedBy(fields string) {
 	s.Helper()
-	s.Apply(s.T, fmt.Sprintf(`apiVersion: fettle.io/v1alpha1
+	template := "reset"
+	if fields != "" {
+		template = s.name
+		s.Apply(s.T, fmt.Sprintf(`apiVersion: fettle.io/v1alpha1
 kind: SelfFenceRemediationTemplate
-metadata: {name: %[1]s, namespace: fettle-system}
-spec: {template: {spec: {%[2]s}}}
----
-apiVersion: remediation.medik8s.io/v1alpha1
+metadata: {name: %s, namespace: fettle-system}
+spec: {template: {spec: {%s}}}
+`, template, fields))
+	}
+	s.Apply(s.T, fmt.Sprintf(`apiVersion: remediation.medik8s.io/v1alpha1
 kind: NodeHealthCheck
 metadata: {name: %[1]s}
 spec:
   selector: {matchLabels: {pool: %[1]s}}
   minHealthy: 1
   unhealthyConditions: [{type: Ready, status: Unknown, duration: 1s}]
-  remediationTemplate: {apiVersion: fettle.io/v1alpha1, kind: SelfFenceRemediationTemplate, name: %[1]s, namespace: fettle-system}
-`, s.name, fields))
+  remediationTemplate: {apiVersion: fettle.io/v1alpha1, kind: SelfFenceRemediationTemplate, name: %[2]s, namespace: fettle-system}
+`, s.name, template))
 }
 
 // own returns the SelfFenceRemediation of the first node.
