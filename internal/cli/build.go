@@ -252,7 +252,8 @@ func buildStatus(assessments []*assessment, namespace string, h Header) Status {
 		if w.bmcs != nil {
 			s.UnreachableBMCs = w.bmcs.notReachable()
 		}
-		s.WithoutPromise = append(s.WithoutPromise, w.promises.missing()...)
+		with, without := w.promises.all()
+		s.WithPromise, s.WithoutPromise = append(s.WithPromise, with...), append(s.WithoutPromise, without...)
 		for i := range w.policies {
 			if within(w.policies[i].ID) {
 				s.HealthChecks = append(s.HealthChecks, w.healthCheck(i))

@@ -164,18 +164,21 @@ func durationText(d time.Duration) string {
 	return d.String()
 }
 
-// missing returns the nodes to which a FencePolicy applies and that promise nothing, in the order of their names.
-func (r *promiseReading) missing() []NodePromise {
+// all returns the nodes to which a FencePolicy applies, in the order of their names: those that promise something, and the others.
+func (r *promiseReading) all() (with, without []NodePromise) {
 	if r == nil || r.unread != "" {
-		return nil
+		return nil, nil
 	}
-	var without []NodePromise
 	for _, name := range slices.Sorted(maps.Keys(r.nodes)) {
-		if p := r.of(name); p.Missing != "" && p.Missing != noFencePolicy {
+		switch p := r.of(name); p.Missing {
+		case "":
+			with = append(with, p)
+		case noFencePolicy:
+		default:
 			without = append(without, p)
 		}
 	}
-	return without
+	return with, without
 }
 
 // notes returns a sentence about promises that could not be read.
@@ -272,6 +275,23 @@ func (n *NodePromise) text() string {
 		text += ", witnesses " + strings.Join(n.Witnesses, ", ")
 	}
 	return text + "; once it is revoked, the node is proven to be reset " + n.ProvenAfter + " after Fettle has seen its last renewal"
+}
+
+// withPromise prints how soon nodes are proven to be reset. Nodes of a policy with the same promise share a row.
+func (p *statusPage) withPromise(all []NodePromise) {
+	nodes := map[[2]string][]string{}
+	for i := range all {
+		key := [2]string{all[i].Policy, all[i].ProvenAfter}
+		nodes[key] = append(nodes[key], all[i].Node)
+	}
+	var rows [][]cell
+	for _, key := range slices.SortedFunc(maps.Keys(nodes), func(a, b [2]string) int { return slices.Compare(a[:], b[:]) }) {
+		proof := cmp.Or(key[1], "a new boot alone")
+		rows = append(rows, []cell{text(key[0]), text(count(len(nodes[key]), "node")), text(proof), text(firstOf(nodes[key], len(nodes[key])))})
+	}
+	rows, left := limited(rows, p.limit)
+	p.table([]string{"FENCEPOLICY", "PROMISING", "PROVEN RESET AFTER", "NODES"}, rows)
+	p.more(left, "row")
 }
 
 // withoutPromise prints the nodes that promise nothing.

@@ -78,6 +78,15 @@ func TestPromises(t *testing.T) {
 			t.Errorf("status does not say %q:\n%s", want, out)
 		}
 	}
+	for _, want := range []string{"FENCEPOLICY PROMISING PROVEN RESET AFTER NODES", "workers 1 node a new boot alone node-b", "workers 1 node 52.5s node-a"} {
+		if !strings.Contains(strings.Join(strings.Fields(out), " "), want) {
+			t.Errorf("status does not say %q:\n%s", want, out)
+		}
+	}
+	var s Status
+	if err := json.Unmarshal([]byte(runCommand(t, statusCommand, "-o", "json")), &s); err != nil || len(s.WithPromise) != 2 || s.WithPromise[1].Node != "node-b" {
+		t.Errorf("status has %+v, %v", s.WithPromise, err)
+	}
 	for node, want := range map[string]string{
 		"node-a": "stands by FencePolicy workers, watchdog iTCO_wdt with a timeout of 10s, each renewal counts for 20s, witnesses x, y, z; once it is revoked, the node is proven to be reset 52.5s after Fettle has seen its last renewal",
 		"node-b": "stands by FencePolicy workers, watchdog of an unknown name; not timed: once it is revoked, only a new boot proves that the node was reset",

@@ -50,6 +50,8 @@ type Status struct {
 	Repairs []Repair `json:"repairs"`
 	// UnreachableBMCs are the BMCs that Fettle could not reach, where a health check has nodes fenced by their power.
 	UnreachableBMCs []BMCState `json:"unreachableBMCs,omitempty"`
+	// WithPromise are the nodes of FencePolicies that promise to fence themselves, where a health check has nodes do so.
+	WithPromise []NodePromise `json:"nodesWithPromise,omitempty"`
 	// WithoutPromise are the nodes of FencePolicies that promise nothing, where a health check has nodes fence themselves.
 	WithoutPromise []NodePromise `json:"nodesWithoutPromise,omitempty"`
 }

@@ -47,6 +47,10 @@ func (p *statusPage) all(s *Status) {
 		p.printf("\n")
 		p.unreachable(s.UnreachableBMCs)
 	}
+	if len(s.WithPromise) > 0 {
+		p.printf("\n")
+		p.withPromise(s.WithPromise)
+	}
 	if len(s.WithoutPromise) > 0 {
 		p.printf("\n")
 		p.withoutPromise(s.WithoutPromise)

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
+	"github.com/fettle-io/fettle/internal/remediator/fencednode"
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
@@ -65,12 +66,15 @@ func TestAgentsAreAdmitted(t *testing.T) {
 }
 
 // TestSelfFencingObjectsAreChecked: what is wrong with a FencePolicy or a SelfFenceRemediation is refused with a reason, and the limits of
-// a remediation can be changed, also by a typed client.
+// a remediation can be changed, also by a typed client. Where the cluster serves no machines, the node of a remediation has none.
 func TestSelfFencingObjectsAreChecked(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Args: []string{noNodeController}})
 	c.InstallFettle(t)
 	hasDefaults(t, c)
+	if m, err := (fencednode.Machines{Live: c.Client}).Get(cluster.Context(t), client.ObjectKey{Namespace: "default", Name: "m"}); m != nil || err != nil {
+		t.Errorf("a cluster that serves no machines has machine %v: %v", m, err)
+	}
 	for want, change := range map[string]func(*v1alpha1.FencePolicySpec){
 		"renewal must be from 1s to 5m, below":          func(s *v1alpha1.FencePolicySpec) { s.Renewal = ofTime(time.Second - 1) },
 		"renewal must be from 1s to 5m, above":          func(s *v1alpha1.FencePolicySpec) { s.Renewal, s.Validity = ofTime(5*time.Minute+1), ofTime(time.Hour) },
