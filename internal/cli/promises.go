@@ -164,7 +164,7 @@ func durationText(d time.Duration) string {
 	return d.String()
 }
 
-// all returns the nodes to which a FencePolicy applies, in the order of their names: those that promise something, and the others.
+// all returns the nodes to which a FencePolicy applies, in the order of their names: the nodes with a promise, and the others.
 func (r *promiseReading) all() (with, without []NodePromise) {
 	if r == nil || r.unread != "" {
 		return nil, nil
