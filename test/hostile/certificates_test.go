@@ -122,7 +122,6 @@ func (w *leasesWorld) requestRows() map[string]requestRow {
 			r.Spec.Request = append(bytes.Repeat([]byte("\n"), 4096-len(r.Spec.Request)), r.Spec.Request...)
 		}},
 		"an agent takes a long name":            {as: a, refusal: "at most 64 characters", change: func(r *csr) { r.Name = "fettle-agent-" + strings.Repeat("x", 52) }},
-		"an agent names another manager":        {as: a, refusal: managed, change: requestManagedBy("m", `{"f:spec":{"f:request":{}}}`)},
 		"an agent manages many fields":          {as: a, refusal: managed, change: requestManagedBy(testManager, `{"f:spec":`+manyFields(17, 62)+`}`)},
 		"an agent manages a long field":         {as: a, refusal: managed, change: requestManagedBy(testManager, `{"f:spec":`+manyFields(1, 63)+`}`)},
 		"an agent manages fields of it":         {as: a, refusal: managed, change: requestManagedBy(testManager, `{"f:spec":{"f:request":{"f:a":{}}}}`)},

@@ -333,7 +333,7 @@ func manyFields(n, length int) string {
 	return "{" + strings.Join(names, ",") + "}"
 }
 
-// managedRows are those of managedFields, which a writer may send as it likes.
+// managedRows are those of managedFields, which a writer may send as it likes. The API server drops entries of versions that it does not know.
 func (w *leasesWorld) managedRows() map[string]leasesRow {
 	const (
 		entries = "may have ten entries"
@@ -352,7 +352,7 @@ func (w *leasesWorld) managedRows() map[string]leasesRow {
 		"an agent names eleven managers":                     row(entries, 10, func(*metav1.ManagedFieldsEntry) {}),
 		"an agent names a thousand managers":                 row(entries, 1000, func(*metav1.ManagedFieldsEntry) {}),
 		"an agent names a manager of a subresource":          row(members, 1, func(e *metav1.ManagedFieldsEntry) { e.Subresource = "status" }),
-		"an agent names a manager of a long version":         row(members, 1, func(e *metav1.ManagedFieldsEntry) { e.APIVersion = strings.Repeat("x", 65) }),
+		"an agent names a manager of an unknown version":     row("", 1, func(e *metav1.ManagedFieldsEntry) { e.APIVersion = strings.Repeat("x", 65) }),
 		"an agent names a manager of labels":                 row(names, 1, fields(`{"f:metadata":{"f:labels":{}}}`)),
 		"an agent names a manager of other fields":           row(members, 1, fields(`{"f:status":{}}`)),
 		"an agent names a manager of many annotations":       row(names, 1, fields(`{"f:metadata":{"f:annotations":`+manyFields(17, 62)+`}}`)),
