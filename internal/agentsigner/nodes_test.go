@@ -2,6 +2,7 @@ package agentsigner
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -103,9 +104,7 @@ func TestForget(t *testing.T) {
 	n.answered("answered", "x", false, noon())
 	for after, want := range map[time.Duration]int{0: 3, afterDenial: 2, issuedWithin - 1: 2, issuedWithin: 1} {
 		copied := newNodes()
-		for node, r := range n.of {
-			copied.of[node] = r
-		}
+		maps.Copy(copied.of, n.of)
 		copied.forget(noon().Add(after))
 		if len(copied.of) != want {
 			t.Errorf("after %s %d nodes are kept, want %d", after, len(copied.of), want)
