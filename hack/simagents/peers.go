@@ -45,7 +45,7 @@ func (b *booted) runAgent(ctx context.Context, dir agent.Directory) error {
 	}
 	leases.Address = b.address()
 	certificates := agent.NewCertificates(servers[2], b.name, dir, b.boottime, b.tell)
-	server := peer.NewServer(certificates.Identity, func(path string, err error) { b.say(fmt.Sprint("no answer to ", path, ": ", err)) })
+	server := peer.NewServer(certificates.Identity, func(r peer.Refusal) { b.say(fmt.Sprint("refused: ", r.Cause, " ", r.Err)) })
 	server.Relay(func(ctx context.Context) (net.Conn, error) { return b.wire.dial(ctx, "tcp", servers[0].Address()) })
 	c.Witness, c.Addresses, c.Others = agent.NewWitness(), agent.NewAddresses(dir), agent.NewAllLeases(servers[3])
 	c.Peers = &asking{b.wire, peer.NewClient(certificates.Identity, c.Addresses.Of)}
