@@ -68,7 +68,7 @@ func table() []target {
 		{dir: "internal/remediator/contract"},
 		{dir: "internal/remediator/fencednode", tests: []testPackage{{dir: "internal/remediator/selffencing"}, {dir: "internal/remediator/powercycle"}}, unmeasured: true},
 		{dir: "internal/remediator/machinedeletion"},
-		{dir: "internal/remediator/nodepromise", tests: []testPackage{{dir: "internal/remediator/selffencing"}, {dir: "internal/remediator/powercycle"}}, unmeasured: true},
+		{dir: "internal/remediator/nodepromise", tests: []testPackage{{dir: "internal/remediator/selffencing"}, {dir: "internal/remediator/powercycle"}}, open: 10},
 		{dir: "internal/remediator/powercycle", open: 269},
 		{dir: "internal/remediator/selffencing"},
 		{dir: "internal/healthcheck", tests: dialects},
