@@ -98,7 +98,7 @@ func (a Agent) MayPet(now time.Duration) bool {
 // stopped the watchdog and not the clock. A manager may have released the workload of the node. An agent that has lost its memory does not know when
 // the last grant was sent.
 func (m Memory) Overdue(now time.Duration) bool {
-	if !m.Bound || m.Lost || !m.timed() {
+	if !m.Bound || m.Lost {
 		return false
 	}
 	for _, p := range m.promises() {

@@ -428,6 +428,16 @@ func TestLostRequests(t *testing.T) {
 	}
 }
 
+// TestLostRepeats: before its write has succeeded, an agent that has lost its memory states no other promise than it has read.
+func TestLostRepeats(t *testing.T) {
+	t.Parallel()
+	a := newAgent(selffence.Memory{}).Read(selffence.Lease{Revision: 7, State: selffence.Promised, Promise: timed()})
+	a.Wanted.Times.Validity = time.Minute
+	if _, r := a.Sends(selffence.WriteLease, 101*time.Second); r.Lease.Promise != timed() {
+		t.Errorf("the agent states %+v", r.Lease.Promise)
+	}
+}
+
 // TestAnswersAboutOthers: an answer counts for the witnesses that were stated when the question was sent.
 func TestAnswersAboutOthers(t *testing.T) {
 	t.Parallel()

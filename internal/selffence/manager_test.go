@@ -41,6 +41,9 @@ func TestExpiry(t *testing.T) {
 			t.Parallel()
 			l := condemnedLease(c.change)
 			sight := selffence.Sight{}.Observe(l, at(0)).Hear(map[string]uint64{"x": 5}, at(1)).Observe(l, at(30))
+			if !l.Promise.Timed && sight.Unwitnessed() {
+				t.Error("a promise that is not timed waits for witnesses")
+			}
 			if c.heard >= 0 {
 				sight = sight.Hear(map[string]uint64{"x": 6}, at(c.heard)).Hear(map[string]uint64{"x": 7}, at(50))
 			}
