@@ -49,9 +49,47 @@ func isUUID(text string) bool {
 	return shape == "00000000-0000-0000-0000-000000000000"
 }
 
-// LockMemory keeps the pages in memory that this process has used, and each further page once it is used. It reads no page in advance: the
-// memory that Go reserves is many times larger than what a small program uses.
-func LockMemory() error { return lockMemory(unix.MCL_CURRENT | unix.MCL_FUTURE | unix.MCL_ONFAULT) }
+// LockMemory keeps in memory the whole program, the other pages that this process has used, and each further page once it is used. A node that is
+// cut off may reach its disk no more, and then runs code for the first time that decides whether it goes on. Other pages are not read in advance:
+// the memory that Go reserves is many times larger than what a small program uses.
+func LockMemory() error {
+	if err := lockMemory(unix.MCL_CURRENT | unix.MCL_FUTURE | unix.MCL_ONFAULT); err != nil {
+		return err
+	}
+	self, err := os.Readlink("/proc/self/exe")
+	if err != nil {
+		return fmt.Errorf("finding this program: %w", err)
+	}
+	maps, err := os.ReadFile("/proc/self/maps")
+	if err != nil {
+		return fmt.Errorf("finding where this program is in memory: %w", err)
+	}
+	for _, m := range mappings(string(maps), self) {
+		if _, _, errno := unix.Syscall(unix.SYS_MLOCK, m.from, m.to-m.from, 0); errno != 0 {
+			return fmt.Errorf("locking this program in memory: %w", errno)
+		}
+	}
+	return nil
+}
+
+// mapping is the addresses at which a part of a file is in memory.
+type mapping struct{ from, to uintptr }
+
+// mappings returns where a file is in memory, by the text of /proc/self/maps. Pages that nobody may read are left out, since the kernel can't load
+// them.
+func mappings(text, file string) []mapping {
+	var all []mapping
+	for line := range strings.Lines(text) {
+		var m mapping
+		var access, offset, device, name string
+		var inode uint64
+		_, err := fmt.Sscanf(line, "%x-%x %s %s %s %d %s", &m.from, &m.to, &access, &offset, &device, &inode, &name)
+		if err == nil && strings.HasPrefix(access, "r") && strings.HasSuffix(strings.TrimSuffix(line, "\n"), " "+file) {
+			all = append(all, m)
+		}
+	}
+	return all
+}
 
 func lockMemory(flags int) error {
 	if err := unix.Mlockall(flags); err != nil {

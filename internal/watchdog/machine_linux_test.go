@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -144,5 +145,55 @@ func TestLockMemory(t *testing.T) {
 	}
 	if locked := regexp.MustCompile(`(?m)^VmLck:\s+([1-9]\d*) kB$`).Find(status); locked == nil {
 		t.Errorf("no memory is locked: %s", status)
+	}
+	checkProgram(t)
+}
+
+// checkProgram checks that each page of this program is in memory.
+func checkProgram(t *testing.T) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile("/proc/self/smaps")
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts := regexp.MustCompile(`(?m)^[0-9a-f]+-[0-9a-f]+ r.*`).FindAllIndex(text, -1)
+	found := 0
+	for i, at := range parts {
+		part := string(text[at[0]:])
+		if i+1 < len(parts) {
+			part = string(text[at[0]:parts[i+1][0]])
+		}
+		if first, _, _ := strings.Cut(part, "\n"); !strings.HasSuffix(first, " "+self) {
+			continue
+		}
+		found++
+		size, resident := regexp.MustCompile(`(?m)^Size: +(\d+) kB$`).FindStringSubmatch(part), regexp.MustCompile(`(?m)^Rss: +(\d+) kB$`).FindStringSubmatch(part)
+		if size == nil || resident == nil || size[1] != resident[1] {
+			t.Errorf("not all of the program is in memory: %s", part)
+		}
+	}
+	if found < 3 {
+		t.Errorf("the program has %d parts in memory", found)
+	}
+}
+
+// TestMappings: the parts of a file are found by its whole name, but for parts that can't be read.
+func TestMappings(t *testing.T) {
+	const text = "00400000-00ada000 r-xp 00000000 fe:01 131 /fettle-agent\n" +
+		"00ada000-00dd0000 r--p 006da000 fe:01 131                                /fettle-agent\n" +
+		"00dd0000-00dd1000 ---p 009d0000 fe:01 131 /fettle-agent\n" +
+		"00de0000-00de1000 r--p 009d0000 fe:01 132 /lib/fettle-agent\n" +
+		"00df0000-02f10000 rw-p 00000000 00:00 0 \n" +
+		"7ffd0000-7ffd1000 rw-p 00000000 00:00 0                          [stack]\nnonsense\n"
+	want := []mapping{{0x400000, 0xada000}, {0xada000, 0xdd0000}}
+	if got := mappings(text, "/fettle-agent"); !slices.Equal(got, want) {
+		t.Errorf("they are %x, want %x", got, want)
+	}
+	if got := mappings("00400000-00401000 r-xp 00000000 fe:01 131 /with a space", "/with a space"); len(got) != 1 {
+		t.Errorf("they are %x", got)
 	}
 }
