@@ -112,7 +112,7 @@ CLUSTERS ?= 100
 HANGING ?= 4
 
 .PHONY: bench
-bench: bin/fettle bin/fettle-sandbox bin/fettle-bench ## Measure Fettle beside a mere watcher (NODES=5000, DIALECT=nhc, capi, metal or selffence, ...): a few minutes
+bench: bin/fettle bin/fettle-agent bin/fettle-sandbox bin/fettle-bench ## Measure Fettle beside a mere watcher (NODES=5000, DIALECT=nhc, capi, metal or selffence, ...): a few minutes
 ifeq ($(DIALECT),selffence)
 	@bin/fettle-bench leases --nodes $(NODES) --rate $(RATE) -o bin/bench.json | tee bin/bench.txt
 else

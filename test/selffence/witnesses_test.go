@@ -57,6 +57,7 @@ func TestWitnesses(t *testing.T) {
 	first := w.StartFettle(t)
 	w.Apply(t, resets)
 	w.areTimed(t)
+	w.fit(t)
 	w.frozen(t, patient.Longest()+timeout)
 	w.areTimed(t)
 	first.Stop(t)

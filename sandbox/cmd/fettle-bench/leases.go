@@ -52,6 +52,11 @@ type leaseCosts struct {
 	Agents   renewals `json:"agents"`
 	// Bytes is the size of the Lease of an agent, as JSON.
 	Bytes int `json:"leaseBytes"`
+	// Reads are what agents read.
+	Reads []agentRead `json:"reads"`
+	// Plain is what an agent uses, and Witness what one uses that follows all Leases, while agents renew theirs.
+	Plain   agentUse `json:"plainAgent"`
+	Witness agentUse `json:"witness"`
 }
 
 // renewals are the renewals of one kind of Leases.
@@ -122,6 +127,10 @@ func benchLeases(ctx context.Context, load leaseLoad, out string, w io.Writer) e
 		return fmt.Errorf("encoding a Lease: %w", err)
 	}
 	costs.Bytes = len(text)
+	running, err := startAgents(ctx, s)
+	if err != nil {
+		return err
+	}
 	say("idle for %s", load.during)
 	if costs.Idle, err = idles(ctx, server, load.during); err != nil {
 		return err
@@ -130,7 +139,19 @@ func benchLeases(ctx context.Context, load leaseLoad, out string, w io.Writer) e
 	if costs.Kubelets, err = kubelets.renew(ctx, server, load, costs.Idle); err != nil {
 		return err
 	}
-	if costs.Agents, err = agents.renew(ctx, server, load, costs.Idle); err != nil {
+	costs.Plain, err = observed{running[plainNode], fs}.uses(func() error {
+		costs.Witness, err = observed{running[witnessNode], fs}.uses(func() error {
+			costs.Agents, err = agents.renew(ctx, server, load, costs.Idle)
+			return err
+		})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	say("reading as agents do")
+	costs.Reads = agentReads(load.during)
+	if err := measure(ctx, s.Admin, server, costs.Idle, costs.Reads); err != nil {
 		return err
 	}
 	return costs.finish(out, w)
@@ -327,8 +348,12 @@ func (c *leaseCosts) table() string {
 		row("Leases of kubelets, each 10 s (the floor)", c.Kubelets, kubeletRenews),
 		row("Leases of agents, each 5 s", c.Agents, agentRenews),
 	}
-	return aligned(rows) + fmt.Sprintf("\nLease of an agent: %d bytes; one renewal costs %.2f × that of a kubelet, and all of them %.2f ×\n"+
+	witness := c.Witness.Cores / max(c.Agents.PerSecond, 1)
+	return aligned(rows) + fmt.Sprintf("\nLease of an agent: %d bytes; one renewal costs %.2f × that of a kubelet, and all of them %.2f ×\n\n"+
+		"%s\nan agent: %.1f MiB, %.4f cores; a witness: %.1f MiB, %.4f cores at %.0f renewals a second, so %.3f cores for %d nodes\n"+
 		"%s, %d cores (%s), %.0f GiB, %s, load before the run %.1f\n", c.Bytes,
 		float64(c.Agents.CPU)/float64(c.Kubelets.CPU), cores(c.Agents, agentRenews)/cores(c.Kubelets, kubeletRenews),
+		readsTable(c.Reads, c.Nodes), c.Plain.Memory, c.Plain.Cores, c.Witness.Memory, c.Witness.Cores, c.Agents.PerSecond,
+		witness*float64(c.Nodes)/agentRenews.Seconds(), c.Nodes,
 		c.Host.At.Format(time.DateOnly), c.Host.Cores, c.Host.CPU, c.Host.Memory/1024, c.Host.Go, c.Host.Load)
 }
