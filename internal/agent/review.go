@@ -215,10 +215,8 @@ func (n *node) answering(ctx context.Context, names []string) map[string]bool {
 
 // serves reports whether this agent is to be a witness of others: a promise names it, or it is among the best, one more than a promise names.
 func (n *node) serves(ctx context.Context, r *review, all map[string]promiselease.Record, demanded int) bool {
-	for _, other := range all {
-		if other.State != selffence.Withdrawn && names(other.Promise, n.Node) {
-			return true
-		}
+	if isNamed(n.Node, all) {
+		return true
 	}
 	best := promising(all)
 	if !slices.Contains(best, n.Node) {
@@ -239,6 +237,16 @@ func (n *node) serves(ctx context.Context, r *review, all map[string]promiseleas
 	}
 	order := ranked(best, n.placesOf(ctx, r, best))
 	return slices.Index(order, n.Node) <= demanded
+}
+
+// isNamed reports whether one of some promises names a node.
+func isNamed(node string, all map[string]promiselease.Record) bool {
+	for _, r := range all {
+		if r.State != selffence.Withdrawn && names(r.Promise, node) {
+			return true
+		}
+	}
+	return false
 }
 
 // placesOf returns the places of nodes, as far as they can be read.

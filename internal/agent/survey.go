@@ -66,10 +66,10 @@ func named(all map[string]promiselease.Record) []string {
 	return slices.SortedFunc(maps.Keys(is), byHash)
 }
 
-// mayServe reports whether this agent may have to be a witness of others, by a few Leases: it is one of the control plane, or there are too few
-// witnesses and it may be among the best.
+// mayServe reports whether this agent may have to be a witness of others, by a few Leases: one of them names it, as after a restart, or it is one of
+// the control plane, or there are too few witnesses and it may be among the best.
 func (n *node) mayServe(ctx context.Context, r *review, few map[string]promiselease.Record, count, demanded int) bool {
-	if n.placesOf(ctx, r, []string{n.Node})[n.Node].Control {
+	if isNamed(n.Node, few) || n.placesOf(ctx, r, []string{n.Node})[n.Node].Control {
 		return true
 	}
 	others := slices.DeleteFunc(serving(few), func(node string) bool { return node == n.Node })

@@ -158,6 +158,7 @@ func TestWhoListsAll(t *testing.T) {
 		"one page":                   {high, fewLeases{count: 250, named: three, witnesses: four}, 0, "all "},
 		"one more":                   {high, fewLeases{count: 251, named: three, witnesses: four}, 0, "no b c d e"},
 		"unknown how many":           {high, fewLeases{named: three, witnesses: four}, 0, "all "},
+		"named, as after a restart":  {high, fewLeases{count: 5000, named: []string{"b", high}, witnesses: four}, 0, "all b c d e " + high},
 		"of the control plane":       {high, fewLeases{count: 5000, named: three, witnesses: four, control: true}, 0, "all b c d e"},
 		"nine hours later":           {high, fewLeases{count: 5000, named: three, witnesses: four}, 9 * time.Hour, "all "},
 		"three hours later":          {high, fewLeases{count: 5000, named: three, witnesses: four}, 3*time.Hour - 1, "no b c d e"},
