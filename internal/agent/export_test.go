@@ -33,12 +33,13 @@ func NoteChange(line []byte, changed func(string, promiselease.Record, uint64)) 
 // Candidate reports whether the agent of a node may become a witness of a fleet of this many nodes.
 func Candidate(node string, count, reviews int) bool { return candidate(node, count, reviews) }
 
-// NewReview returns a function by which an agent that is no witness reads Leases for a review. It returns their revision.
-func NewReview(c Config) func(ctx context.Context, demanded int) (uint64, error) {
+// NewReview returns a function by which an agent with some witnesses, which may be one itself, reads Leases for a review. It returns their revision.
+func NewReview(c Config, serves bool, current ...string) func(ctx context.Context, demanded int) (uint64, error) {
 	n := newNode(c)
 	r := n.newReview()
+	r.serves = serves
 	return func(ctx context.Context, demanded int) (uint64, error) {
-		_, since, err := n.readLeases(ctx, r, nil, demanded)
+		_, since, err := n.readLeases(ctx, r, current, demanded)
 		return since, err
 	}
 }

@@ -170,7 +170,7 @@ func TestWhoListsAll(t *testing.T) {
 		var since uint64
 		var now time.Duration
 		begun := agent.Config{Node: c.node, Others: &c.leases, Boottime: func() time.Duration { return now }, Store: nothing{}}
-		review := agent.NewReview(begun)
+		review := agent.NewReview(begun, false)
 		now = c.now
 		since, err := review(t.Context(), 3)
 		all = c.leases.listed == 1
@@ -194,7 +194,7 @@ func TestWhoListsAll(t *testing.T) {
 func TestScarce(t *testing.T) {
 	t.Parallel()
 	l := &fewLeases{count: 5000, named: []string{"b"}, witnesses: []string{"b"}}
-	review := agent.NewReview(agent.Config{Node: high, Others: l, Boottime: func() time.Duration { return 0 }, Store: nothing{}})
+	review := agent.NewReview(agent.Config{Node: high, Others: l, Boottime: func() time.Duration { return 0 }, Store: nothing{}}, false)
 	times := func() (reviews int) {
 		for l.listed = 0; l.listed == 0; reviews++ {
 			_, _ = review(t.Context(), 3)
@@ -215,6 +215,28 @@ func TestScarce(t *testing.T) {
 	}
 }
 
+// TestReadsOfAWitness: an agent that is a witness lists all Leases each time, also while no Lease that it would read names it.
+func TestReadsOfAWitness(t *testing.T) {
+	t.Parallel()
+	l := &fewLeases{count: 5000, named: []string{"b"}, witnesses: []string{"b", "c", "d", "e"}}
+	review := agent.NewReview(agent.Config{Node: high, Others: l, Boottime: func() time.Duration { return 0 }, Store: nothing{}}, true)
+	for i := range 3 {
+		if since, err := review(t.Context(), 3); since == 0 || err != nil || l.listed != i+1 || len(l.asked) > 0 {
+			t.Errorf("it reads %q, and has listed all %d times", l.asked, l.listed)
+		}
+	}
+}
+
+// TestOwnWitnesses: an agent reads the Leases of its own witnesses, also where no other names them.
+func TestOwnWitnesses(t *testing.T) {
+	t.Parallel()
+	l := &fewLeases{count: 5000, named: []string{"b"}, witnesses: []string{"x", "y"}}
+	review := agent.NewReview(agent.Config{Node: high, Others: l, Boottime: func() time.Duration { return 0 }, Store: nothing{}}, false, "x", "y")
+	if _, err := review(t.Context(), 3); err != nil || !slices.Equal(slices.Sorted(slices.Values(l.asked)), []string{"b", "x", "y"}) {
+		t.Errorf("it reads %q (%v)", l.asked, err)
+	}
+}
+
 // TestFewAreBounded: however many witnesses promises name, an agent reads the Leases of 16.
 func TestFewAreBounded(t *testing.T) {
 	t.Parallel()
@@ -223,7 +245,7 @@ func TestFewAreBounded(t *testing.T) {
 		l.witnesses = append(l.witnesses, fmt.Sprintf("n%d", i))
 	}
 	chain := &chained{l}
-	_, _ = agent.NewReview(agent.Config{Node: high, Others: chain, Boottime: func() time.Duration { return 0 }, Store: nothing{}})(t.Context(), 3)
+	_, _ = agent.NewReview(agent.Config{Node: high, Others: chain, Boottime: func() time.Duration { return 0 }, Store: nothing{}}, false)(t.Context(), 3)
 	if len(l.asked) != 16 {
 		t.Errorf("it reads %q", l.asked)
 	}

@@ -75,7 +75,7 @@ func LockMemory() error {
 // mapping is the addresses at which a part of a file is in memory.
 type mapping struct{ from, to uintptr }
 
-// mappings returns where a file is in memory, by the text of /proc/self/maps. Pages that nobody may read are left out, since the kernel can't load
+// mappings returns where a file is in memory, by the text of /proc/self/maps. Pages that can't be read are left out, since the kernel loads none of
 // them.
 func mappings(text, file string) []mapping {
 	var all []mapping
