@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/fettle-io/fettle/internal/logging"
+	"github.com/fettle-io/fettle/internal/sanitize"
 )
 
 func newLog(t *testing.T, to io.Writer, level, format string) logr.Logger {
@@ -75,6 +76,24 @@ func TestFlags(t *testing.T) {
 	} {
 		if _, err := logging.New(&out, flags[0], flags[1]); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v", flags, err)
+		}
+	}
+}
+
+// TestLogOfOtherValues: a value that JSON can't express is text, and so is one that is too long.
+func TestLogOfOtherValues(t *testing.T) {
+	var out bytes.Buffer
+	log := newLog(t, &out, "info", "json")
+	of := func(size int) []string { return []string{strings.Repeat("x", size-len(`[""]`))} }
+	for want, value := range map[string]any{
+		`"value":"map[true:1]"}`:                  map[bool]int{true: 1},
+		`"value":["` + of(sanitize.MaxMessage)[0]: of(sanitize.MaxMessage),
+		`"value":"[\"xxx`:                         of(sanitize.MaxMessage + 1),
+	} {
+		out.Reset()
+		log.Info("m", "value", value)
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("it is %.200s, want %.200s", out.String(), want)
 		}
 	}
 }
