@@ -9,7 +9,6 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -32,6 +31,7 @@ apiVersion: fettle.io/v1alpha1
 kind: FencePolicy
 metadata: {name: bench}
 spec:
+  nodeSelector: {}
   onIsolation: Reset
   witnesses: 3
   watchdog: {device: /dev/watchdog999}
@@ -94,30 +94,10 @@ func writeKubeconfig(admin *rest.Config, token, path string) error {
 	return nil
 }
 
-var errNoWitness = errors.New("the agent has not become a witness")
+// startTime is after which time the first agent follows the Leases. It says so nowhere, since it promises nothing.
+const startTime = 20 * time.Second
 
-// awaitWitness waits until the agent of the first node says that it has read all Leases.
-func awaitWitness(ctx context.Context, admin *rest.Config) error {
-	clients, err := kubernetes.NewForConfig(admin)
-	if err != nil {
-		return fmt.Errorf("making a client: %w", err)
-	}
-	for range 120 {
-		l, err := clients.CoordinationV1().Leases(namespaceOfAgents).Get(ctx, witnessNode, metav1.GetOptions{})
-		if err != nil && !apierrors.IsNotFound(err) {
-			return fmt.Errorf("reading the Lease of an agent: %w", err)
-		}
-		if err == nil && l.Annotations["fettle.io/witnessed"] != "" {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(time.Second):
-		}
-	}
-	return errNoWitness
-}
+var errNoWitness = errors.New("the agent of a witness has not followed the Leases")
 
 // uses returns what a process uses while something is done.
 func (o observed) uses(do func() error) (agentUse, error) {
@@ -132,10 +112,10 @@ func (o observed) uses(do func() error) (agentUse, error) {
 	if err != nil {
 		return agentUse{}, err
 	}
-	return agentUse{Memory: after.resident, Cores: (time.Duration(after.cpu) - time.Duration(before.cpu)).Seconds() / after.at.Sub(before.at).Seconds()}, nil
+	return agentUse{Memory: after.resident, Cores: (after.cpu - before.cpu).Seconds() / after.at.Sub(before.at).Seconds()}, nil
 }
 
-// startAgents starts the agents of both nodes under a policy, and waits until the first one is a witness.
+// startAgents starts the agents of both nodes under a policy, and waits until they do what they do all the time.
 func startAgents(ctx context.Context, s *stage.Stage) (map[string]*stage.Process, error) {
 	policy, err := stage.Decode([]byte(fencePolicy))
 	if err != nil {
@@ -151,5 +131,10 @@ func startAgents(ctx context.Context, s *stage.Stage) (map[string]*stage.Process
 			return nil, err
 		}
 	}
-	return running, awaitWitness(ctx, s.Admin)
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-time.After(startTime):
+	}
+	return running, nil
 }

@@ -58,13 +58,13 @@ func agentReads(during time.Duration) []agentRead {
 		{Name: "policies and labels of the node", Every: lookUps, Sent: many, paths: []string{
 			"/apis/fettle.io/v1alpha1/fencepolicies" + fromMemory, "/api/v1/nodes/" + witnessNode + fromMemory,
 		}},
-		{Name: "authorities", Every: authorities, Sent: many, paths: []string{"/api/v1/namespaces/" + namespaceOfAgents + "/configmaps/kube-root-ca.crt"}},
+		{Name: "authorities", Every: authorities, Sent: many, paths: []string{"/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication"}},
 		{Name: "the page with neighbours", Every: neighbours, Sent: many / 10, paths: []string{first(pageOfLeases) + "&page=one"}},
 	}
 }
 
-// measure reads in each way, one after the other, and notes what that has cost.
-func measure(ctx context.Context, admin *rest.Config, server observed, idle seconds, all []agentRead) error {
+// measureReads reads in each way, one after the other, and notes what that has cost.
+func measureReads(ctx context.Context, admin *rest.Config, server observed, idle seconds, all []agentRead) error {
 	transport, err := rest.TransportFor(admin)
 	if err != nil {
 		return fmt.Errorf("connecting to the sandbox: %w", err)

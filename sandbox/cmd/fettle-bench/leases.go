@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"sync"
 	"time"
 
@@ -131,30 +130,43 @@ func benchLeases(ctx context.Context, load leaseLoad, out string, w io.Writer) e
 	if err != nil {
 		return err
 	}
-	say("idle for %s", load.during)
-	if costs.Idle, err = idles(ctx, server, load.during); err != nil {
-		return err
-	}
-	say("renewing Leases of kubelets and then of agents, for %s each", load.during)
-	if costs.Kubelets, err = kubelets.renew(ctx, server, load, costs.Idle); err != nil {
-		return err
-	}
-	costs.Plain, err = observed{running[plainNode], fs}.uses(func() error {
-		costs.Witness, err = observed{running[witnessNode], fs}.uses(func() error {
-			costs.Agents, err = agents.renew(ctx, server, load, costs.Idle)
-			return err
-		})
-		return err
-	})
+	err = costs.measure(ctx, measured{server, observed{running[plainNode], fs}, observed{running[witnessNode], fs}}, load, &kubelets, &agents)
 	if err != nil {
 		return err
 	}
 	say("reading as agents do")
 	costs.Reads = agentReads(load.during)
-	if err := measure(ctx, s.Admin, server, costs.Idle, costs.Reads); err != nil {
+	if err := measureReads(ctx, s.Admin, server, costs.Idle, costs.Reads); err != nil {
 		return err
 	}
 	return costs.finish(out, w)
+}
+
+// measured are the processes under measurement: the sandbox and two agents.
+type measured struct{ server, plain, witness observed }
+
+// measure measures renewals, and what agents use meanwhile.
+func (c *leaseCosts) measure(ctx context.Context, m measured, load leaseLoad, kubelets, agents *leaseholders) error {
+	var err error
+	say("idle for %s", load.during)
+	if c.Idle, err = idles(ctx, m.server, load.during); err != nil {
+		return err
+	}
+	say("renewing Leases of kubelets and then of agents, for %s each", load.during)
+	if c.Kubelets, err = kubelets.renew(ctx, m.server, load, c.Idle); err != nil {
+		return err
+	}
+	c.Plain, err = m.plain.uses(func() error {
+		c.Witness, err = m.witness.uses(func() error {
+			c.Agents, err = agents.renew(ctx, m.server, load, c.Idle)
+			return err
+		})
+		return err
+	})
+	if err == nil && c.Witness.Cores < 2*c.Plain.Cores {
+		err = errNoWitness
+	}
+	return err
 }
 
 // idles returns the processor time of a second in which nothing is requested.
@@ -317,43 +329,4 @@ func (h *leaseholder) renew(ctx context.Context, namespace string) error {
 	}
 	h.lease = stored
 	return nil
-}
-
-// finish writes the results and prints them.
-func (c *leaseCosts) finish(out string, w io.Writer) error {
-	if out != "" {
-		text, err := json.MarshalIndent(c, "", "  ")
-		if err != nil {
-			return fmt.Errorf("encoding the results: %w", err)
-		}
-		if err := os.WriteFile(out, append(text, '\n'), 0o600); err != nil {
-			return fmt.Errorf("writing the results: %w", err)
-		}
-	}
-	_, err := io.WriteString(w, c.table())
-	return err
-}
-
-// table renders the results. All nodes together renew as often as the times between renewals say.
-func (c *leaseCosts) table() string {
-	cores := func(r renewals, every time.Duration) float64 {
-		return time.Duration(r.CPU).Seconds() * float64(c.Nodes) / every.Seconds()
-	}
-	row := func(name string, r renewals, every time.Duration) []string {
-		return []string{name, fmt.Sprint(r.Sent), fmt.Sprintf("%.0f", r.PerSecond), fmt.Sprintf("%.2f ms", time.Duration(r.CPU).Seconds()*1000),
-			fmt.Sprintf("%.0f", float64(c.Nodes)/every.Seconds()), fmt.Sprintf("%.2f", cores(r, every))}
-	}
-	rows := [][]string{
-		{"", "sent", "a second", "processor of one", fmt.Sprintf("%d nodes: a second", c.Nodes), "cores"},
-		row("Leases of kubelets, each 10 s (the floor)", c.Kubelets, kubeletRenews),
-		row("Leases of agents, each 5 s", c.Agents, agentRenews),
-	}
-	witness := c.Witness.Cores / max(c.Agents.PerSecond, 1)
-	return aligned(rows) + fmt.Sprintf("\nLease of an agent: %d bytes; one renewal costs %.2f × that of a kubelet, and all of them %.2f ×\n\n"+
-		"%s\nan agent: %.1f MiB, %.4f cores; a witness: %.1f MiB, %.4f cores at %.0f renewals a second, so %.3f cores for %d nodes\n"+
-		"%s, %d cores (%s), %.0f GiB, %s, load before the run %.1f\n", c.Bytes,
-		float64(c.Agents.CPU)/float64(c.Kubelets.CPU), cores(c.Agents, agentRenews)/cores(c.Kubelets, kubeletRenews),
-		readsTable(c.Reads, c.Nodes), c.Plain.Memory, c.Plain.Cores, c.Witness.Memory, c.Witness.Cores, c.Agents.PerSecond,
-		witness*float64(c.Nodes)/agentRenews.Seconds(), c.Nodes,
-		c.Host.At.Format(time.DateOnly), c.Host.Cores, c.Host.CPU, c.Host.Memory/1024, c.Host.Go, c.Host.Load)
 }
