@@ -80,7 +80,7 @@ func TestFlags(t *testing.T) {
 	}
 }
 
-// TestLogOfOtherValues: a value that JSON can't express is text, and so is one that is too long.
+// TestLogOfOtherValues: a value that JSON can't express is text, and so is a long one.
 func TestLogOfOtherValues(t *testing.T) {
 	var out bytes.Buffer
 	log := newLog(t, &out, "info", "json")

@@ -53,7 +53,7 @@ type leaseCosts struct {
 	Bytes int `json:"leaseBytes"`
 	// Reads are what agents read.
 	Reads []agentRead `json:"reads"`
-	// Plain is what an agent uses, and Witness what one uses that follows all Leases, while agents renew theirs.
+	// Plain is what an agent uses while others renew their Leases, and Witness what an agent uses meanwhile that follows all Leases.
 	Plain   agentUse `json:"plainAgent"`
 	Witness agentUse `json:"witness"`
 }
