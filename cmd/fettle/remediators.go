@@ -80,9 +80,10 @@ func (r *components) wireFencing(o controllerOptions) error {
 	}
 	r.power.Promises = promises
 	r.powerAccess = powercycle.NewAccess(core, o.bmcNamespace, r.wake, r.log.WithName("power-rights"))
-	if r.selfFence, err = selfFencingRemediator(r.manager, core, claims, promises, o, r.log); err != nil {
+	if r.selfFence, err = selfFencingRemediator(r.manager, core, claims, o, r.log); err != nil {
 		return err
 	}
+	r.selfFence.Promises = promises
 	if r.fenceStatus, err = fenceStatus(r.manager, core, o, r.log); err != nil {
 		return err
 	}
@@ -129,11 +130,11 @@ func powerRemediator(manager ctrl.Manager, core client.Client, claims *fencednod
 }
 
 // selfFencingRemediator returns the remediator of nodes that fence themselves.
-func selfFencingRemediator(manager ctrl.Manager, core client.Client, claims *fencednode.Claims, promises *nodepromise.Promises, o controllerOptions, log logr.Logger) (*selffencing.Client, error) {
+func selfFencingRemediator(manager ctrl.Manager, core client.Client, claims *fencednode.Claims, o controllerOptions, log logr.Logger) (*selffencing.Client, error) {
 	metrics, err := registered(o, selffencing.NewMetrics)
 	return selffencing.NewClient(selffencing.Config{
 		Informers: manager.GetCache(), Cache: manager.GetCache(), Writer: manager.GetClient(), Core: core,
-		Events: manager.GetEventRecorder("fettle"), Log: log.WithName("self-fence-remediation"), Now: time.Now, Claims: claims, Promises: promises, Metrics: metrics,
+		Events: manager.GetEventRecorder("fettle"), Log: log.WithName("self-fence-remediation"), Now: time.Now, Claims: claims, Metrics: metrics,
 	}), err
 }
 
