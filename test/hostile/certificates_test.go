@@ -137,7 +137,7 @@ func requestManagedBy(manager, fields string) func(*certificatesv1.CertificateSi
 	return func(r *certificatesv1.CertificateSigningRequest) {
 		r.ManagedFields = []metav1.ManagedFieldsEntry{{
 			Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "certificates.k8s.io/v1", FieldsType: "FieldsV1",
-			FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)},
+			FieldsV1: metav1.NewFieldsV1(fields),
 		}}
 	}
 }

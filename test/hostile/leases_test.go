@@ -316,7 +316,7 @@ func manages(n int, change func(*metav1.ManagedFieldsEntry)) func(*coordinationv
 		for i := range n {
 			e := metav1.ManagedFieldsEntry{
 				Manager: fmt.Sprint("m", i), Operation: metav1.ManagedFieldsOperationApply, APIVersion: "coordination.k8s.io/v1", FieldsType: "FieldsV1",
-				FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:holderIdentity":{}}}`)},
+				FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:holderIdentity":{}}}`),
 			}
 			change(&e)
 			l.ManagedFields = append(l.ManagedFields, e)
@@ -342,7 +342,7 @@ func (w *leasesWorld) managedRows() map[string]leasesRow {
 	)
 	a := w.agents[promisedNode]
 	fields := func(text string) func(*metav1.ManagedFieldsEntry) {
-		return func(e *metav1.ManagedFieldsEntry) { e.FieldsV1.Raw = []byte(text) }
+		return func(e *metav1.ManagedFieldsEntry) { e.FieldsV1 = metav1.NewFieldsV1(text) }
 	}
 	row := func(refusal string, n int, change func(*metav1.ManagedFieldsEntry)) leasesRow {
 		return w.updates(a, promisedNode, refusal, manages(n, change), sets(annotation.Witnessed, "7"))
