@@ -88,9 +88,9 @@ func (s *stage) leaderIs(notThis string) string {
 	return holder
 }
 
-// leaderFlags make a replica take part in leader election, with short times.
+// leaderFlags make a replica take part in leader election. A leader that waits some seconds for a busy processor keeps its lease.
 func leaderFlags() []string {
-	return []string{"--leader-elect", "--leader-elect-lease-duration=5s", "--leader-elect-renew-deadline=4s", "--leader-elect-retry-period=500ms"}
+	return []string{"--leader-elect", "--leader-elect-lease-duration=12s", "--leader-elect-renew-deadline=10s", "--leader-elect-retry-period=1s"}
 }
 
 // twoReplicas starts a leader and a waiting replica, each through its own proxy.

@@ -440,7 +440,7 @@ func TestExternalBaremetalChanges(t *testing.T) {
 	s := newMachineSite(t)
 	s.AllowPower(t)
 	replica := func(way string) *cluster.Fettle {
-		return s.StartFettle(t, "--leader-elect", "--leader-elect-lease-duration=6s", "--leader-elect-renew-deadline=4s", "--leader-elect-retry-period=1s", "--external-baremetal="+way)
+		return s.StartFettle(t, "--leader-elect", "--leader-elect-lease-duration=12s", "--leader-elect-renew-deadline=10s", "--leader-elect-retry-period=1s", "--external-baremetal="+way)
 	}
 	leading := replica("Mark")
 	marked := s.newPool(t, "changes-a")
