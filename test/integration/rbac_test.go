@@ -160,7 +160,8 @@ func givesMetrics(f *machineFixture, url string) {
 			f.create(u)
 		case "PrometheusRule":
 			requested = slices.DeleteFunc(seriesOf(f.t, u), func(name string) bool {
-				return name == "fettle_workload_cluster_up" || name == "fettle_node_condemned" || strings.HasPrefix(name, "fettle_fence_policy_")
+				return name == "fettle_workload_cluster_up" || name == "fettle_node_condemned" ||
+					name == "fettle_power_remediations_not_begun" || strings.HasPrefix(name, "fettle_fence_policy_")
 			})
 		}
 	}
