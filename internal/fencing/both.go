@@ -7,6 +7,10 @@ const OffAndExpired ProofKind = "PowerOffAndPromiseExpired"
 
 // stopByBoth stops a node by its power and by its promise at the same time, until both are proofs. Neither waits for the other.
 func stopByBoth(c Config, r Record, f Facts) Step {
+	if !r.Revoked {
+		r.Revoked = true // it has come to need both since its first command
+		return write(r)
+	}
 	off, isOff := provenOff(f.Power)
 	expired, hasExpired := provenExpired(r, f.Node, f.Promise)
 	switch {

@@ -53,6 +53,7 @@ func TestBoth(t *testing.T) {
 	bootedAnew := fencing.Proof{Kind: fencing.NewBoot, At: in(0), BootID: "boot 2"}
 	check(t, map[string]edge{
 		"the revocation is recorded first": {byBoth(), both(fencing.Preparing), look(down(), commandedOff(20), fencing.Promise{}), writes(since(both(fencing.Preparing), fencing.PoweringOff, known(nil, fencing.Power{}), revoked, commandedAt(20)))},
+		"it has come to need both":         {byBoth(), recorded(fencing.PoweringOff, attemptNeedsBoth), look(down(), off, fencing.Promise{}), writes(r)},
 		"the power comes first":            {byBoth(), r, look(down(), fencing.Power{}, fencing.Promise{}), does(fencing.CommandOff)},
 		"then the promise is read":         {byBoth(), r, look(down(), on, fencing.Promise{}), does(fencing.ReadPromise)},
 		"it is revoked meanwhile":          {byBoth(), r, look(down(), on, promise(fencing.Promised, 0)), does(fencing.RevokePromise)},
@@ -125,6 +126,8 @@ func TestReleaseByBoth(t *testing.T) {
 		f.Promise = q
 		return f
 	}
+	alone := r
+	alone.Proof.Kind = fencing.PowerOff
 	void := func() fencing.Step {
 		v := r
 		v.Void, v.Proof = 1, fencing.Proof{}
@@ -134,6 +137,7 @@ func TestReleaseByBoth(t *testing.T) {
 		"the power is read":         {byBoth(), r, look(down(), commandedOff(20, read(fencing.IsOff, 10), read(fencing.IsOff, 1)), held), does(fencing.ReadPower)},
 		"the promise is read":       {byBoth(), r, look(down(), off, promise(fencing.Revoked, 1, expires(-9))), does(fencing.ReadPromise)},
 		"the node is read after it": {byBoth(), r, look(down(), off, promise(fencing.Revoked, 0, endedLater)), does(fencing.ReadNode)},
+		"it has the power alone":    {byBoth(), alone, look(down(), off, held), void()},
 		"both hold":                 {byBoth(), r, look(down(), off, held), writes(both(fencing.Releasing, released, releasedNow))},
 		"it is on":                  {byBoth(), r, look(down(), commandedOff(20, read(fencing.IsOn, 0)), held), void()},
 		"it was freed":              {byBoth(), r, look(down(), off, promise(fencing.NoPromise, 0)), void()},

@@ -58,6 +58,9 @@ func confirm(r Record, f Facts, limit time.Time) (Step, bool) {
 	if _, ok := newBoot(r, f.Node); ok && r.Proof.Kind == NewBoot {
 		return Step{}, true
 	}
+	if r.Both && r.Proof.Kind != OffAndExpired {
+		return void(r, f), false // found before it was known that the attempt needs both
+	}
 	switch r.Proof.Kind {
 	case PromiseExpired:
 		return confirmExpired(r, f, limit)

@@ -159,8 +159,8 @@ type PowerRemediationStatus struct {
 	// +optional
 	PoweredOff bool `json:"poweredOff,omitempty"`
 	// requiredProof is PowerAndPromise if this attempt releases the workload by both proofs or by a new
-	// boot. The FencePolicy of the node says so when the attempt begins.
-	// +kubebuilder:validation:Enum=PowerAndPromise
+	// boot, and Any if one proof is enough. The FencePolicy of the node says so when the attempt begins.
+	// +kubebuilder:validation:Enum=Any;PowerAndPromise
 	// +optional
 	RequiredProof RequiredProof `json:"requiredProof,omitempty"`
 	// condemned is set before the promise of the node is revoked.

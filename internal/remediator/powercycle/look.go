@@ -183,6 +183,7 @@ func (c *Client) refresh(ctx context.Context, l *look) {
 	l.facts.HostChanged = l.bmc != nil && recorded != nil && *recorded != current
 	l.facts.Power, l.facts.Promise = l.s.power, l.s.promise.Facts
 	l.config.Both = c.requiresBoth(ctx, l)
+	l.record = recoverRecord(&l.r.Status, l.record, l.config)
 	if recorded == nil || recorded.HostUID == "" {
 		l.facts.Power.Left = true // nothing but an annotation of a BareMetalHost keeps a host off
 	}

@@ -148,6 +148,9 @@ func whyBegan(s *v1alpha1.PowerRemediationStatus) string {
 	return reasonMessage(fencing.Reason(s.Reason))
 }
 
+// statusNotKept: the definition of the kind is older than this version of Fettle, so that an attempt can't record that it needs both proofs.
+const statusNotKept fencing.Reason = "StatusNotKept"
+
 // reasonMessage returns why a phase began, to append to a message.
 //
 //nolint:cyclop // a table
@@ -157,6 +160,8 @@ func reasonMessage(why fencing.Reason) string {
 		return ", since it was not off any more just before the release"
 	case fencing.PoweredOnByOthers:
 		return ", since it was on again several times just before the release, so another controller or a user powers it on"
+	case statusNotKept:
+		return ", since the API server did not keep status.requiredProof or status.condemned of this remediation"
 	case fencing.TaintTimedOut:
 		return ", since the node could not be tainted within spec.powerOffTimeout"
 	case fencing.PowerOffTimedOut:
@@ -203,6 +208,8 @@ func advise(s *v1alpha1.PowerRemediationStatus) string {
 	switch why := fencing.Reason(s.Reason); why { //nolint:exhaustive // the others don't end a fencing
 	case fencing.PowerOffTimedOut, fencing.FenceTimedOut, fencing.PoweredOnByOthers:
 		return held
+	case statusNotKept:
+		return heldWithout(s, held) + mayBeOff(s) + "; apply the definitions of this version of Fettle (config/crd)"
 	case fencing.TaintTimedOut:
 		return "; nothing was commanded in this attempt" + heldWithout(s, held) + "; see whether a webhook or a missing right forbids the taint"
 	case fencing.MachineDeletionTimedOut:

@@ -133,6 +133,63 @@ func TestThePromiseAlone(t *testing.T) {
 	}
 }
 
+// notRecorded has a status not say which proofs its attempt needs.
+func notRecorded(s *v1alpha1.PowerRemediationStatus) {
+	s.RequiredProof, s.Condemned, s.Node.BootID, s.PoweredOff = "", false, uuid1, true
+}
+
+// TestAnAttemptThatDoesNotSayWhatItNeeds needs what the policy says: an older version may have written its status. An attempt that says so keeps to
+// one proof.
+func TestAnAttemptThatDoesNotSayWhatItNeeds(t *testing.T) {
+	oneProof := func(s *v1alpha1.PowerRemediationStatus) { notRecorded(s); s.RequiredProof = v1alpha1.AnyProof }
+	for sentence, tc := range map[string]struct {
+		changes func(*v1alpha1.PowerRemediationStatus)
+		objects []client.Object
+		both    bool
+	}{
+		"it does not say":                {notRecorded, []client.Object{requiresPowerAndPromise()}, true},
+		"it says that one is enough":     {oneProof, []client.Object{requiresPowerAndPromise()}, false},
+		"it does not say, and no policy": {notRecorded, nil, false},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			w := newWorld(t, append(tc.objects, node(inBoot1), leaseOf(t), noBMC(), remediation(in(fencing.PoweringOff, tc.changes)))...)
+			w.isOff(t)
+			r := w.looks(t)
+			if want := map[bool]string{true: "PoweringOff", false: "Releasing"}[tc.both]; r.Status.Phase != want || r.Status.Condemned != tc.both {
+				t.Errorf("it is %+v", r.Status)
+			}
+			if r.Status.RequiredProof != map[bool]v1alpha1.RequiredProof{true: v1alpha1.PowerAndPromise, false: v1alpha1.AnyProof}[tc.both] {
+				t.Errorf("it records %q", r.Status.RequiredProof)
+			}
+		})
+	}
+}
+
+// TestAProofOfTheOlderVersion by the power alone releases nothing where both are required.
+func TestAProofOfTheOlderVersion(t *testing.T) {
+	proven := func(s *v1alpha1.PowerRemediationStatus) {
+		s.Proof = &v1alpha1.FencingProof{Kind: string(fencing.PowerOff), At: metav1.NewMicroTime(noon)}
+	}
+	w := newWorld(t, node(inBoot1), leaseOf(t), noBMC(), requiresPowerAndPromise(), remediation(in(fencing.Releasing, notRecorded, proven)))
+	w.isOff(t)
+	if r := w.looks(t); r.Status.Phase != "PoweringOff" || r.Status.Proof != nil || r.Status.WorkloadReleased || w.state(t) != selffence.Condemned {
+		t.Errorf("it is %+v, and the Lease %s", r.Status, w.state(t))
+	}
+}
+
+// TestAStatusThatIsNotKept: where the API server drops what an attempt needs, the remediation fails before it does anything.
+func TestAStatusThatIsNotKept(t *testing.T) {
+	w := newWorld(t, node(inBoot1), leaseOf(t), noBMC(), requiresPowerAndPromise(), remediation())
+	w.drops = func(s *v1alpha1.PowerRemediationStatus) { s.RequiredProof, s.Condemned = "", false }
+	r := w.looks(t)
+	if r.Status.Phase != "Failed" || r.Status.Reason != "StatusNotKept" || !strings.Contains(messageOf(r), "apply the definitions of this version") {
+		t.Errorf("it is %+v", r.Status)
+	}
+	if len(w.node(t).Spec.Taints) > 0 || w.state(t) != selffence.Promised {
+		t.Errorf("the node has the taints %v, and the Lease is %s", w.node(t).Spec.Taints, w.state(t))
+	}
+}
+
 // TestWhatAFencePolicyRequires: a remediation begins by what the policy of its node requires, and does nothing where that can't be had.
 func TestWhatAFencePolicyRequires(t *testing.T) {
 	otherNodes := func(p *v1alpha1.FencePolicy) { p.Spec.NodeSelector.MatchLabels = map[string]string{"pool": "a"} }
@@ -142,7 +199,7 @@ func TestWhatAFencePolicyRequires(t *testing.T) {
 	anyProof := func(p *v1alpha1.FencePolicy) { p.Spec.RequiredProof = v1alpha1.AnyProof }
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "leases"}, "node-a", errors.New("no"))
 	with := func(objects ...client.Object) []client.Object { return objects }
-	const both, one = v1alpha1.PowerAndPromise, v1alpha1.RequiredProof("")
+	const both, one, none = v1alpha1.PowerAndPromise, v1alpha1.AnyProof, v1alpha1.RequiredProof("")
 	for sentence, tc := range map[string]struct {
 		objects []client.Object
 		// failing is a type that can't be read, and err how that fails.
@@ -158,11 +215,11 @@ func TestWhatAFencePolicyRequires(t *testing.T) {
 		"both, of other nodes":          {with(node(inBoot1), requiresPowerAndPromise(otherNodes)), nil, nil, "PowerNotRead", "", true, one},
 		"there is no policy":            {with(node(inBoot1), leaseOf(t)), nil, nil, "PowerNotRead", "", true, one},
 		"there is no node":              {with(requiresPowerAndPromise()), nil, nil, "PowerNotRead", "", true, one},
-		"no promise":                    {with(node(inBoot1), requiresPowerAndPromise()), nil, nil, v1alpha1.CannotStartNoPromiseReason, "FencePolicy databases requires both power and promise", false, one},
-		"it is not timed":               {with(node(inBoot1), leaseOf(t, notTimed), requiresPowerAndPromise()), nil, nil, v1alpha1.CannotStartPromiseNotTimedReason, "onIsolation", false, one},
-		"a policy can't be read":        {with(node(inBoot1), leaseOf(t), requiresPowerAndPromise(unreadable)), nil, nil, "FencePolicyUnknown", "FencePolicy databases", false, one},
-		"the policies can't be listed":  {with(node(inBoot1), leaseOf(t), requiresPowerAndPromise()), &v1alpha1.FencePolicyList{}, errors.New("no"), "NotRead", "FencePolicies", false, one},
-		"the Lease can't be read":       {with(node(inBoot1), leaseOf(t), requiresPowerAndPromise()), &coordinationv1.Lease{}, forbidden, "NotRead", "config/selffence", false, one},
+		"no promise":                    {with(node(inBoot1), requiresPowerAndPromise()), nil, nil, v1alpha1.CannotStartNoPromiseReason, "FencePolicy databases requires both power and promise", false, none},
+		"it is not timed":               {with(node(inBoot1), leaseOf(t, notTimed), requiresPowerAndPromise()), nil, nil, v1alpha1.CannotStartPromiseNotTimedReason, "onIsolation", false, none},
+		"a policy can't be read":        {with(node(inBoot1), leaseOf(t), requiresPowerAndPromise(unreadable)), nil, nil, "FencePolicyUnknown", "FencePolicy databases", false, none},
+		"the policies can't be listed":  {with(node(inBoot1), leaseOf(t), requiresPowerAndPromise()), &v1alpha1.FencePolicyList{}, errors.New("no"), "NotRead", "FencePolicies", false, none},
+		"the Lease can't be read":       {with(node(inBoot1), leaseOf(t), requiresPowerAndPromise()), &coordinationv1.Lease{}, forbidden, "NotRead", "config/selffence", false, none},
 		"no Lease is read where it may": {with(node(inBoot1), requiresPowerAndPromise(anyProof)), &coordinationv1.Lease{}, forbidden, "PowerNotRead", "", true, one},
 	} {
 		t.Run(sentence, func(t *testing.T) {

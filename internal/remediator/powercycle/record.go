@@ -47,11 +47,26 @@ func recordOf(s *v1alpha1.PowerRemediationStatus) fencing.Record {
 	return r
 }
 
+// recoverRecord returns the record of an attempt whose status does not say what it needs: an older version of Fettle has written it, or the API server has
+// dropped the field. It needs what the configuration says now, since a proof by the power alone may not be enough.
+func recoverRecord(s *v1alpha1.PowerRemediationStatus, r fencing.Record, c fencing.Config) fencing.Record {
+	if s.Phase != "" && s.RequiredProof == "" {
+		r.Both = r.Both || c.Both
+	}
+	return r
+}
+
+// isKept reports whether a status has what a record says of both proofs. An API server with an older definition of the kind drops that.
+func isKept(s *v1alpha1.PowerRemediationStatus, r fencing.Record) bool {
+	kept := recordOf(s)
+	return kept.Both == r.Both && kept.Revoked == r.Revoked
+}
+
 // writeRecord writes a record into a status. It leaves the rest of the status alone.
 func writeRecord(s *v1alpha1.PowerRemediationStatus, node string, r fencing.Record) {
 	fencednode.WriteRecord(&s.FencingStatus, node, r)
 	s.MachineDeletion, s.PoweredOff, s.CommandedAt = r.MachineDeletion, r.PoweredOff, fencednode.MicroTime(r.CommandedAt)
-	s.RequiredProof, s.Condemned = "", r.Revoked
+	s.RequiredProof, s.Condemned = v1alpha1.AnyProof, r.Revoked
 	if r.Both {
 		s.RequiredProof = v1alpha1.PowerAndPromise
 	}

@@ -103,7 +103,7 @@ func TestRecordLeavesTheRestAlone(t *testing.T) {
 	after := *before.DeepCopy()
 	writeRecord(&after, "node-a", fencing.Record{Since: noon})
 	since := metav1.NewMicroTime(noon)
-	before.PhaseSince, before.Proof = &since, nil
+	before.PhaseSince, before.Proof, before.RequiredProof = &since, nil, v1alpha1.AnyProof
 	if diff := cmp.Diff(before, after); diff != "" {
 		t.Errorf("status (-want +got):\n%s", diff)
 	}

@@ -60,6 +60,8 @@ type world struct {
 	time time.Time
 	// fault, if set, may refuse a request in the place of the API server. Requests are a verb and a type.
 	fault func(verb string, o runtime.Object) error
+	// drops, if set, changes a status after it was written, as an older definition of the kind does.
+	drops func(*v1alpha1.PowerRemediationStatus)
 	// patches are the bodies of the patches, but for those of a status.
 	patches []string
 }
@@ -150,7 +152,14 @@ func (w *world) intercepted() interceptor.Funcs {
 			if err := w.refused("patch status", o); err != nil {
 				return err
 			}
-			return c.SubResource(sub).Patch(ctx, o, p, opts...)
+			if err := c.SubResource(sub).Patch(ctx, o, p, opts...); err != nil {
+				return err
+			}
+			if r, is := o.(*v1alpha1.PowerRemediation); is && w.drops != nil {
+				w.drops(&r.Status)
+				return c.SubResource(sub).Update(ctx, o)
+			}
+			return nil
 		},
 	}
 }

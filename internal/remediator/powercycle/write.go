@@ -62,6 +62,10 @@ func (c *Client) write(ctx context.Context, l *look, record fencing.Record) erro
 	if err := c.replaceStatus(ctx, l, status); err != nil {
 		return err
 	}
+	if !isKept(&l.r.Status, record) && !record.Phase.Final() {
+		record.Phase, record.Since, record.Reason = fencing.Failed, c.Now(), statusNotKept
+		return c.write(ctx, l, record)
+	}
 	c.warnOfOldAddress(l, &last)
 	if len(l.r.Status.FormerHosts) > 0 {
 		c.remediations.Add(l.key) // the next look removes Fettle's annotation from them
