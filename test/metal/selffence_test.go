@@ -90,13 +90,14 @@ func (s *selfFenced) boots() {
 	}
 	boot := s.node(cluster.Context(s.T), node).Status.NodeInfo.BootID
 	lease := agent.NewLeases(server, node, time.Now)
+	store := agent.Directory(s.TempDir()) // before the cleanup that ends the agent, so that it is removed afterwards
 	ctx, cancel := context.WithCancel(context.Background())
 	begun := time.Now()
 	var running sync.WaitGroup
 	running.Go(func() {
 		_ = agent.Run(ctx, agent.Config{
 			Boot: boot, Hardware: s, Grantor: lease, Explainer: lease, Policies: agent.NewFencePolicies(server, node),
-			Store: agent.Directory(s.TempDir()), Boottime: func() time.Duration { return time.Since(begun) + time.Hour },
+			Store: store, Boottime: func() time.Duration { return time.Since(begun) + time.Hour },
 			Tell: func(n agent.Note) { s.Logf("agent of %s: %s %v", node, n.Reason, n.Err) }, StopWithin: time.Second,
 		})
 	})
