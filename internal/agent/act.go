@@ -59,6 +59,9 @@ func (n *node) step(ctx context.Context) (time.Duration, bool) {
 		n.reset()
 		return resetEvery, false
 	case selffence.Disarm:
+		if n.stored.Memory.Bound { // else a later process would keep a promise that is withdrawn
+			_ = n.remember() // people were told
+		}
 		again := n.disarm()
 		if !stopping && n.disarmed() {
 			n.explain(ctx)
@@ -84,12 +87,12 @@ func (n *node) next(now time.Duration) (selffence.Action, time.Duration) {
 	}
 	switch action {
 	case selffence.ReadLease, selffence.WriteLease:
-		return action, n.pace.due(action, n.renewal())
+		return action, n.pace.due(action, n.every)
 	case selffence.Wait:
 		if n.urgent {
-			return selffence.WriteLease, n.pace.due(selffence.WriteLease, n.renewal())
+			return selffence.WriteLease, n.pace.due(selffence.WriteLease, n.every)
 		}
-		return action, n.agent.Granted + n.renewal()
+		return action, n.agent.Granted + n.every
 	case selffence.AskWitnesses, selffence.Reset, selffence.Disarm:
 	}
 	return action, now
@@ -106,7 +109,7 @@ func (n *node) learn(what func(selffence.Agent) selffence.Agent) {
 // toWitness passes on to the witness of this node whether the API server is away. The caller holds the mutex.
 func (n *node) toWitness() {
 	if n.Witness != nil {
-		n.Witness.isAway(n.agent.Away())
+		n.Witness.isAway(n.agent.Unreached())
 	}
 }
 
@@ -171,13 +174,19 @@ func (n *node) disarmed() bool {
 // send stores what the agent has to remember, sends a request, and has the agent learn from the answer.
 func (n *node) send(ctx context.Context, action selffence.Action, now time.Duration) {
 	var request selffence.Request
+	var before selffence.Memory
 	n.learn(func(a selffence.Agent) selffence.Agent {
+		before = a.Memory
 		a, request = a.Sends(action, now)
 		return a
 	})
+	created := n.creates
 	n.creates = n.creates || action == selffence.WriteLease && request.Lease.Revision == 0
 	if err := n.remember(); err != nil {
-		n.fail(StateNotStored, err)
+		n.creates, n.unstored = created, true
+		n.learn(func(a selffence.Agent) selffence.Agent { return a.Unsent(before) })
+		n.pace.fails(n.Boottime())
+		n.note(StateNotStored, err)
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, n.requestTime())
@@ -189,7 +198,7 @@ func (n *node) send(ctx context.Context, action selffence.Action, now time.Durat
 		err = n.write(ctx, request.Lease)
 	}
 	if err != nil {
-		n.fail(NoAnswer, err)
+		n.fail(err)
 		return
 	}
 	if err := n.remember(); err != nil {
@@ -282,13 +291,13 @@ func (n *node) identity() string {
 const maxRequestTime = 10 * time.Second
 
 // requestTime is how long a request may take: half of the time between two grants.
-func (n *node) requestTime() time.Duration { return min(n.renewal()/2, maxRequestTime) }
+func (n *node) requestTime() time.Duration { return min(n.every/2, maxRequestTime) }
 
 // fail has the agent learn that a request got no answer.
-func (n *node) fail(r Reason, err error) {
+func (n *node) fail(err error) {
 	n.learn(selffence.Agent.Failed)
 	n.pace.fails(n.Boottime())
-	n.note(r, err)
+	n.note(NoAnswer, err)
 }
 
 // remember stores what the agent has to remember. A failure counts for nothing if the stored state binds the agent to the same promise: it has an
@@ -316,6 +325,6 @@ func (n *node) save(s State) error {
 	if err := n.Store.Save(s); err != nil {
 		return fmt.Errorf("storing what the agent has to remember: %w", err)
 	}
-	n.stored = s
+	n.stored, n.unstored = s, false
 	return nil
 }

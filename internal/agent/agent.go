@@ -111,8 +111,8 @@ func Run(ctx context.Context, c Config) error {
 type node struct {
 	Config
 
-	// woken has a value if the settings have changed, and opened if a watchdog was opened.
-	woken, opened chan struct{}
+	// woken has a value if the settings have changed, opened if a watchdog was opened, and demanding if witnesses are demanded from now on.
+	woken, opened, demanding chan struct{}
 	// background ends once the agent has ended, and running are the goroutines beside that of the steps.
 	background context.Context //nolint:containedctx // it is that of the questions that are under way
 	running    sync.WaitGroup
@@ -145,12 +145,14 @@ type node struct {
 
 	// What follows is of the goroutine that acts.
 
-	// used are the settings that the promise and the device are of.
-	used Settings
+	// used are the settings that the promise and the device are of, and every is the time between two grants.
+	used  Settings
+	every time.Duration
 	// creates is set while a request to create the Lease got no answer.
 	creates bool
-	// stored is what the store has.
-	stored State
+	// stored is what the store has. Unstored is set if another promise could not be stored, until something is stored.
+	stored   State
+	unstored bool
 	// unusable is set if the watchdog could not be used, and failed is when. It is left alone for a while then.
 	unusable bool
 	failed   time.Duration
@@ -164,7 +166,7 @@ type node struct {
 
 // newNode returns the agent of a node with what an earlier process of the same boot has stored.
 func newNode(c Config) *node {
-	n := &node{Config: c, woken: make(chan struct{}, 1), opened: make(chan struct{}, 1)}
+	n := &node{Config: c, woken: make(chan struct{}, 1), opened: make(chan struct{}, 1), demanding: make(chan struct{}, 1)}
 	s, err := c.Store.Load(c.Boot)
 	if err != nil {
 		n.lost = true
@@ -179,7 +181,9 @@ func newNode(c Config) *node {
 	if s.Settings != (Settings{}) {
 		n.used, n.found = s.Settings, &s.Settings
 	}
-	n.agent, n.limit = selffence.NewAgent(wanted, n.renewal(), s.Memory), n.requestTime()
+	n.agent = selffence.NewAgent(wanted, n.used.renewal(), s.Memory)
+	n.every = n.agent.Every()
+	n.limit = n.requestTime()
 	if n.asks() {
 		n.members = s.Memory.Sent.Witnesses
 	}
@@ -195,11 +199,11 @@ func (n *node) asks() bool { return n.Others != nil && n.Peers != nil && n.Witne
 // defaultRenewal is the time between two requests while no policy is known.
 const defaultRenewal = 5 * time.Second
 
-func (n *node) renewal() time.Duration {
-	if n.used == (Settings{}) {
+func (s Settings) renewal() time.Duration {
+	if s == (Settings{}) {
 		return defaultRenewal
 	}
-	return n.used.Renewal
+	return s.Renewal
 }
 
 // note passes a reason on to people, unless it is the last one again.

@@ -25,9 +25,24 @@ func (n *node) settle(stopping bool) {
 	a.Stopping = a.Stopping || stopping || n.used == (Settings{}) || n.found.Watchdog != n.used.Watchdog
 	if !a.Stopping && n.device != nil {
 		n.used = *n.found
+	}
+	n.demand()
+	if !a.Stopping && n.device != nil {
 		n.want()
 	}
-	a.Renewal, n.limit, n.demanded = n.renewal(), n.requestTime(), n.used.demands()
+	a.Renewal = n.used.renewal()
+	n.every = a.Every()
+	n.limit = n.requestTime()
+}
+
+// demand demands the witnesses of the settings that are used. Witnesses are chosen anew after none were demanded: those of before may be gone.
+func (n *node) demand() {
+	before := len(n.demanded)
+	if n.demanded = n.used.demands(); len(n.demanded) == 0 {
+		n.members = selffence.Members{}
+	} else if before == 0 {
+		signal(n.demanding)
+	}
 }
 
 // adopt uses the settings that were found last, where no promise binds the agent to others.
@@ -64,7 +79,8 @@ func (n *node) open() {
 	}
 }
 
-// want has the agent want the promise of its settings. The protocol goes on with the promise that it has sent last while another may stand.
+// want has the agent want the promise of its settings. The protocol goes on with the promise that it has sent last while another may stand, and
+// the agent while it can't store another one.
 func (n *node) want() {
 	a := &n.agent
 	timeout, _ := n.device.State()
@@ -72,6 +88,8 @@ func (n *node) want() {
 	case a.Bound && a.Memory.Sent.Times.Watchdog != timeout:
 		a.Stopping = true
 		n.note(WatchdogTimeout, nil)
+	case a.Bound && n.unstored:
+		a.Wanted = a.Memory.Sent
 	default:
 		a.Wanted = n.used.promise(n.Boot, timeout, n.members)
 	}

@@ -35,7 +35,7 @@ type Request struct {
 
 // Agent is what the agent of a node knows. Times are of CLOCK_BOOTTIME, which goes on while the node sleeps.
 type Agent struct {
-	// Wanted is the promise to state, and Renewal the time between two grants.
+	// Wanted is the promise to state, and Renewal the time between two grants of it.
 	Wanted  Promise
 	Renewal time.Duration
 	// Stopping is set when the agent is to end. It then withdraws its promise.
@@ -45,8 +45,9 @@ type Agent struct {
 	// lease is the Lease as it was read or written last. Known is unset where it may have changed.
 	lease Lease
 	known bool
-	// away is set while the last request to the API server got no answer.
-	away    bool
+	// away is set while the last request to the API server got no answer, and unwritten from a write that got none until a write is answered.
+	away, unwritten bool
+
 	request Request
 	// asked is when the last question was sent. Agreed has the witnesses that have agreed to it, of each promise that may stand.
 	asked  time.Duration
@@ -123,6 +124,17 @@ func (m Memory) validity() time.Duration {
 	return min(m.Stated.Times.Validity, m.Sent.Times.Validity)
 }
 
+// perValidity is how often a promise is renewed at least while a grant is valid, as in a FencePolicy.
+const perValidity = 3
+
+// Every returns the time between two grants. It is shorter than that of the wanted promise while one may stand that was made for shorter times.
+func (a Agent) Every() time.Duration {
+	if !a.timed() {
+		return a.Renewal
+	}
+	return min(a.Renewal, a.validity()/perValidity)
+}
+
 // Next returns what to do now. The caller calls Sends before it sends something.
 func (a Agent) Next(now time.Duration) Action {
 	switch {
@@ -137,7 +149,7 @@ func (a Agent) Next(now time.Duration) Action {
 		return ReadLease
 	case a.lease.State == Condemned: // of an earlier boot; its manager frees the Lease
 		return ReadLease
-	case a.Stopping, !a.Bound, now >= a.Granted+a.Renewal:
+	case a.Stopping, !a.Bound, now >= a.Granted+a.Every():
 		return WriteLease
 	}
 	return Wait
@@ -147,11 +159,14 @@ func (a Agent) Next(now time.Duration) Action {
 func (m Memory) certain() bool { return m.Stated == m.Sent && !m.Lost }
 
 // states returns the promise to state next. While another promise may still come to stand, it is the promise that was sent last: there would be no
-// room to remember a third. A promise that was not timed is renewed before a timed one takes its place, unless its grant is recent: of an old grant
-// the timed one would allow nothing until its request is answered, and the node would be reset if that takes long.
+// room to remember a third. The first promise is not timed. Until witnesses have read it, they agree to nothing. A promise is renewed before a timed one takes
+// its place, unless its grant is recent: of an old grant the timed one would allow nothing, and might be overdue, until its request is answered.
 func (a Agent) states(now time.Duration) Promise {
-	old := !a.timed() && a.Wanted.Timed && now+a.Renewal >= a.Granted+a.Wanted.Times.Validity
-	if a.Bound && (old || !a.certain()) {
+	if !a.Bound {
+		return a.Wanted.untimed()
+	}
+	old := a.Wanted.Timed && now+a.Renewal >= a.Granted+a.Wanted.Times.Validity
+	if old || !a.certain() {
 		return a.Memory.Sent
 	}
 	return a.Wanted
@@ -159,7 +174,7 @@ func (a Agent) states(now time.Duration) Promise {
 
 // asksWitnesses reports whether witnesses are to be asked: the API server does not answer, and they may grant.
 func (a Agent) asksWitnesses(now time.Duration) bool {
-	return a.witnessed() && a.away && now >= a.Granted+a.Renewal && now >= a.asked+a.Renewal
+	return a.witnessed() && a.away && now >= a.Granted+a.Every() && now >= a.asked+a.Every()
 }
 
 // witnessed reports whether witnesses may grant. Each timed promise that may stand has to have witnesses. A request that the agent doesn't
@@ -208,22 +223,33 @@ func (a Agent) Sends(action Action, now time.Duration) (Agent, Request) {
 	return a, r
 }
 
+// Unsent returns the agent that has not sent its request, since it could not store its memory. Before is what it remembered before Sends.
+func (a Agent) Unsent(before Memory) Agent {
+	if before.Bound {
+		before.Granted = a.Granted // witnesses may have granted meanwhile
+	}
+	a.Memory, a.request = before, Request{}
+	a.asked, a.agreed = 0, [mayStand][mostMembers]bool{} // answers are about the witnesses of what was not sent, too
+	return a
+}
+
 // Failed returns the agent whose request got no answer. A write may have been carried out all the same, or still be.
 func (a Agent) Failed() Agent {
+	a.unwritten = a.unwritten || a.request.Action == WriteLease
 	a.request, a.known, a.away = Request{}, false, true
 	return a
 }
 
 // Conflicts returns the agent whose write was refused, since the Lease has another revision by now.
 func (a Agent) Conflicts() Agent {
-	a.request, a.known, a.away = Request{}, false, false
+	a.request, a.known, a.away, a.unwritten = Request{}, false, false, false
 	return a
 }
 
 // Written returns the agent whose write has succeeded. That is a grant from when the write was sent.
 func (a Agent) Written(revision uint64) Agent {
 	r := a.request
-	a.lease, a.known, a.away, a.request = r.Lease, true, false, Request{}
+	a.lease, a.known, a.away, a.unwritten, a.request = r.Lease, true, false, false, Request{}
 	a.lease.Revision = revision
 	if r.Lease.State == Withdrawn {
 		a.Memory = Memory{}
@@ -290,6 +316,10 @@ func (a Agent) Awaits(r Request) bool { return a.request.Action != Wait && a.req
 
 // Away reports whether the last request to the API server got no answer.
 func (a Agent) Away() bool { return a.away }
+
+// Unreached reports whether this agent, as a witness, does not reach the API server either. Reading is not enough: where writes alone get no answer, no
+// agent can renew.
+func (a Agent) Unreached() bool { return a.away || a.unwritten }
 
 // Counts reports whether a witness has agreed to the last question.
 func (a Agent) Counts() bool { return a.agreed != [mayStand][mostMembers]bool{} }

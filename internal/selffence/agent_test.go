@@ -19,13 +19,24 @@ func newAgent(m selffence.Memory) selffence.Agent {
 	return selffence.NewAgent(timed(), 3*time.Second, m)
 }
 
-// bound returns an agent whose first promise stands, by a request that was sent at second 100.
+// untimed is the first promise of an agent.
+func untimed() selffence.Promise {
+	return selffence.Promise{Boot: "a", Times: selffence.Times{Watchdog: 15 * time.Second}}
+}
+
+// bound returns an agent whose timed promise stands, by a request that was sent at second 100.
 func bound(t *testing.T) selffence.Agent {
 	t.Helper()
 	a := newAgent(selffence.Memory{}).Read(selffence.Lease{})
+	requires(t, a, 97*time.Second, selffence.WriteLease)
+	a, r := a.Sends(selffence.WriteLease, 97*time.Second)
+	if r.Lease.State != selffence.Promised || r.Lease.Promise != untimed() || r.Lease.Revision != 0 {
+		t.Fatalf("the agent states %+v first", r.Lease)
+	}
+	a = a.Written(6)
 	requires(t, a, 100*time.Second, selffence.WriteLease)
-	a, r := a.Sends(selffence.WriteLease, 100*time.Second)
-	if r.Lease.State != selffence.Promised || r.Lease.Promise != timed() || r.Lease.Revision != 0 {
+	a, r = a.Sends(selffence.WriteLease, 100*time.Second)
+	if r.Lease.State != selffence.Promised || r.Lease.Promise != timed() || r.Lease.Revision != 6 {
 		t.Fatalf("the agent states %+v", r.Lease)
 	}
 	return a.Written(7)
@@ -65,13 +76,28 @@ func TestFirstPromiseBinds(t *testing.T) {
 	}
 	a, _ = a.Sends(selffence.WriteLease, 100*time.Second)
 	a = a.Failed()
-	if a.MayPet(110*time.Second) || !a.MayPet(110*time.Second-1) {
-		t.Error("the time of a promise that may stand counts from when it was sent")
-	}
 	requires(t, a, 101*time.Second, selffence.ReadLease)
 	again := newAgent(a.Memory)
-	if again.MayPet(110 * time.Second) {
-		t.Error("an agent that has restarted forgets what it promised")
+	again.Stopping = true
+	requires(t, again, 101*time.Second, selffence.ReadLease)
+}
+
+// TestFirstPromiseIsNotTimed: witnesses have read no promise before the first one, so they would not agree to it. After an outage the agent states it again, and only
+// then a timed one.
+func TestFirstPromiseIsNotTimed(t *testing.T) {
+	t.Parallel()
+	a := newAgent(selffence.Memory{}).Read(selffence.Lease{Revision: 5, State: selffence.Withdrawn, Promise: timed()})
+	a, r := a.Sends(selffence.WriteLease, 100*time.Second)
+	if r.Lease.Promise != untimed() || a.Sent != untimed() {
+		t.Errorf("the agent states %+v, and remembers %+v", r.Lease.Promise, a.Memory)
+	}
+	a = a.Failed()
+	if !a.MayPet(time.Hour) || a.Overdue(time.Hour) {
+		t.Error("an outage at the first promise has the node reset")
+	}
+	a = a.Read(selffence.Lease{Revision: 5, State: selffence.Withdrawn, Promise: timed()})
+	if _, r = a.Sends(selffence.WriteLease, time.Hour); r.Lease.Promise != untimed() {
+		t.Errorf("after an outage the agent states %+v", r.Lease.Promise)
 	}
 }
 
@@ -382,7 +408,7 @@ func TestTwoMayStand(t *testing.T) {
 	t.Parallel()
 	a := bound(t)
 	less, more := timed(), timed()
-	less.Times.Validity, more.Times.Validity = 2*time.Second, time.Minute
+	less.Times.Validity, more.Times.Validity = 9*time.Second, time.Minute
 	a.Wanted = less
 	a, _ = a.Sends(selffence.WriteLease, 103*time.Second)
 	a = a.Failed()
@@ -512,5 +538,99 @@ func TestTimedAfterOutage(t *testing.T) {
 	}
 	if a, r = a.Sends(selffence.WriteLease, time.Hour+7*time.Second-1); r.Lease.Promise != timed() || !a.MayPet(time.Hour+10*time.Second-1) {
 		t.Errorf("after a grant the agent states %+v", r.Lease.Promise)
+	}
+}
+
+// TestShorterPromise: a promise of shorter times takes the place of a longer one only after that was renewed. By the old grant the short one would be
+// overdue before its request is answered.
+func TestShorterPromise(t *testing.T) {
+	t.Parallel()
+	long := timed()
+	long.Times.Validity = 15 * time.Minute
+	for name, change := range map[string]func(*selffence.Promise){
+		"others witnesses too": func(p *selffence.Promise) { p.Witnesses = selffence.Members{"u", "v", "w"} },
+		"a shorter validity":   func(*selffence.Promise) {},
+	} {
+		a := newAgent(selffence.Memory{Bound: true, Stated: long, Sent: long}).Read(selffence.Lease{Revision: 7, State: selffence.Promised, Promise: long})
+		change(&a.Wanted)
+		const now = 4 * time.Minute
+		a, r := a.Sends(selffence.WriteLease, now)
+		if r.Lease.Promise != long || a.Overdue(now) || !a.MayPet(now+10*time.Second) || a.Failed().Next(now) == selffence.Reset {
+			t.Errorf("%s: the agent states %+v, overdue: %t", name, r.Lease.Promise, a.Overdue(now))
+		}
+		a = a.Written(8)
+		requires(t, a, now+3*time.Second, selffence.WriteLease)
+		if a, r = a.Sends(selffence.WriteLease, now+3*time.Second); r.Lease.Promise != a.Wanted || !a.MayPet(now+10*time.Second-1) {
+			t.Errorf("%s: after that the agent states %+v", name, r.Lease.Promise)
+		}
+	}
+}
+
+// TestWritesHang: a witness does not reach the API server for good until a write of its own is answered. Reading proves nothing: no agent can renew.
+func TestWritesHang(t *testing.T) {
+	t.Parallel()
+	a := bound(t)
+	if a.Unreached() {
+		t.Error("an agent whose write was answered reaches nothing")
+	}
+	stands := selffence.Lease{Revision: 7, State: selffence.Promised, Promise: timed()}
+	read, _ := a.Sends(selffence.ReadLease, 103*time.Second)
+	if read = read.Failed(); !read.Unreached() || read.Read(stands).Unreached() {
+		t.Error("an agent reaches the API server from when a read is answered to when one is not")
+	}
+	hangs, _ := a.Sends(selffence.WriteLease, 103*time.Second)
+	hangs = hangs.Failed().Read(stands)
+	if !hangs.Unreached() || hangs.Away() {
+		t.Error("an agent whose write got no answer reaches the API server once it has read")
+	}
+	hangs, _ = hangs.Sends(selffence.WriteLease, 106*time.Second)
+	if !hangs.Unreached() || hangs.Written(8).Unreached() || hangs.Conflicts().Unreached() {
+		t.Error("a write that is answered counts for nothing")
+	}
+}
+
+// TestNotStored: an agent that can't store what a request relies on has not sent it. What its promise was stands.
+func TestNotStored(t *testing.T) {
+	t.Parallel()
+	first := newAgent(selffence.Memory{}).Read(selffence.Lease{})
+	sent, _ := first.Sends(selffence.WriteLease, 100*time.Second)
+	if got := sent.Unsent(first.Memory); got != first {
+		t.Errorf("the agent is %+v, want %+v", got, first)
+	}
+	a := bound(t)
+	a.Wanted.Witnesses = selffence.Members{"x", "v", "w"}
+	before := a.Memory
+	a, _ = a.Sends(selffence.WriteLease, 104*time.Second)
+	a.Granted = 105 * time.Second // witnesses have granted meanwhile
+	a = a.Unsent(before)
+	if a.Stated != timed() || a.Sent != timed() || a.Granted != 105*time.Second || a.InFlight() != (selffence.Request{}) {
+		t.Errorf("the agent remembers %+v", a.Memory)
+	}
+}
+
+// TestEvery: an agent renews a promise for shorter times in time, also if it wants a promise of a longer renewal.
+func TestEvery(t *testing.T) {
+	t.Parallel()
+	hold, long := timed(), timed()
+	hold.Timed, hold.Times.Validity, long.Times.Validity = false, time.Second, time.Hour
+	for name, c := range map[string]struct {
+		renewal      time.Duration
+		stated, sent selffence.Promise
+		want         time.Duration
+	}{
+		"a short renewal":   {3 * time.Second, timed(), timed(), 3 * time.Second},
+		"a long renewal":    {time.Minute, timed(), timed(), 10 * time.Second / 3},
+		"one of two":        {time.Minute, long, timed(), 10 * time.Second / 3},
+		"the other":         {time.Minute, timed(), long, 10 * time.Second / 3},
+		"none is timed":     {time.Minute, hold, hold, time.Minute},
+		"timed from now on": {time.Minute, hold, timed(), 10 * time.Second / 3},
+	} {
+		a := selffence.NewAgent(long, c.renewal, selffence.Memory{Bound: true, Granted: 100 * time.Second, Stated: c.stated, Sent: c.sent})
+		stands := selffence.Lease{Revision: 7, State: selffence.Promised, Promise: c.stated}
+		if a = a.Read(stands); a.Every() != c.want {
+			t.Errorf("%s: it renews every %s, want %s", name, a.Every(), c.want)
+		}
+		requires(t, a, 100*time.Second+c.want-1, selffence.Wait)
+		requires(t, a, 100*time.Second+c.want, selffence.WriteLease)
 	}
 }

@@ -84,6 +84,11 @@ type Promise struct {
 	Witnesses Members
 }
 
+// untimed returns a promise that is not timed in place of this one.
+func (p Promise) untimed() Promise {
+	return Promise{Boot: p.Boot, Times: Times{Watchdog: p.Times.Watchdog}}
+}
+
 // State is what a Lease says.
 type State string
 

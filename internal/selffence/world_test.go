@@ -146,6 +146,18 @@ type setup struct {
 	cutAt int
 	// condemnedBy is when the node is condemned at the latest.
 	condemnedBy int
+	// healthy is set if the node is not condemned, and each request is answered within a tick. Slow is the time between two grants of the first promise
+	// then, in ticks.
+	healthy bool
+	slow    int
+}
+
+// renewal returns the time between two grants of a promise.
+func (s *setup) renewal(p selffence.Promise) time.Duration {
+	if s.slow > 0 && p == s.promise() {
+		return boottime(s.slow)
+	}
+	return boottime(renewal)
 }
 
 func (s *setup) times() selffence.Times {
@@ -160,7 +172,7 @@ func (s *setup) promise() selffence.Promise {
 func (s *setup) other() selffence.Promise {
 	p := s.promise()
 	if s.next == nil {
-		p.Times.Validity = tick
+		p.Times.Validity = 3 * renewal * tick
 		return p
 	}
 	p.Timed, p.Witnesses = true, membersOf(s.next)
@@ -206,7 +218,7 @@ func newWorld(s *setup) world {
 	p := s.promise()
 	w := world{running: true, fires: s.timeout, lease: selffence.Lease{Revision: 1, State: selffence.Promised, Promise: p}, budget: s.budget}
 	w.stored = selffence.Memory{Bound: true, Stated: p, Sent: p}
-	w.agent = selffence.NewAgent(p, boottime(renewal), w.stored).Read(w.lease)
+	w.agent = selffence.NewAgent(p, s.renewal(p), w.stored).Read(w.lease)
 	for i := range s.count() {
 		w.witnesses[i] = witness{knows: selffence.Witness{Read: 1, Away: true}, state: selffence.Promised, acknowledged: 1}
 	}
@@ -244,9 +256,9 @@ var events = []event{
 		return arrives(s, w, r)
 	}},
 	{"an answer arrives", answerArrives},
-	{"the agent gives a request up", func(_ *setup, w world) (world, bool) {
+	{"the agent gives a request up", func(s *setup, w world) (world, bool) {
 		r := w.agent.InFlight()
-		ok := w.awake() && r.Action != selffence.Wait && r.Sent < boottime(w.now) // a call has a time limit
+		ok := !s.healthy && w.awake() && r.Action != selffence.Wait && r.Sent < boottime(w.now) // a call has a time limit
 		w.agent = w.agent.Failed()
 		return drop(w), ok
 	}},
@@ -293,6 +305,7 @@ var events = []event{
 		} else {
 			w.agent.Wanted = s.promise()
 		}
+		w.agent.Renewal = s.renewal(w.agent.Wanted)
 		return w, ok
 	}},
 	{"the manager reads the Lease", func(_ *setup, w world) (world, bool) {
@@ -339,7 +352,7 @@ func drop(w world) world {
 }
 
 func timePasses(s *setup, w world) (world, bool) {
-	ok := w.now < horizon
+	ok := w.now < horizon && !(s.healthy && w.hurries(s))
 	w.now++
 	if w.asleep {
 		w.fires++
@@ -350,6 +363,15 @@ func timePasses(s *setup, w world) (world, bool) {
 		w.inFlight, w.answers, w.answered = selffence.Request{}, reply{}, false
 	}
 	return w, ok
+}
+
+// hurries reports whether something is due in this tick: an answer, a request or a pet.
+func (w *world) hurries(s *setup) bool {
+	now := boottime(w.now)
+	if r := w.agent.InFlight(); r.Action != selffence.Wait && r.Sent < now || w.agent.Next(now) != selffence.Wait {
+		return true
+	}
+	return w.checked || w.fires != w.now+s.timeout && s.protocol.mayPet(w.agent, now)
 }
 
 // awake reports whether the first boot runs, and is not suspended.
@@ -446,7 +468,7 @@ func answerArrives(s *setup, w world) (world, bool) {
 
 func managerCondemns(s *setup, w world) (world, bool) {
 	l, ok := w.sight.Condemn("uid")
-	if !ok || !s.protocol.condemns(w.lease, l) {
+	if s.healthy || !ok || !s.protocol.condemns(w.lease, l) {
 		return w, false
 	}
 	revision := w.lease.Revision + 1
@@ -527,6 +549,8 @@ func broken(s *setup, before, after world) string {
 		return "a condemnation was overwritten"
 	case after.disarmed && after.running && after.lease.State == selffence.Promised:
 		return "the watchdog was disarmed while the promise stands"
+	case s.healthy && (!after.running || s.protocol.overdue(after.agent, boottime(after.now))):
+		return "a healthy node is reset"
 	}
 	return ""
 }
@@ -636,10 +660,11 @@ func worlds() map[string]setup {
 		"the manager restarts":              {validity: 4, timeout: 4, condemnedBy: 3, budget: budget{managerRestarts: 1}},
 		"the agent stops":                   {validity: 4, timeout: 4, condemnedBy: 3, budget: budget{stops: 1, lates: 1}},
 		"the agent stops twice":             {validity: 3, timeout: 2, condemnedBy: 1, budget: budget{agentRestarts: 1, stops: 2, lates: 1}},
-		"the agent promises less":           {validity: 9, timeout: 2, condemnedBy: 3, budget: budget{changes: 1, lates: 1}},
-		"the agent promises less, and more": {validity: 11, timeout: 2, condemnedBy: 3, budget: budget{changes: 2, lates: 1}},
+		"the agent promises less":           {validity: 14, timeout: 2, condemnedBy: 3, budget: budget{changes: 1, lates: 1}},
+		"the agent promises less, and more": {validity: 15, timeout: 2, condemnedBy: 3, budget: budget{changes: 2, lates: 1}},
 		"the agent loses its memory":        {validity: 5, timeout: 2, condemnedBy: 2, budget: budget{losses: 1, lates: 1}},
 		"the node is suspended":             {validity: 4, timeout: 2, condemnedBy: 3, budget: budget{sleeps: 1, lates: 1}},
+		"the node is healthy":               {validity: 45, timeout: 2, condemnedBy: horizon, healthy: true, slow: 15, budget: budget{changes: 2}},
 		"witnesses":                         {validity: 5, timeout: 2, condemnedBy: 0, witnesses: []int{0, 1, 2}, cut: true, budget: budget{asks: 1}},
 		"a witness restarts":                {validity: 5, timeout: 2, condemnedBy: 0, witnesses: []int{0, 1, 2}, cut: true, budget: budget{asks: 1, witnessRestarts: 1}},
 		"a witness lies":                    {validity: 5, timeout: 2, condemnedBy: 0, witnesses: []int{0, 1, 2, 3, 4}, liar: true, cut: true, budget: budget{asks: 1}},
@@ -727,6 +752,15 @@ func TestFaultsAreFound(t *testing.T) {
 				a.Stated = a.Sent // as if nothing were uncertain
 				a, r := a.Sends(action, now)
 				a.Stated = stated
+				return a, r
+			}
+		}},
+		"a promise takes the place of another by an old grant": {"the node is healthy", func(p *protocol) {
+			p.sends = func(a selffence.Agent, action selffence.Action, now time.Duration) (selffence.Agent, selffence.Request) {
+				granted := a.Granted
+				a.Granted = now // as if it were recent
+				a, r := a.Sends(action, now)
+				a.Granted = granted
 				return a, r
 			}
 		}},
