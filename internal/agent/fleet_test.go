@@ -32,6 +32,11 @@ type fleet struct {
 	demands int
 	// half is set while a write that changes a promise gets no answer. It is not carried out if lost is set; else the API server is away from then on.
 	half, lost bool
+	// hangs is set while no write is answered, and each read is.
+	hangs bool
+	// settings changes the settings of the policy. It may be nil. Slow is set once they have had a longer renewal.
+	settings func(*agent.Settings)
+	slow     bool
 	// more is how many other nodes there are that do nothing, and listed is how often each node has listed all Leases.
 	more   int
 	listed map[string]int
@@ -50,8 +55,10 @@ type fleetNode struct {
 	// dead is set once the process of the agent was killed. Cut is set while the node reaches nothing, alone while it reaches its peers alone, and
 	// walled while no peer reaches it.
 	dead, cut, alone, walled bool
-	fires                    time.Duration
-	reset                    time.Duration
+	// full is set while nothing can be stored.
+	full  bool
+	fires time.Duration
+	reset time.Duration
 	// slept is for how long it was suspended. Its timers stood still meanwhile, and CLOCK_BOOTTIME went on.
 	slept time.Duration
 	notes []agent.Reason
@@ -161,9 +168,15 @@ func (n *fleetNode) Read(context.Context) (selffence.Lease, error) {
 }
 
 // Write implements agent.Grantor.
-func (n *fleetNode) Write(_ context.Context, r promiselease.Record) (uint64, error) {
+func (n *fleetNode) Write(ctx context.Context, r promiselease.Record) (uint64, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if n.hangs {
+		n.mu.Unlock()
+		<-ctx.Done()
+		n.mu.Lock()
+		return 0, ctx.Err()
+	}
 	if err := n.answers(); err != nil {
 		return 0, err
 	}
@@ -259,7 +272,7 @@ func (n *fleetNode) Place(_ context.Context, name string) (agent.Place, error) {
 
 // Ask implements agent.Peers.
 func (n *fleetNode) Ask(ctx context.Context, name, path string, body []byte) ([]byte, error) {
-	if d, is := ctx.Deadline(); !is || d.Sub(clock()) >= renewal || path != agent.WitnessPath {
+	if d, is := ctx.Deadline(); !is || d.Sub(clock()) >= renewal && !n.slow || path != agent.WitnessPath {
 		n.t.Errorf("a question to %s may take until %s", path, d)
 	}
 	n.mu.Lock()
@@ -279,6 +292,9 @@ func (n *fleetNode) Find(context.Context) (agent.Settings, bool, error) {
 	defer n.mu.Unlock()
 	s := fleetSettings()
 	s.Witnesses = n.demands
+	if n.settings != nil {
+		n.settings(&s)
+	}
 	return s, true, n.answers()
 }
 
@@ -298,6 +314,9 @@ func (n *fleetNode) Save(s agent.State) error {
 	defer n.mu.Unlock()
 	if n.dead {
 		return errDead
+	}
+	if n.full {
+		return errForbidden
 	}
 	text, err := agent.Encode(s)
 	n.stored = text
@@ -413,6 +432,156 @@ func TestAPIAway(t *testing.T) {
 			f.promise("a")
 		})
 	}
+}
+
+// TestWritesHang: the API server answers no write for longer than any promise, as where a webhook times out, and each read. No node resets itself.
+func TestWritesHang(t *testing.T) {
+	t.Parallel()
+	for _, size := range []int{4, 9} {
+		playFleet(t, size, func(f *fleet) {
+			for _, name := range slices.Sorted(maps.Keys(f.nodes)) { // so that they renew at different times
+				f.nodes[name].restarts()
+				<-time.After(1300 * time.Millisecond)
+			}
+			f.promise("a")
+			f.set(func() { f.hangs = true })
+			f.pass(time.Hour)
+			if got := f.resets(); len(got) > 0 {
+				t.Errorf("of %d nodes, %q were reset", size, got)
+			}
+			f.set(func() { f.hangs = false })
+			f.promise("a")
+		})
+	}
+}
+
+// TestControlPlaneLost: the nodes of the control plane end, and the API server with them. No other node resets itself: most of its witnesses are none of
+// the control plane.
+func TestControlPlaneLost(t *testing.T) {
+	t.Parallel()
+	for _, demands := range []int{0, 3, 5} {
+		playFleet(t, 9, func(f *fleet) {
+			control := []string{"b", "e", "f"}
+			f.set(func() {
+				f.demands = demands
+				for _, name := range control {
+					f.nodes[name].place.Control = true
+				}
+			})
+			f.pass(time.Hour)
+			f.set(func() {
+				for name, r := range f.leases {
+					if !r.Promise.Timed {
+						t.Errorf("node %s promises %+v", name, r)
+					}
+				}
+				f.away = true
+				for _, name := range control {
+					f.nodes[name].dead, f.nodes[name].fires = true, 0
+				}
+			})
+			f.pass(time.Hour)
+			if got := f.resets(); len(got) > 0 {
+				t.Errorf("with %d witnesses, the nodes %q were reset", demands, got)
+			}
+		})
+	}
+}
+
+// TestShorterPromise: a policy demands times that are over by the last renewal. No node resets itself, also where the writes get no answer.
+func TestShorterPromise(t *testing.T) {
+	t.Parallel()
+	for _, hangs := range []bool{false, true} {
+		playFleet(t, 5, func(f *fleet) {
+			f.set(func() {
+				f.slow = true
+				f.settings = func(s *agent.Settings) { s.Renewal, s.Validity = 5*time.Minute, 15*time.Minute }
+			})
+			f.pass(2 * time.Hour)
+			f.set(func() {
+				for name, r := range f.leases {
+					if !r.Promise.Timed {
+						t.Errorf("node %s promises %+v", name, r)
+					}
+				}
+			})
+			f.pass(4 * time.Minute)
+			f.set(func() { f.settings, f.hangs = nil, hangs })
+			f.pass(20 * time.Minute)
+			if got := f.resets(); len(got) > 0 {
+				t.Errorf("the nodes %q were reset, writes hang: %t", got, hangs)
+			}
+			f.set(func() { f.hangs = false })
+			f.promise("a")
+		})
+	}
+}
+
+// TestLongerPromise: a policy demands a renewal that is longer than the promise that stands is valid. No node resets itself.
+func TestLongerPromise(t *testing.T) {
+	t.Parallel()
+	for _, hangs := range []bool{false, true} {
+		playFleet(t, 5, func(f *fleet) {
+			f.promise("a")
+			f.set(func() {
+				f.slow, f.hangs = true, hangs
+				f.settings = func(s *agent.Settings) { s.Renewal, s.Validity = 5*time.Minute, 15*time.Minute }
+			})
+			f.pass(20 * time.Minute)
+			if got := f.resets(); len(got) > 0 {
+				t.Errorf("the nodes %q were reset, writes hang: %t", got, hangs)
+			}
+			f.set(func() { f.hangs = false })
+			f.pass(20 * time.Minute)
+			f.set(func() {
+				for name, r := range f.leases {
+					if !r.Promise.Timed || r.Promise.Times.Validity != 15*time.Minute {
+						t.Errorf("node %s promises %+v", name, r)
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestResetAgain: a policy that demands Reset again after Hold, or that is made again, has no promise timed by the witnesses of before. They may be gone.
+func TestResetAgain(t *testing.T) {
+	t.Parallel()
+	playFleet(t, 5, func(f *fleet) {
+		f.promise("a")
+		f.set(func() {
+			f.settings = func(s *agent.Settings) { s.Reset, s.Witnesses = false, 0 }
+		})
+		f.pass(30 * time.Minute)
+		f.set(func() {
+			for name, r := range f.leases {
+				if r.Promise.Timed {
+					t.Errorf("with Hold, node %s promises %+v", name, r)
+				}
+			}
+			for _, n := range f.nodes {
+				n.walled = true
+			}
+			f.settings = nil
+		})
+		for range 60 {
+			f.pass(10 * time.Second)
+			f.set(func() {
+				for name, r := range f.leases {
+					if r.Promise.Timed {
+						t.Errorf("no agent answers, and node %s promises %+v", name, r)
+					}
+				}
+			})
+		}
+		f.set(func() {
+			for _, n := range f.nodes {
+				n.walled = false
+			}
+		})
+		f.pass(30 * time.Minute)
+		f.promise("a")
+	})
 }
 
 // TestCutOff: a node that reaches neither the API server nor its witnesses is reset in time, and no other.
@@ -673,5 +842,36 @@ func TestWitnessLost(t *testing.T) {
 		if slices.Contains(after[:], lost) || !slices.Contains(after[:], before[0]) || !slices.Contains(after[:], before[2]) || after.Majority() != 2 {
 			t.Errorf("the witnesses were %q, and are %q without %s", before, after, lost)
 		}
+	})
+}
+
+// TestWitnessReplacedUnstored: a witness is to be replaced while nothing can be stored. The promise that stands is renewed.
+func TestWitnessReplacedUnstored(t *testing.T) {
+	t.Parallel()
+	playFleet(t, 7, func(f *fleet) {
+		f.pass(time.Hour) // until no better witness replaces another one
+		before := f.promise("a").Promise.Witnesses
+		lost := before[1]
+		f.set(func() { f.nodes["a"].full, f.nodes[lost].walled = true, true })
+		f.pass(time.Hour)
+		f.set(func() {
+			if r := f.leases["a"]; r.Promise.Witnesses != before || f.nodes["a"].reset != 0 {
+				t.Errorf("node a promises %+v, and was reset at %s; told %q", r, f.nodes["a"].reset, f.nodes["a"].notes)
+			}
+			f.away = true
+		})
+		f.pass(10 * time.Minute)
+		f.set(func() {
+			if f.nodes["a"].reset != 0 {
+				t.Errorf("node a was reset at %s in an outage", f.nodes["a"].reset)
+			}
+			f.away, f.nodes["a"].full = false, false
+		})
+		f.pass(30 * time.Minute)
+		f.set(func() {
+			if p := f.leases["a"].Promise; !p.Timed || slices.Contains(p.Witnesses[:], lost) {
+				t.Errorf("node a promises %+v without %s", p, lost)
+			}
+		})
 	})
 }

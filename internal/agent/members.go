@@ -39,7 +39,7 @@ func byHash(a, b string) int {
 	return cmp.Or(slices.Compare(x[:], y[:]), cmp.Compare(a, b))
 }
 
-// ranked orders nodes as witnesses: those of the control plane first, and both kinds such that zones take turns.
+// ranked orders nodes: those of the control plane first, and both kinds such that zones take turns.
 func ranked(nodes []string, places map[string]Place) []string {
 	turn := func(all []string) map[string]int {
 		turns, count := map[string]int{}, map[Place]int{}
@@ -64,14 +64,61 @@ func ranked(nodes []string, places map[string]Place) []string {
 	return all
 }
 
-// chooseOf returns the witnesses of the first number of them for which there are enough.
-func chooseOf(demanded []int, current, fit []string, gone map[string]bool) []string {
-	for _, most := range demanded {
-		if members := choose(current, fit, gone, most); len(members) == most {
-			return members
+// best returns nodes that are ranked in the order in which they become witnesses. Of the first ones, a minority alone is of the control plane where there
+// are enough others: these witnesses may be lost together with the API server.
+func best(ranked []string, places map[string]Place, most int) []string {
+	var first, rest []string
+	left := most - majority(most)
+	for _, node := range ranked {
+		if places[node].Control && left <= 0 {
+			rest = append(rest, node)
+			continue
+		}
+		if places[node].Control {
+			left--
+		}
+		first = append(first, node)
+	}
+	return append(first, rest...)
+}
+
+// majority returns how many are more than half.
+func majority(of int) int { return of/2 + 1 }
+
+// outlast reports whether a majority of some witnesses is not of the control plane.
+func outlast(members []string, places map[string]Place) bool {
+	return outside(members, places) >= majority(len(members))
+}
+
+// outside counts the nodes that are not of the control plane.
+func outside(nodes []string, places map[string]Place) int {
+	count := 0
+	for _, node := range nodes {
+		if !places[node].Control {
+			count++
 		}
 	}
-	return nil
+	return count
+}
+
+// chooseOf returns the witnesses of the first number of them for which there are enough. Witnesses that outlast the control plane precede more witnesses
+// that don't.
+func chooseOf(demanded []int, current, ranked []string, places map[string]Place, gone map[string]bool) []string {
+	var enough []string
+	for _, most := range demanded {
+		fit := best(ranked, places, most)
+		members := choose(current, fit, gone, most)
+		if len(members) != most {
+			continue
+		}
+		if outlast(members, places) || len(fit) >= most && outlast(fit[:most], places) {
+			return members
+		}
+		if enough == nil {
+			enough = members
+		}
+	}
+	return enough
 }
 
 // choose returns the witnesses to state in place of current ones, or none if there are too few. Fit are the nodes that can be witnesses, the

@@ -59,12 +59,47 @@ func TestChooseOf(t *testing.T) {
 		for _, name := range c.gone {
 			gone[name] = true
 		}
-		if got := chooseOf([]int{5, 3}, c.current, c.fit, gone); !slices.Equal(got, c.want) {
+		if got := chooseOf([]int{5, 3}, c.current, c.fit, nil, gone); !slices.Equal(got, c.want) {
 			t.Errorf("%s: the witnesses are %q, want %q", what, got, c.want)
 		}
 	}
-	if got := chooseOf([]int{5}, nil, five[:4], nil); got != nil {
+	if got := chooseOf([]int{5}, nil, five[:4], nil, nil); got != nil {
 		t.Errorf("the witnesses are %q where five are demanded", got)
+	}
+}
+
+// TestOutlast: a majority of the witnesses is not of the control plane where there are enough others. Nodes of the control plane have upper-case names.
+func TestOutlast(t *testing.T) {
+	t.Parallel()
+	type names = []string
+	places := map[string]Place{}
+	for _, node := range "ABCDEF" {
+		places[string(node)] = Place{Control: true}
+	}
+	for what, c := range map[string]struct {
+		demanded           []int
+		current, fit, want names
+		gone               string
+	}{
+		"five":                      {[]int{5, 3}, nil, names{"A", "B", "C", "u", "v", "w", "x"}, names{"A", "B", "u", "v", "w"}, ""},
+		"three":                     {[]int{3}, nil, names{"A", "B", "C", "u", "v", "w", "x"}, names{"A", "u", "v"}, ""},
+		"too few others for five":   {[]int{5, 3}, nil, names{"A", "B", "C", "u", "v"}, names{"A", "u", "v"}, ""},
+		"five are demanded":         {[]int{5}, nil, names{"A", "B", "C", "u", "v"}, names{"A", "B", "u", "v", "C"}, ""},
+		"too few others for three":  {[]int{5, 3}, nil, names{"A", "B", "C", "D", "u"}, names{"A", "B", "u", "C", "D"}, ""},
+		"no others":                 {[]int{3}, nil, names{"A", "B", "C", "D"}, names{"A", "B", "C"}, ""},
+		"no control plane":          {[]int{3}, nil, names{"u", "v", "w"}, names{"u", "v", "w"}, ""},
+		"one is too many":           {[]int{5, 3}, names{"A", "B", "C", "u", "v"}, names{"A", "B", "C", "u", "v", "w"}, names{"A", "B", "w", "u", "v"}, ""},
+		"all are too many":          {[]int{5, 3}, names{"A", "B", "C", "D", "E"}, names{"A", "B", "C", "D", "E", "u", "v", "w"}, names{"A", "B", "u", "D", "E"}, ""},
+		"one of three is too many":  {[]int{3}, names{"A", "B", "u"}, names{"A", "B", "u", "v"}, names{"A", "v", "u"}, ""},
+		"one is missed once":        {[]int{5, 3}, names{"A", "B", "u", "v", "w"}, names{"A", "B", "C", "u", "v"}, names{"A", "B", "u", "v", "w"}, ""},
+		"one is gone":               {[]int{5, 3}, names{"A", "B", "u", "v", "w"}, names{"A", "B", "C", "u", "v", "x"}, names{"A", "B", "u", "v", "x"}, "w"},
+		"one of the plane is gone":  {[]int{5, 3}, names{"A", "B", "u", "v", "w"}, names{"A", "C", "u", "v", "w"}, names{"A", "C", "u", "v", "w"}, "B"},
+		"one is gone for good":      {[]int{5, 3}, names{"A", "B", "u", "v", "w"}, names{"A", "B", "C", "u", "v"}, names{"A", "u", "v"}, "w"},
+		"enough others begin again": {[]int{5, 3}, names{"A", "u", "v"}, names{"A", "B", "u", "v", "w"}, names{"A", "B", "u", "v", "w"}, ""},
+	} {
+		if got := chooseOf(c.demanded, c.current, c.fit, places, map[string]bool{c.gone: true}); !slices.Equal(got, c.want) {
+			t.Errorf("%s: the witnesses are %q, want %q", what, got, c.want)
+		}
 	}
 }
 

@@ -89,10 +89,23 @@ func (n *node) watchOthers(ctx context.Context) {
 		} else {
 			n.Witness.forgets()
 		}
-		if !wait(ctx, pause) {
+		if !n.waitForDemand(ctx, pause) {
 			return
 		}
 	}
+}
+
+// waitForDemand waits for a time, or until witnesses are demanded that were not before. It reports false if the context ends before.
+func (n *node) waitForDemand(ctx context.Context, most time.Duration) bool {
+	timer := time.NewTimer(most)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-n.demanding:
+	case <-ctx.Done():
+		return false
+	}
+	return true
 }
 
 // pauseAfter is the pause after following the Leases, which may have failed at once.
@@ -112,6 +125,7 @@ func (n *node) reviewOnce(ctx context.Context, r *review) (pause time.Duration, 
 	demanded, current, renewal := n.demanded, namesOf(n.members), n.agent.Renewal
 	n.mu.Unlock()
 	if len(demanded) == 0 {
+		r.missed, r.gone, r.short = map[string]bool{}, map[string]bool{}, 0
 		return max(renewal, minRenewal), false, 0
 	}
 	ctx, cancel := context.WithTimeout(ctx, reviewTime)
@@ -125,15 +139,18 @@ func (n *node) reviewOnce(ctx context.Context, r *review) (pause time.Duration, 
 		}
 		return n.again(r, renewal), false, 0
 	}
-	fit := n.fit(ctx, r, all, current)
-	members := chooseOf(demanded, current, fit, r.gone)
+	fit, places := n.fit(ctx, r, all, current)
+	members := chooseOf(demanded, current, fit, places, r.gone)
 	serves = since > 0 && n.serves(ctx, r, all, demanded[0])
 	if serves && !n.Witness.listed(all, since, begun) {
 		r.survey = 0 // all Leases are listed again
 		return n.pauseAfter(), false, 0
 	}
 	n.mu.Lock()
-	n.members, n.urgent = membersOf(members), n.urgent || serves
+	if len(n.demanded) > 0 { // else it was changed meanwhile
+		n.members = membersOf(members)
+	}
+	n.urgent = n.urgent || serves
 	n.mu.Unlock()
 	signal(n.woken)
 	if len(members) < demanded[0] {
@@ -155,9 +172,11 @@ func jittered(node string, d time.Duration) time.Duration {
 	return d/2 + d/256*time.Duration(binary.BigEndian.Uint16(sum[:])>>8)
 }
 
-// fit returns the nodes that can be witnesses of this one, the best first. It notes which of the current ones can't. An agent that does not answer
-// questions is no witness: it has no certificate, or there is a firewall between the nodes.
-func (n *node) fit(ctx context.Context, r *review, all map[string]promiselease.Record, current []string) []string {
+// fit returns the nodes that can be witnesses of this one, as ranked does, and the places of these and of the current ones. It notes which of the current
+// ones can't. An agent that does not answer questions is no witness: it has no certificate, or there is a firewall between the nodes.
+func (n *node) fit(
+	ctx context.Context, r *review, all map[string]promiselease.Record, current []string,
+) ([]string, map[string]Place) {
 	fit := slices.DeleteFunc(serving(all), func(node string) bool { return node == n.Node })
 	asked := slices.Clone(fit[:min(len(fit), maxPlaces)])
 	for _, name := range current {
@@ -177,7 +196,8 @@ func (n *node) fit(ctx context.Context, r *review, all map[string]promiselease.R
 	}
 	r.missed, r.gone = missed, gone
 	fit = slices.DeleteFunc(fit[:min(len(fit), maxPlaces)], func(name string) bool { return !answer[name] })
-	return ranked(fit, n.placesOf(ctx, r, fit))
+	places := n.placesOf(ctx, r, slices.Concat(fit, current))
+	return ranked(fit, places), places
 }
 
 // mayAsk returns the witnesses of the promises that may stand. A promise that was replaced may name others than the present one.
@@ -218,25 +238,25 @@ func (n *node) serves(ctx context.Context, r *review, all map[string]promiseleas
 	if isNamed(n.Node, all) {
 		return true
 	}
-	best := promising(all)
-	if !slices.Contains(best, n.Node) {
+	first := promising(all)
+	if !slices.Contains(first, n.Node) {
 		return false
 	}
 	if n.placesOf(ctx, r, []string{n.Node})[n.Node].Control {
 		return true
 	}
-	best = best[:min(len(best), maxPlaces)]
-	if !slices.Contains(best, n.Node) {
+	first = first[:min(len(first), maxPlaces)]
+	if !slices.Contains(first, n.Node) {
 		return false
 	}
 	others := serving(all)
 	for _, node := range others[:min(len(others), maxPlaces)] {
-		if !slices.Contains(best, node) {
-			best = append(best, node)
+		if !slices.Contains(first, node) {
+			first = append(first, node)
 		}
 	}
-	order := ranked(best, n.placesOf(ctx, r, best))
-	return slices.Index(order, n.Node) <= demanded
+	places := n.placesOf(ctx, r, first)
+	return slices.Index(best(ranked(first, places), places, demanded), n.Node) <= demanded
 }
 
 // isNamed reports whether one of some promises names a node.

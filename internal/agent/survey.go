@@ -67,13 +67,14 @@ func named(all map[string]promiselease.Record) []string {
 }
 
 // mayServe reports whether this agent may have to be a witness of others, by a few Leases: one of them names it, as after a restart, or it is one of
-// the control plane, or there are too few witnesses and it may be among the best.
+// the control plane, or there are too few witnesses, or too few beside the control plane, and it may be among the best.
 func (n *node) mayServe(ctx context.Context, r *review, few map[string]promiselease.Record, count, demanded int) bool {
 	if isNamed(n.Node, few) || n.placesOf(ctx, r, []string{n.Node})[n.Node].Control {
 		return true
 	}
 	others := slices.DeleteFunc(serving(few), func(node string) bool { return node == n.Node })
-	if len(others) > demanded {
+	others = others[:min(len(others), maxPlaces)]
+	if len(others) > demanded && outside(others, n.placesOf(ctx, r, others)) > majority(demanded) {
 		r.scarce = 0
 		return false
 	}

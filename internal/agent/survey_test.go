@@ -91,6 +91,7 @@ type fewLeases struct {
 	named     []string
 	witnesses []string
 	control   bool
+	plane     []string
 	fails     error
 	failsLate error
 	asked     []string
@@ -129,8 +130,8 @@ func (l *fewLeases) List(context.Context) (map[string]promiselease.Record, uint6
 	return map[string]promiselease.Record{}, 9, nil
 }
 
-func (l *fewLeases) Place(context.Context, string) (agent.Place, error) {
-	return agent.Place{Control: l.control}, nil
+func (l *fewLeases) Place(_ context.Context, node string) (agent.Place, error) {
+	return agent.Place{Control: l.control || slices.Contains(l.plane, node)}, nil
 }
 
 // low and high are nodes with a low hash of their names, and with a high one.
@@ -142,8 +143,8 @@ const (
 // TestWhoListsAll: which agents list all Leases, in a review of an agent that is no witness.
 func TestWhoListsAll(t *testing.T) {
 	t.Parallel()
-	four := []string{"b", "c", "d", "e"}
-	three := four[:3]
+	five := []string{"b", "c", "d", "e", "f"}
+	four, three := five[:4], five[:3]
 	for what, c := range map[string]struct {
 		node   string
 		leases fewLeases
@@ -160,6 +161,8 @@ func TestWhoListsAll(t *testing.T) {
 		"unknown how many":           {high, fewLeases{named: three, witnesses: four}, 0, "all "},
 		"named, as after a restart":  {high, fewLeases{count: 5000, named: []string{"b", high}, witnesses: four}, 0, "all b c d e " + high},
 		"of the control plane":       {high, fewLeases{count: 5000, named: three, witnesses: four, control: true}, 0, "all b c d e"},
+		"enough beside the plane":    {low, fewLeases{count: 5000, named: five, witnesses: five, plane: three[:2]}, 0, "no b c d e f"},
+		"too few beside the plane":   {low, fewLeases{count: 5000, named: five, witnesses: five, plane: three}, 0, "all b c d e f"},
 		"nine hours later":           {high, fewLeases{count: 5000, named: three, witnesses: four}, 9 * time.Hour, "all "},
 		"three hours later":          {high, fewLeases{count: 5000, named: three, witnesses: four}, 3*time.Hour - 1, "no b c d e"},
 		"no answer":                  {low, fewLeases{count: 5000, fails: errAway}, 0, "fails "},
