@@ -623,3 +623,24 @@ func TestWithdrawnAndLateWrite(t *testing.T) {
 		})
 	}
 }
+
+// TestWithdrawnUnstored: a withdrawal that could not be stored is stored before the watchdog is disarmed, or as soon as that succeeds. Otherwise a later process
+// would keep the promise.
+func TestWithdrawnUnstored(t *testing.T) {
+	t.Parallel()
+	play(t, func(w *world) {
+		w.start()
+		w.pass(renewal)
+		w.set(func() { w.policy, w.broken = nil, errForbidden })
+		w.pass(2 * time.Minute)
+		w.says(selffence.Withdrawn)
+		if w.armed || !w.remembers().Memory.Bound || !slices.Contains(w.notes, agent.StateNotStored) {
+			t.Errorf("armed is %t, and %+v is stored; told %q", w.armed, w.remembers(), w.notes)
+		}
+		w.set(func() { w.broken = nil })
+		w.pass(time.Minute)
+		if w.remembers().Memory.Bound {
+			t.Errorf("%+v is stored", w.remembers())
+		}
+	})
+}

@@ -31,6 +31,9 @@ const (
 
 var errState = errors.New("the stored state is not one of this program")
 
+// binds reports whether a later process has to keep to a state.
+func (s State) binds() bool { return s.Condemned || s.Creates || s.Memory.Bound }
+
 // encode returns the text of a state.
 func (s State) encode() ([]byte, error) {
 	if !s.valid() {

@@ -64,13 +64,25 @@ func (d Directory) Load(boot string) (State, error) {
 }
 
 // Save replaces the stored state. Once it has returned without an error, the state outlives the process. After a failure one of both
-// states is stored, and not a part.
+// states is stored, and not a part. A state that binds to nothing is stored too by removing the one before, as on a file system that is full.
 func (d Directory) Save(s State) error {
 	text, err := s.encode()
 	if err != nil {
 		return err
 	}
-	return d.replace(file, text)
+	err = d.replace(file, text)
+	if err != nil && !s.binds() && d.remove(file) == nil {
+		return nil
+	}
+	return err
+}
+
+// remove removes a file, if there is one.
+func (d Directory) remove(name string) error {
+	if err := os.Remove(filepath.Join(string(d), name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("removing a stored file: %w", err)
+	}
+	return flush(string(d))
 }
 
 // read returns the text of a file. The error is fs.ErrNotExist if there is none, and a longer file is an error.

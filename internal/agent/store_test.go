@@ -96,7 +96,7 @@ func TestSaveFails(t *testing.T) {
 	if err := os.Mkdir(draft, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	for name, s := range map[string]agent.State{"no boot ID": {}, "no file": {Boot: boot}} {
+	for name, s := range map[string]agent.State{"no boot ID": {}, "no file": {Boot: boot, Creates: true}} {
 		if err := dir.Save(s); err == nil {
 			t.Errorf("%s: it is stored", name)
 		}
@@ -114,8 +114,13 @@ func TestSaveFails(t *testing.T) {
 	if err := os.Mkdir(file, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := dir.Save(state()); err == nil {
-		t.Error("a directory is replaced by a file")
+	if err := os.Mkdir(filepath.Join(file, "other"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []agent.State{state(), {Boot: boot}} {
+		if err := dir.Save(s); err == nil {
+			t.Errorf("a directory is replaced by %+v", s)
+		}
 	}
 }
 
@@ -234,5 +239,40 @@ func TestLock(t *testing.T) {
 	}
 	if _, err := dir.Lock(); err == nil || errors.Is(err, agent.ErrLocked) {
 		t.Errorf("a directory is locked as a file: %v", err)
+	}
+}
+
+// TestWithdrawnIsStored: where a state that promises nothing can't be stored, the one before is removed. Otherwise the next process would keep its promise, and
+// find it overdue.
+func TestWithdrawnIsStored(t *testing.T) {
+	t.Parallel()
+	nothing := agent.State{Boot: boot, Settings: settings()}
+	condemned, creates, promises := nothing, nothing, state()
+	condemned.Condemned, creates.Creates, promises.Memory.Granted = true, true, 9
+	for what, c := range map[string]struct {
+		next   agent.State
+		stored bool
+	}{
+		"promises nothing": {nothing, true}, "condemned": {condemned, false}, "creates the Lease": {creates, false}, "promises": {promises, false},
+	} {
+		dir := t.TempDir()
+		if err := agent.Directory(dir).Save(state()); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Mkdir(filepath.Join(dir, "state.json.new"), 0o700); err != nil { // so that no other state can be written
+			t.Fatal(err)
+		}
+		want := state()
+		if c.stored {
+			want = agent.State{Boot: boot}
+		}
+		for range 2 {
+			if err := agent.Directory(dir).Save(c.next); (err == nil) != c.stored {
+				t.Errorf("%s: storing: %v", what, err)
+			}
+			if got, err := agent.Directory(dir).Load(boot); err != nil || got != want {
+				t.Errorf("%s: the directory has %+v (%v)", what, got, err)
+			}
+		}
 	}
 }
