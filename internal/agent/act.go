@@ -214,6 +214,7 @@ func (n *node) read(ctx context.Context) error {
 	}
 	n.creates = n.creates && l == (selffence.Lease{}) // a Lease that is there is not created again
 	n.mu.Lock()
+	own := l.State == selffence.Promised && (l.Promise == n.agent.Stated || l.Promise == n.agent.Sent)
 	if l == (selffence.Lease{}) && n.agent.Stopping && !n.creates {
 		n.agent = n.agent.Deleted()
 	} else {
@@ -222,6 +223,10 @@ func (n *node) read(ctx context.Context) error {
 	n.lost = false
 	n.toWitness()
 	n.mu.Unlock()
+	if n.doubts && !(own && l.Revision > n.refused) { // else it was a late write of this agent
+		n.forgets()
+	}
+	n.doubts = false
 	if l.State == selffence.Condemned && l.Promise.Boot != n.Boot {
 		n.note(EarlierBoot, nil)
 	}
@@ -242,7 +247,7 @@ func (n *node) write(ctx context.Context, l selffence.Lease) error {
 	if revision == 0 || again {
 		n.learn(selffence.Agent.Conflicts)
 		if !again {
-			n.forgets()
+			n.doubts, n.refused = true, l.Revision
 		}
 		return nil
 	}

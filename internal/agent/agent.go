@@ -150,6 +150,9 @@ type node struct {
 	every time.Duration
 	// creates is set while a request to create the Lease got no answer.
 	creates bool
+	// doubts is set from a write that was refused until the Lease is read, and refused is the revision that it was to replace.
+	doubts  bool
+	refused uint64
 	// stored is what the store has. Unstored is set if another promise could not be stored, until something is stored.
 	stored   State
 	unstored bool

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -60,8 +61,11 @@ type fleetNode struct {
 	fires time.Duration
 	reset time.Duration
 	// slept is for how long it was suspended. Its timers stood still meanwhile, and CLOCK_BOOTTIME went on.
-	slept time.Duration
+	slept atomic.Int64
 	notes []agent.Reason
+	// conflicts counts its writes that were refused. Unlisted is set while it can't list the Leases.
+	conflicts int
+	unlisted  bool
 }
 
 func fleetSettings() agent.Settings {
@@ -94,12 +98,12 @@ func playFleet(t *testing.T, size int, story func(*fleet)) {
 func (f *fleet) now() time.Duration { return clock().Sub(f.began) + time.Minute }
 
 // now is CLOCK_BOOTTIME of a node.
-func (n *fleetNode) now() time.Duration { return n.fleet.now() + n.slept }
+func (n *fleetNode) now() time.Duration { return n.fleet.now() + time.Duration(n.slept.Load()) }
 
 // wakes has a node wake that was suspended. Most drivers begin the timeout of the watchdog anew then.
 func (n *fleetNode) wakes(after time.Duration) {
 	n.set(func() {
-		n.slept += after
+		n.slept.Add(int64(after))
 		n.fires = n.now() + timeout
 	})
 }
@@ -181,6 +185,7 @@ func (n *fleetNode) Write(ctx context.Context, r promiselease.Record) (uint64, e
 		return 0, err
 	}
 	if r.Revision != n.leases[n.name].Revision {
+		n.conflicts++
 		return 0, nil
 	}
 	if n.half && r.Promise != n.leases[n.name].Promise {
@@ -233,6 +238,9 @@ func (n *fleetNode) List(context.Context) (map[string]promiselease.Record, uint6
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.listed[n.name]++
+	if n.unlisted {
+		return nil, 0, errAway
+	}
 	return maps.Clone(n.leases), n.revision, n.answers()
 }
 
@@ -873,5 +881,95 @@ func TestWitnessReplacedUnstored(t *testing.T) {
 				t.Errorf("node a promises %+v without %s", p, lost)
 			}
 		})
+	})
+}
+
+// agrees reports whether a node, as a witness, agrees that another one goes on.
+func (f *fleet) agrees(node, of string) bool {
+	f.t.Helper()
+	text, err := f.nodes[node].witness.Answer(f.t.Context(), of, fmt.Appendf(nil, `{"boot":%q}`, f.nodes[of].boot))
+	if err != nil {
+		f.t.Error(err)
+	}
+	return string(text) == `{"agrees":true}`
+}
+
+// TestWitnessConflicts: a witness whose renewal conflicts with a late one of its own knows what it has read. After any other conflict the cluster may have been
+// restored, and it lists the Leases anew before it agrees.
+func TestWitnessConflicts(t *testing.T) {
+	t.Parallel()
+	for what, c := range map[string]struct {
+		change func(f *fleet, name string, r promiselease.Record)
+		want   bool
+	}{
+		"a late write of its own": {func(f *fleet, name string, r promiselease.Record) { f.stores(name, r) }, true},
+		"an earlier revision": {func(f *fleet, name string, r promiselease.Record) {
+			r.Revision = 50
+			f.leases[name] = r
+		}, false},
+		"another promise": {func(f *fleet, name string, r promiselease.Record) {
+			r.Promise.Times.Validity++
+			f.stores(name, r)
+		}, false},
+		"withdrawn": {func(f *fleet, name string, r promiselease.Record) {
+			r.State = selffence.Withdrawn
+			f.stores(name, r)
+		}, false},
+		"gone": {func(f *fleet, name string, _ promiselease.Record) { delete(f.leases, name) }, false},
+	} {
+		playFleet(t, 5, func(f *fleet) {
+			w := f.promise("a").Promise.Witnesses[0]
+			for range 2 { // a conflict of before counts no more
+				f.set(func() {
+					f.nodes[w].conflicts = 0
+					f.stores(w, f.leases[w])
+				})
+				f.untilConflict(w)
+				f.pass(renewal)
+			}
+			f.set(func() {
+				f.nodes[w].unlisted, f.nodes[w].conflicts = true, 0
+				c.change(f, w, f.leases[w])
+			})
+			f.untilConflict(w)
+			f.set(func() { f.away = true })
+			f.pass(2 * renewal)
+			if got := f.agrees(w, "a"); got != c.want {
+				t.Errorf("%s: the witness agrees: %t", what, got)
+			}
+		})
+	}
+}
+
+// untilConflict waits until a write of a node is refused.
+func (f *fleet) untilConflict(name string) {
+	f.t.Helper()
+	for range 100 {
+		<-time.After(100 * time.Millisecond)
+		synctest.Wait()
+		found := false
+		if f.set(func() { found = f.nodes[name].conflicts > 0 }); found {
+			return
+		}
+	}
+	f.t.Error("no write is refused")
+}
+
+// TestListedAtOnce: a witness that has forgotten what it had read lists the Leases at once. The API server may go away soon.
+func TestListedAtOnce(t *testing.T) {
+	t.Parallel()
+	playFleet(t, 5, func(f *fleet) {
+		w := f.promise("a").Promise.Witnesses[0]
+		f.set(func() {
+			r := f.leases[w]
+			r.Promise.Times.Validity++
+			f.stores(w, r)
+		})
+		f.untilConflict(w)
+		f.set(func() { f.away = true })
+		f.pass(2 * renewal)
+		if !f.agrees(w, "a") {
+			t.Error("the witness does not agree")
+		}
 	})
 }

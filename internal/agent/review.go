@@ -85,6 +85,9 @@ func (n *node) watchOthers(ctx context.Context) {
 		r.serves = serves
 		if serves {
 			n.follow(ctx, since, min(pause, followFor))
+			if n.Witness.read() == 0 {
+				continue // it has forgotten what was listed
+			}
 			pause = n.pauseAfter()
 		} else {
 			n.Witness.forgets()
@@ -139,13 +142,13 @@ func (n *node) reviewOnce(ctx context.Context, r *review) (pause time.Duration, 
 		}
 		return n.again(r, renewal), false, 0
 	}
-	fit, places := n.fit(ctx, r, all, current)
-	members := chooseOf(demanded, current, fit, places, r.gone)
 	serves = since > 0 && n.serves(ctx, r, all, demanded[0])
 	if serves && !n.Witness.listed(all, since, begun) {
 		r.survey = 0 // all Leases are listed again
 		return n.pauseAfter(), false, 0
 	}
+	fit, places := n.fit(ctx, r, all, current)
+	members := chooseOf(demanded, current, fit, places, r.gone)
 	n.mu.Lock()
 	if len(n.demanded) > 0 { // else it was changed meanwhile
 		n.members = membersOf(members)
@@ -313,8 +316,8 @@ func (n *node) follow(ctx context.Context, since uint64, most time.Duration) {
 	})
 }
 
-// forgets has this agent, as a witness, list the Leases anew before it agrees to anything. Its own Lease is not as it has written it last, so
-// the cluster may have been restored.
+// forgets has this agent, as a witness, list the Leases anew before it agrees to anything. Its own Lease is not as it has written it, so the cluster may
+// have been restored.
 func (n *node) forgets() {
 	if n.Witness == nil {
 		return

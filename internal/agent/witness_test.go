@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -95,6 +96,55 @@ func TestForgotBeforeFollowing(t *testing.T) {
 	n.follow(t.Context(), 7, time.Minute)
 	if f.times != 1 {
 		t.Errorf("the Leases were followed %d times", f.times)
+	}
+}
+
+// listing is the Leases of all nodes, and what the witness has read when its agent asks others.
+type listing struct {
+	followed
+
+	node *node
+	read []uint64
+}
+
+func (*listing) List(context.Context) (map[string]promiselease.Record, uint64, error) {
+	all := map[string]promiselease.Record{}
+	for _, node := range []string{"b", "c", "d"} {
+		r := promiseOfA(selffence.Promised)
+		r.Witnessed, r.Promise.Witnesses = 7, selffence.Members{"a"}
+		all[node] = r
+	}
+	return all, 9, nil
+}
+
+func (*listing) First(context.Context, int) (map[string]promiselease.Record, int, error) {
+	return nil, 0, nil
+}
+func (*listing) Place(context.Context, string) (Place, error) { return Place{}, nil }
+
+func (a *listing) Ask(context.Context, string, string, []byte) ([]byte, error) {
+	a.node.mu.Lock()
+	defer a.node.mu.Unlock()
+	a.read = append(a.read, a.node.Witness.read())
+	return []byte(`{"agrees":false}`), nil
+}
+
+// TestListedBeforeAsking: a witness knows what it has listed before its agent asks others, whose answers may take a while.
+func TestListedBeforeAsking(t *testing.T) {
+	t.Parallel()
+	a := &listing{}
+	a.node = &node{
+		Config:   Config{Node: "a", Others: a, Peers: a, Witness: NewWitness(), Boottime: func() time.Duration { return 0 }},
+		demanded: []int{3}, limit: time.Minute, woken: make(chan struct{}, 1),
+	}
+	if _, serves, since := a.node.reviewOnce(t.Context(), a.node.newReview()); !serves || since != 9 {
+		t.Errorf("it serves: %t, since %d", serves, since)
+	}
+	if len(a.read) != 3 || slices.Contains(a.read, 0) {
+		t.Errorf("the witness has read %d", a.read)
+	}
+	if a.node.members != membersOf([]string{"b", "c", "d"}) {
+		t.Errorf("the witnesses are %q", a.node.members)
 	}
 }
 
