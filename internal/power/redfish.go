@@ -82,7 +82,7 @@ func (r *redfish) reset(ctx context.Context, kind schemas.ResetType, wanted fenc
 		if DifferentSystems(r.uuid, r.expected) {
 			return Failure{Reason: OtherSystem}
 		}
-		if forbids(system, kind) {
+		if forbid(ownResets(system), kind) {
 			return Failure{Reason: ResetNotAllowed}
 		}
 		if _, err := system.Reset(kind); err != nil {

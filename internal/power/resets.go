@@ -2,11 +2,16 @@ package power
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
+	"time"
 
 	"github.com/stmcginnis/gofish"
 	"github.com/stmcginnis/gofish/schemas"
 )
+
+// resetsTimeout is how long reading the resets may take. A command may wait meanwhile.
+const resetsTimeout = 5 * time.Second
 
 // resetter is a driver of a BMC that says which commands it allows.
 type resetter interface {
@@ -27,8 +32,9 @@ func (r *redfish) Lacks(ctx context.Context) ([]Command, Failure) {
 		if failure.Failed() {
 			return failure
 		}
+		allowed, _ := system.GetSupportedResetTypes() // a list that can't be read is empty
 		for _, command := range []Command{TurnOff, TurnOn} {
-			if forbids(system, needed()[command]) {
+			if forbid(allowed, needed()[command]) {
 				lacks = append(lacks, command)
 			}
 		}
@@ -37,10 +43,22 @@ func (r *redfish) Lacks(ctx context.Context) ([]Command, Failure) {
 	return lacks, failure
 }
 
-// forbids reports whether a system lists the resets that it allows, without this one. A list that can't be read is empty.
-func forbids(system *schemas.ComputerSystem, kind schemas.ResetType) bool {
-	allowed, _ := system.GetSupportedResetTypes()
+// forbid reports whether there is a list of the resets that a system allows, without this one.
+func forbid(allowed []schemas.ResetType, kind schemas.ResetType) bool {
 	return len(allowed) > 0 && !slices.Contains(allowed, kind)
+}
+
+// ownResets returns the resets that a system itself lists. They take no other request, as those of a resource do to which it refers.
+func ownResets(system *schemas.ComputerSystem) []schemas.ResetType {
+	var read struct {
+		Actions struct {
+			Reset struct {
+				Allowed []schemas.ResetType `json:"ResetType@Redfish.AllowableValues"`
+			} `json:"#ComputerSystem.Reset"`
+		} `json:"Actions"`
+	}
+	_ = json.Unmarshal(system.RawData, &read) // gofish has read the same before
+	return read.Actions.Reset.Allowed
 }
 
 // ReadResets reads which commands the BMC allows. After a failure, what was read before stands.
@@ -50,6 +68,8 @@ func (h *Host) ReadResets(ctx context.Context) Failure {
 		if !ok {
 			return Failure{} // the protocol has no such list
 		}
+		ctx, cancel := context.WithTimeout(ctx, resetsTimeout)
+		defer cancel()
 		lacks, failure := r.Lacks(ctx)
 		if !failure.Failed() {
 			h.mu.Lock()

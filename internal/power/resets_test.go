@@ -1,10 +1,12 @@
 package power
 
 import (
+	"context"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 const actionInfoPath = "/redfish/v1/Systems/1/ResetActionInfo"
@@ -42,6 +44,53 @@ func TestRedfishResetsThatAreNotAllowed(t *testing.T) {
 		if len(b.resets) != 0 {
 			t.Errorf("%s: commands %v came", name, b.resets)
 		}
+	}
+}
+
+// TestCommandsReadNoListElsewhere: a BMC that does not answer for its list of resets must not take the time of a command.
+func TestCommandsReadNoListElsewhere(t *testing.T) {
+	b := plainRedfish(t)
+	b.fault = apart(b, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+	h := b.host(t, newClock(), testPassword)
+	wantCommand(t, h, TurnOff)
+	if n := b.count("GET " + actionInfoPath); n != 0 || !slices.Equal(b.resets, []string{"ForceOff"}) {
+		t.Errorf("commands %v came, and the list was read %d times", b.resets, n)
+	}
+}
+
+// TestListedElsewhereDecidesNoCommand: the BMC itself refuses what it lacks.
+func TestListedElsewhereDecidesNoCommand(t *testing.T) {
+	b := plainRedfish(t)
+	b.fault = either(apart(b, listing("On")), refusing(resetPath, http.StatusBadRequest))
+	h := b.host(t, newClock(), testPassword)
+	if f := h.ReadResets(t.Context()); f.Failed() || !slices.Equal(h.Lacks(), []string{"ForceOff"}) {
+		t.Errorf("%v are not allowed (%+v)", h.Lacks(), f)
+	}
+	wantRefused(t, h, TurnOff, CommandRefused)
+	b.set(func() { b.fault = apart(b, listing("On")) })
+	wantCommand(t, h, TurnOff)
+}
+
+// slowResets is a driver that says how long reading the resets may take.
+type slowResets struct {
+	*played
+
+	left time.Duration
+}
+
+func (s *slowResets) Lacks(ctx context.Context) ([]Command, Failure) {
+	end, _ := ctx.Deadline()
+	s.left = time.Until(end) //nolint:forbidigo // contexts are of this clock
+	return nil, Failure{}
+}
+
+// TestReadingResetsIsShort: a command waits for it.
+func TestReadingResetsIsShort(t *testing.T) {
+	driver := &slowResets{}
+	h := NewHost(Config{Now: newClock().now}, mustCredentials(t, testUser, testPassword))
+	h.open = func(Config, Credentials) connection { return driver }
+	if f := h.ReadResets(t.Context()); f.Failed() || driver.left <= 0 || driver.left > 5*time.Second {
+		t.Errorf("reading the resets may take %v (%+v)", driver.left, f)
 	}
 }
 
