@@ -141,7 +141,7 @@ const (
 	createdKey = "created"
 )
 
-var errSecret = errors.New("the Secret of the authorities has something else than Fettle has stored; delete it to have a new authority, which all agents must learn first")
+var errSecret = errors.New("the Secret of the authorities has something else than Fettle has stored; empty it to have a new authority, which all agents must learn first")
 
 // encode returns the data of the Secret.
 func (a authorities) encode() (map[string][]byte, error) {
@@ -163,8 +163,11 @@ func (a authorities) encode() (map[string][]byte, error) {
 	return data, nil
 }
 
-// decode returns the authorities of a Secret.
+// decode returns the authorities of a Secret. An empty one has none yet.
 func decode(data map[string][]byte) (authorities, error) {
+	if len(data) == 0 {
+		return authorities{}, nil
+	}
 	created, err := time.Parse(time.RFC3339, string(data[createdKey]))
 	if err != nil {
 		return authorities{}, errSecret

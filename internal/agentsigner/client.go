@@ -2,6 +2,7 @@ package agentsigner
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -230,21 +231,21 @@ func (c *Client) turn(ctx context.Context, node string) {
 	}
 }
 
+// errNotInstalled means that an object is missing that Fettle may change, and not create. The right to create one Secret would be that to
+// create any, also with a token of each service account in the namespace.
+var errNotInstalled = errors.New("it is created empty by config/selffence, and by the chart; apply that again")
+
 // authorities returns the authorities, and has agents know them. It makes and replaces them where that is due. Of two leaders that do, one fails.
 func (c *Client) authorities(ctx context.Context) (authorities, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	secret := &corev1.Secret{}
-	err := c.Core.Get(ctx, client.ObjectKey{Namespace: c.Namespace, Name: SecretName}, secret)
-	exists := err == nil
-	if client.IgnoreNotFound(err) != nil {
-		return authorities{}, fmt.Errorf("reading the authorities: %w", err)
+	if err := c.read(ctx, c.Namespace, SecretName, secret); err != nil {
+		return authorities{}, fmt.Errorf("reading the Secret of the authorities: %w", err)
 	}
-	var a authorities
-	if exists {
-		if a, err = decode(secret.Data); err != nil {
-			return authorities{}, err
-		}
+	a, err := decode(secret.Data)
+	if err != nil {
+		return authorities{}, err
 	}
 	now := c.Now()
 	a, changed, err := a.next(now)
@@ -252,27 +253,30 @@ func (c *Client) authorities(ctx context.Context) (authorities, error) {
 		return authorities{}, err
 	}
 	if changed {
-		if err := c.store(ctx, secret, exists, a); err != nil {
+		if err := c.store(ctx, secret, a); err != nil {
 			return authorities{}, err
 		}
 	}
 	return a, c.publish(ctx, a.bundle(now))
 }
 
+// read reads an object that an administrator has installed.
+func (c *Client) read(ctx context.Context, namespace, name string, into client.Object) error {
+	err := c.Core.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, into)
+	if apierrors.IsNotFound(err) {
+		return fmt.Errorf("%w: %w", err, errNotInstalled)
+	}
+	return err //nolint:wrapcheck // the callers say what they read
+}
+
 // store stores the authorities, if the Secret is still as it was read.
-func (c *Client) store(ctx context.Context, secret *corev1.Secret, exists bool, a authorities) error {
+func (c *Client) store(ctx context.Context, secret *corev1.Secret, a authorities) error {
 	data, err := a.encode()
 	if err != nil {
 		return err
 	}
 	secret.Data = data
-	if exists {
-		err = c.Core.Update(ctx, secret)
-	} else {
-		secret.ObjectMeta = metav1.ObjectMeta{Namespace: c.Namespace, Name: SecretName}
-		err = c.Core.Create(ctx, secret)
-	}
-	if err != nil {
+	if err := c.Core.Update(ctx, secret); err != nil {
 		return fmt.Errorf("storing the authorities: %w", err)
 	}
 	return nil
@@ -281,17 +285,14 @@ func (c *Client) store(ctx context.Context, secret *corev1.Secret, exists bool, 
 // publish has agents know which authorities to trust.
 func (c *Client) publish(ctx context.Context, bundle []byte) error {
 	m := &corev1.ConfigMap{}
-	err := c.Core.Get(ctx, client.ObjectKey{Namespace: promiselease.Namespace, Name: ConfigMapName}, m)
-	switch {
-	case apierrors.IsNotFound(err):
-		m.ObjectMeta = metav1.ObjectMeta{Namespace: promiselease.Namespace, Name: ConfigMapName}
-		m.Data = map[string]string{BundleKey: string(bundle)}
-		err = c.Core.Create(ctx, m)
-	case err == nil && m.Data[BundleKey] != string(bundle):
-		m.Data = map[string]string{BundleKey: string(bundle)}
-		err = c.Core.Update(ctx, m)
+	if err := c.read(ctx, promiselease.Namespace, ConfigMapName, m); err != nil {
+		return fmt.Errorf("reading the ConfigMap of the authorities: %w", err)
 	}
-	if err != nil {
+	if m.Data[BundleKey] == string(bundle) {
+		return nil
+	}
+	m.Data = map[string]string{BundleKey: string(bundle)}
+	if err := c.Core.Update(ctx, m); err != nil {
 		return fmt.Errorf("publishing the authorities: %w", err)
 	}
 	return nil

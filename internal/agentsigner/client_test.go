@@ -82,7 +82,7 @@ func play(t *testing.T, story func(*world)) {
 			}
 		}
 		w := &world{t: t, begin: make(chan struct{})}
-		api := fake.NewClientBuilder().WithScheme(scheme).Build()
+		api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(installed()...).Build()
 		w.api = api
 		core := interceptor.NewClient(api, interceptor.Funcs{
 			SubResourceUpdate: func(ctx context.Context, _ client.Client, _ string, o client.Object, _ ...client.SubResourceUpdateOption) error {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto/elliptic"
 	"crypto/x509"
+	"reflect"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -40,7 +42,25 @@ type signer struct {
 	asked     []authorizationv1.ResourceAttributes
 }
 
+// installed are the objects of the authorities as they are installed.
+func installed() []client.Object {
+	return []client.Object{
+		&corev1.Secret{ObjectMeta: objectMeta("fettle-system", SecretName)}, &corev1.ConfigMap{ObjectMeta: objectMeta(promiselease.Namespace, ConfigMapName)},
+	}
+}
+
+// newSigner returns a signer before an API server with some objects. Those of the authorities are empty, unless they are among these.
 func newSigner(t *testing.T, objects ...client.Object) *signer {
+	t.Helper()
+	return bareSigner(t, append(slices.DeleteFunc(installed(), func(o client.Object) bool {
+		return slices.ContainsFunc(objects, func(other client.Object) bool {
+			return other.GetName() == o.GetName() && reflect.TypeOf(other) == reflect.TypeOf(o)
+		})
+	}), objects...)...)
+}
+
+// bareSigner returns a signer before an API server that has these objects alone.
+func bareSigner(t *testing.T, objects ...client.Object) *signer {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, certificatesv1.AddToScheme} {
@@ -194,10 +214,6 @@ func conditions(r *csr) map[certificatesv1.RequestConditionType]string {
 
 func objectMeta(namespace, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: namespace, Name: name}
-}
-
-func clientKey(namespace, name string) client.ObjectKey {
-	return client.ObjectKey{Namespace: namespace, Name: name}
 }
 
 // silent answers no read and no creation before the context ends. It stores how long that took.

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fettle-io/fettle/internal/peer"
 	"github.com/fettle-io/fettle/internal/promiselease"
@@ -102,12 +103,12 @@ func TestNoCallIsLeftOut(t *testing.T) {
 	}{
 		"the request can't be read":          {failing[*csr]("get", errDown), false},
 		"the authorities can't be read":      {failing[*corev1.Secret]("get", errDown), false},
-		"the authorities can't be stored":    {failing[*corev1.Secret]("create", errDown), false},
-		"agents can't be told of them":       {failing[*corev1.ConfigMap]("create", errDown), false},
+		"the authorities can't be stored":    {failing[*corev1.Secret]("update", errDown), false},
+		"agents can't be told of them":       {failing[*corev1.ConfigMap]("update", errDown), false},
 		"what agents know can't be read":     {failing[*corev1.ConfigMap]("get", errDown), false},
 		"it can't be approved":               {failing[*csr]("update approval", errDown), false},
 		"the certificate can't be stored":    {failing[*csr]("update status", errDown), true},
-		"another leader has stored them too": {failing[*corev1.Secret]("create", apierrors.NewAlreadyExists(schema.GroupResource{}, SecretName)), false},
+		"another leader has stored them too": {failing[*corev1.Secret]("update", apierrors.NewConflict(schema.GroupResource{}, SecretName, errDown)), false},
 	} {
 		signs(t, func() *signer {
 			w := newSigner(t, named(t, "a"))
@@ -208,6 +209,53 @@ func TestAuthoritiesThatCanNotBeUsed(t *testing.T) {
 	}
 }
 
+// TestAuthoritiesAreNotCreated: Fettle fills the objects that were installed, keeps what others have noted on them, and creates neither.
+func TestAuthoritiesAreNotCreated(t *testing.T) {
+	for missing := range installed() {
+		objects := installed()
+		w := bareSigner(t, slices.Delete(objects, missing, missing+1)...)
+		w.refuses(failing[client.Object]("create", errDown))
+		if _, err := w.authorities(t.Context()); !errors.Is(err, errNotInstalled) || !apierrors.IsNotFound(err) {
+			t.Errorf("where %T is missing: %v", installed()[missing], err)
+		}
+	}
+	objects := installed()
+	for _, o := range objects {
+		o.SetAnnotations(map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "{}"})
+	}
+	w := bareSigner(t, objects...)
+	w.refuses(failing[client.Object]("create", errDown))
+	if _, err := w.authorities(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	secret, m := get(t, w, "fettle-system", SecretName, &corev1.Secret{}), get(t, w, promiselease.Namespace, ConfigMapName, &corev1.ConfigMap{})
+	if len(secret.Annotations) != 1 || len(m.Annotations) != 1 || w.stored(t).newest.cert == nil || len(bundled(t, []byte(w.bundle(t)))) != 1 {
+		t.Errorf("the objects are %+v and %+v", secret.ObjectMeta, m)
+	}
+}
+
+// TestEmptiedAuthorities are replaced by a new authority, so that no certificate counts any more.
+func TestEmptiedAuthorities(t *testing.T) {
+	w := newSigner(t)
+	before, err := w.authorities(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret := get(t, w, "fettle-system", SecretName, &corev1.Secret{})
+	secret.Data = nil
+	if err := w.api.Update(t.Context(), secret); err != nil {
+		t.Fatal(err)
+	}
+	after, err := w.authorities(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	trusted := bundled(t, []byte(w.bundle(t)))
+	if len(trusted) != 1 || !trusted[0].Equal(after.newest.cert) || trusted[0].Equal(before.newest.cert) {
+		t.Errorf("%d authorities are trusted", len(trusted))
+	}
+}
+
 // TestTheBundleReplacesAllThatAgentsTrust: what others have added is no authority.
 func TestTheBundleReplacesAllThatAgentsTrust(t *testing.T) {
 	w := newSigner(t, &corev1.ConfigMap{ObjectMeta: objectMeta(promiselease.Namespace, ConfigMapName), Data: map[string]string{BundleKey: "x", "other": "y"}})
@@ -293,7 +341,7 @@ func TestStartEndsEarly(t *testing.T) {
 			synctest.Wait()
 			cancel()
 			err := <-done
-			if (len(w.asked) == 1) != watches || err != nil || !apierrors.IsNotFound(w.api.Get(t.Context(), clientKey("fettle-system", SecretName), &corev1.Secret{})) {
+			if (len(w.asked) == 1) != watches || err != nil || len(get(t, w, "fettle-system", SecretName, &corev1.Secret{}).Data) != 0 {
 				t.Errorf("watches %t: Start returns %v after %d questions", watches, err, len(w.asked))
 			}
 		})

@@ -80,6 +80,7 @@ func TestI14CertificatesOfAgents(t *testing.T) {
 	}
 	t.Run("authorities", w.authoritiesAreFettles)
 	t.Run("signers", w.signsForAgentsAlone)
+	t.Run("secrets", w.fettleCreatesNoSecret)
 }
 
 func (w *leasesWorld) requestRows() map[string]requestRow {
@@ -191,7 +192,7 @@ func (w *leasesWorld) awaitRequestPolicy() {
 		if err := w.agents[promisedNode].Create(ctx, probe, client.DryRunAll); !apierrors.IsForbidden(err) {
 			return errors.New("the name of a request is not refused")
 		}
-		m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: promiselease.Namespace, Name: agentsigner.ConfigMapName}}
+		m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: promiselease.Namespace, Name: agentsigner.ConfigMapName}, Data: map[string]string{"a": "b"}}
 		if err := w.Create(ctx, m, client.DryRunAll); !apierrors.IsForbidden(err) {
 			return errors.New("an administrator may write the authorities")
 		}
@@ -251,9 +252,23 @@ func (w *leasesWorld) isOfAgent(t *testing.T, text []byte) {
 func (w *leasesWorld) authoritiesAreFettles(t *testing.T) {
 	m := &corev1.ConfigMap{}
 	w.Eventually(t, "Fettle publishes an authority", func(ctx context.Context) error {
-		return w.Get(ctx, client.ObjectKey{Namespace: promiselease.Namespace, Name: agentsigner.ConfigMapName}, m)
+		if err := w.Get(ctx, client.ObjectKey{Namespace: promiselease.Namespace, Name: agentsigner.ConfigMapName}, m); err != nil || m.Data[agentsigner.BundleKey] != "" {
+			return err
+		}
+		return errors.New("the ConfigMap is empty")
 	})
-	m.Data[agentsigner.BundleKey] = "x"
+	m.Labels = map[string]string{"applied": "again"}
+	for name, data := range map[string]map[string]string{"the same data": m.Data, "no data": nil} {
+		m.Data = data
+		if err := w.Update(cluster.Context(t), m, client.DryRunAll); err != nil {
+			t.Errorf("an administrator writes %s: %v", name, err)
+		}
+	}
+	m.Data, m.BinaryData = nil, map[string][]byte{agentsigner.BundleKey: []byte("x")}
+	if err := w.Update(cluster.Context(t), m, client.DryRunAll); !apierrors.IsForbidden(err) {
+		t.Errorf("an administrator writes the authorities as bytes: %v", err)
+	}
+	m.Data, m.BinaryData = map[string]string{agentsigner.BundleKey: "x"}, nil
 	for name, c := range map[string]client.Client{"an administrator": w.Client, "an agent": w.agents[promisedNode], "another": w.other} {
 		if err := c.Update(cluster.Context(t), m, client.DryRunAll); !apierrors.IsForbidden(err) {
 			t.Errorf("%s writes the authorities: %v", name, err)
@@ -262,6 +277,21 @@ func (w *leasesWorld) authoritiesAreFettles(t *testing.T) {
 	key := client.ObjectKey{Namespace: "fettle-system", Name: agentsigner.SecretName}
 	if err := w.agents[promisedNode].Get(cluster.Context(t), key, &corev1.Secret{}); !apierrors.IsForbidden(err) {
 		t.Errorf("an agent reads the keys of the authorities: %v", err)
+	}
+}
+
+// fettleCreatesNoSecret: one of an account's token would be that account. Nor does it create what agents trust.
+func (w *leasesWorld) fettleCreatesNoSecret(t *testing.T) {
+	for _, namespace := range []string{"fettle-system", promiselease.Namespace} {
+		token := &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "x", Annotations: map[string]string{corev1.ServiceAccountNameKey: "default"}},
+			Type:       corev1.SecretTypeServiceAccountToken,
+		}
+		for _, o := range []client.Object{token, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "x"}}} {
+			if err := w.fettle.Create(cluster.Context(t), o, client.DryRunAll); !apierrors.IsForbidden(err) {
+				t.Errorf("Fettle creates a %T in %s: %v", o, namespace, err)
+			}
+		}
 	}
 }
 

@@ -101,7 +101,7 @@ func (s *demo) authoritiesPublished(ctx context.Context) error {
 	return s.await(ctx, "waiting for the authorities of agents", func(ctx context.Context) (bool, error) {
 		var m corev1.ConfigMap
 		err := s.Client.Get(ctx, client.ObjectKey{Namespace: namespaceOfAgents, Name: "fettle-agent-authorities"}, &m)
-		return err == nil, client.IgnoreNotFound(err)
+		return err == nil && len(m.Data) > 0, client.IgnoreNotFound(err)
 	})
 }
 
