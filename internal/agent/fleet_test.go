@@ -973,3 +973,61 @@ func TestListedAtOnce(t *testing.T) {
 		}
 	})
 }
+
+// boots has a node boot anew: what was stored in memory is gone.
+func (n *fleetNode) boots() {
+	n.set(func() { n.boot, n.stored = "f"+n.boot[1:], nil })
+	n.restarts()
+}
+
+// TestSilencedWitnesses: where enough agents promise something for five witnesses, no promise has three because two agents don't answer. One of the three
+// may lie.
+func TestSilencedWitnesses(t *testing.T) {
+	t.Parallel()
+	playFleet(t, 8, func(f *fleet) {
+		f.set(func() { f.demands = 0 })
+		f.pass(time.Hour)
+		witnesses := f.serving()
+		if len(witnesses) != 6 {
+			t.Errorf("%q are witnesses", witnesses)
+		}
+		silence := func(is bool) {
+			f.set(func() { f.nodes[witnesses[0]].walled, f.nodes[witnesses[1]].walled = is, is })
+		}
+		silence(true)
+		booted := slices.DeleteFunc(slices.Sorted(maps.Keys(f.nodes)), func(name string) bool { return slices.Contains(witnesses, name) })[0]
+		f.nodes[booted].boots()
+		for range 360 {
+			f.pass(10 * time.Second)
+			f.wantNoneOfThree()
+		}
+		f.set(func() {
+			if r := f.leases[booted]; r.State != selffence.Promised || r.Promise.Boot != f.nodes[booted].boot || r.Promise.Timed {
+				t.Errorf("node %s promises %+v", booted, r)
+			}
+			if notes := f.nodes[booted].notes; !slices.Contains(notes, agent.NoWitnesses) {
+				t.Errorf("people were told %q", notes)
+			}
+		})
+		silence(false)
+		f.pass(time.Hour)
+		f.wantNoneOfThree()
+		f.set(func() {
+			if r := f.leases[booted]; !r.Promise.Timed {
+				t.Errorf("later, node %s promises %+v", booted, r)
+			}
+		})
+	})
+}
+
+// wantNoneOfThree requires that no promise is timed by three witnesses.
+func (f *fleet) wantNoneOfThree() {
+	f.t.Helper()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for name, r := range f.leases {
+		if r.Promise.Timed && r.Promise.Witnesses.Majority() < 3 {
+			f.t.Errorf("node %s promises %+v", name, r.Promise)
+		}
+	}
+}

@@ -101,10 +101,17 @@ func outside(nodes []string, places map[string]Place) int {
 	return count
 }
 
+// enough reports whether a number of witnesses can be demanded of nodes that promise something. Their Leases and places count, and not their answers: an
+// attacker who silences two agents must not have others choose fewer witnesses, of which none may lie. Where a majority would be of the control plane,
+// fewer witnesses can be better.
+func enough(nodes []string, places map[string]Place, demanded int) bool {
+	return len(nodes) >= demanded && outside(nodes, places) >= majority(demanded)
+}
+
 // chooseOf returns the witnesses of the first number of them for which there are enough. Witnesses that outlast the control plane precede more witnesses
 // that don't.
 func chooseOf(demanded []int, current, ranked []string, places map[string]Place, gone map[string]bool) []string {
-	var enough []string
+	var lost []string
 	for _, most := range demanded {
 		fit := best(ranked, places, most)
 		members := choose(current, fit, gone, most)
@@ -114,11 +121,11 @@ func chooseOf(demanded []int, current, ranked []string, places map[string]Place,
 		if outlast(members, places) || len(fit) >= most && outlast(fit[:most], places) {
 			return members
 		}
-		if enough == nil {
-			enough = members
+		if lost == nil {
+			lost = members
 		}
 	}
-	return enough
+	return lost
 }
 
 // choose returns the witnesses to state in place of current ones, or none if there are too few. Fit are the nodes that can be witnesses, the

@@ -104,6 +104,29 @@ func TestOutlast(t *testing.T) {
 }
 
 // TestRanked: the control plane comes first, zones take turns, and the order does not depend on that of the names.
+// TestEnough: how many witnesses are demanded follows from the nodes that promise something, and not from their answers.
+func TestEnough(t *testing.T) {
+	t.Parallel()
+	places := map[string]Place{"c1": {Control: true}, "c2": {Control: true}, "c3": {Control: true}}
+	for _, c := range []struct {
+		nodes    []string
+		demanded int
+		want     bool
+	}{
+		{[]string{"a", "b", "c", "d"}, 5, false},
+		{[]string{"a", "b", "c", "d", "e"}, 5, true},
+		{[]string{"a", "b", "c", "c1", "c2"}, 5, true},
+		{[]string{"a", "b", "c1", "c2", "c3"}, 5, false},
+		{[]string{"a", "b", "c", "c1", "c2", "c3"}, 5, true},
+		{[]string{"a", "c1", "c2"}, 3, false},
+		{[]string{"a", "b", "c1"}, 3, true},
+	} {
+		if got := enough(c.nodes, places, c.demanded); got != c.want {
+			t.Errorf("enough(%q, %d) = %t, want %t", c.nodes, c.demanded, got, c.want)
+		}
+	}
+}
+
 func TestRanked(t *testing.T) {
 	t.Parallel()
 	places, nodes := map[string]Place{}, []string{}

@@ -148,6 +148,9 @@ func (n *node) reviewOnce(ctx context.Context, r *review) (pause time.Duration, 
 		return n.pauseAfter(), false, 0
 	}
 	fit, places := n.fit(ctx, r, all, current)
+	if since == 0 || n.enough(ctx, r, all, demanded[0]) { // since zero the fleet is large
+		demanded = demanded[:1]
+	}
 	members := chooseOf(demanded, current, fit, places, r.gone)
 	n.mu.Lock()
 	if len(n.demanded) > 0 { // else it was changed meanwhile
@@ -201,6 +204,13 @@ func (n *node) fit(
 	fit = slices.DeleteFunc(fit[:min(len(fit), maxPlaces)], func(name string) bool { return !answer[name] })
 	places := n.placesOf(ctx, r, slices.Concat(fit, current))
 	return ranked(fit, places), places
+}
+
+// enough reports whether the other nodes that promise something are enough for a number of witnesses.
+func (n *node) enough(ctx context.Context, r *review, all map[string]promiselease.Record, demanded int) bool {
+	others := slices.DeleteFunc(promising(all), func(other string) bool { return other == n.Node })
+	others = others[:min(len(others), maxPlaces)]
+	return enough(others, n.placesOf(ctx, r, others), demanded)
 }
 
 // mayAsk returns the witnesses of the promises that may stand. A promise that was replaced may name others than the present one.
