@@ -103,7 +103,6 @@ func TestOutlast(t *testing.T) {
 	}
 }
 
-// TestRanked: the control plane comes first, zones take turns, and the order does not depend on that of the names.
 // TestEnough: how many witnesses are demanded follows from the nodes that promise something, and not from their answers.
 func TestEnough(t *testing.T) {
 	t.Parallel()
@@ -127,6 +126,7 @@ func TestEnough(t *testing.T) {
 	}
 }
 
+// TestRanked: the control plane comes first, zones take turns, and the order does not depend on that of the names.
 func TestRanked(t *testing.T) {
 	t.Parallel()
 	places, nodes := map[string]Place{}, []string{}

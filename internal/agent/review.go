@@ -64,10 +64,11 @@ type review struct {
 	// short counts the reviews in succession that have failed, or found too few witnesses.
 	short int
 	// serves is set if this agent is a witness of others, and survey is when it lists all Leases in any case. Scarce counts the reviews in succession
-	// that have found too few witnesses for all nodes.
+	// that have found too few witnesses for all nodes, and lacks is how many less than needed a few Leases showed when all of them showed enough.
 	serves bool
 	survey time.Duration
 	scarce int
+	lacks  int
 }
 
 // newReview returns what an agent knows of its witnesses that has not looked yet.
@@ -183,7 +184,7 @@ func jittered(node string, d time.Duration) time.Duration {
 func (n *node) fit(
 	ctx context.Context, r *review, all map[string]promiselease.Record, current []string,
 ) ([]string, map[string]Place) {
-	fit := slices.DeleteFunc(serving(all), func(node string) bool { return node == n.Node })
+	fit := n.servingOthers(all)
 	asked := slices.Clone(fit[:min(len(fit), maxPlaces)])
 	for _, name := range current {
 		if slices.Contains(fit, name) && !slices.Contains(asked, name) {

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -13,7 +14,7 @@ import (
 // readLeases returns the Leases that a review needs, and the revision of that. A witness needs all. Another agent of a large fleet needs those of the
 // witnesses alone, and gets no revision with them: if all agents listed all Leases, the bytes would grow with the square of the number of nodes.
 func (n *node) readLeases(ctx context.Context, r *review, current []string, demanded int) (map[string]promiselease.Record, uint64, error) {
-	now := n.Boottime()
+	now, lacks := n.Boottime(), 0
 	if !r.serves && now < r.survey {
 		few, count, err := n.few(ctx, current)
 		if err != nil {
@@ -22,12 +23,34 @@ func (n *node) readLeases(ctx context.Context, r *review, current []string, dema
 		if count > pageSize && !n.mayServe(ctx, r, few, count, demanded) {
 			return few, 0, nil
 		}
+		lacks = n.lacking(ctx, r, few, demanded)
 	}
 	all, since, err := n.Others.List(ctx)
 	if err == nil {
 		r.survey = now + jittered(n.Node, surveyEvery)
+		r.noteEnough(n.lacking(ctx, r, all, demanded) == 0, lacks)
 	}
 	return all, since, err
+}
+
+// noteEnough notes whether all Leases have shown enough witnesses, of which a few Leases have shown some less than needed.
+func (r *review) noteEnough(enough bool, lacks int) {
+	if r.lacks = 0; enough {
+		r.scarce, r.lacks = 0, lacks
+	}
+}
+
+// servingOthers returns the other nodes whose agents read all Leases now.
+func (n *node) servingOthers(all map[string]promiselease.Record) []string {
+	return slices.DeleteFunc(serving(all), func(node string) bool { return node == n.Node })
+}
+
+// lacking returns how many witnesses are lacking in some Leases, of all or beside the control plane. One more than an agent chooses can replace another.
+func (n *node) lacking(ctx context.Context, r *review, some map[string]promiselease.Record, demanded int) int {
+	others := n.servingOthers(some)
+	others = others[:min(len(others), maxPlaces)]
+	beside := outside(others, n.placesOf(ctx, r, others))
+	return max(demanded+1-len(others), majority(demanded)+1-beside, 0)
 }
 
 // few returns the first Leases and those of witnesses, and how many Leases there are. Agents choose the same witnesses, so a few promises name
@@ -40,7 +63,7 @@ func (n *node) few(ctx context.Context, current []string) (map[string]promiselea
 	read := map[string]bool{}
 	for wanted := slices.Concat(current, named(few)); ; wanted = named(few) {
 		wanted = slices.DeleteFunc(wanted, func(node string) bool { return read[node] })
-		wanted = wanted[:min(len(wanted), maxPlaces-len(read))]
+		wanted = wanted[:min(len(wanted), mostWitnesses, maxPlaces-len(read))] // what these promise may precede the rest
 		if len(wanted) == 0 {
 			return few, count, nil
 		}
@@ -55,26 +78,24 @@ func (n *node) few(ctx context.Context, current []string) (map[string]promiselea
 	}
 }
 
-// named returns the witnesses that some promises name, in an order that is the same for all agents.
+// named returns the witnesses that some promises name. Those that most promises name come first, since an attacker may have a few Leases name others.
 func named(all map[string]promiselease.Record) []string {
-	is := map[string]bool{}
+	by := map[string]int{}
 	for _, r := range all {
 		for _, node := range namesOf(r.Promise.Witnesses) {
-			is[node] = true
+			by[node]++
 		}
 	}
-	return slices.SortedFunc(maps.Keys(is), byHash)
+	return slices.SortedFunc(maps.Keys(by), func(a, b string) int { return cmp.Or(cmp.Compare(by[b], by[a]), byHash(a, b)) })
 }
 
 // mayServe reports whether this agent may have to be a witness of others, by a few Leases: one of them names it, as after a restart, or it is one of
-// the control plane, or there are too few witnesses, or too few beside the control plane, and it may be among the best.
+// the control plane, or witnesses are lacking and it may be among the best. Where all Leases have shown enough, a few may show less.
 func (n *node) mayServe(ctx context.Context, r *review, few map[string]promiselease.Record, count, demanded int) bool {
 	if isNamed(n.Node, few) || n.placesOf(ctx, r, []string{n.Node})[n.Node].Control {
 		return true
 	}
-	others := slices.DeleteFunc(serving(few), func(node string) bool { return node == n.Node })
-	others = others[:min(len(others), maxPlaces)]
-	if len(others) > demanded && outside(others, n.placesOf(ctx, r, others)) > majority(demanded) {
+	if n.lacking(ctx, r, few, demanded) <= r.lacks {
 		r.scarce = 0
 		return false
 	}

@@ -111,15 +111,14 @@ func naming(names []string) selffence.Promise {
 	return p
 }
 
-// Of returns Leases of witnesses, each of which names the first witnesses but itself.
+// Of returns Leases of witnesses, each of which names the first five but itself.
 func (l *fewLeases) Of(_ context.Context, nodes []string) (map[string]promiselease.Record, error) {
 	all := map[string]promiselease.Record{}
 	for _, node := range nodes {
 		l.asked = append(l.asked, node)
 		if slices.Contains(l.witnesses, node) {
 			others := slices.DeleteFunc(slices.Clone(l.witnesses), func(name string) bool { return name == node })
-			p := naming(others[:min(3, len(others))])
-			all[node] = promiselease.Record{Witnessed: 7, Lease: selffence.Lease{State: selffence.Promised, Promise: p}}
+			all[node] = promiselease.Record{Witnessed: 7, Lease: selffence.Lease{State: selffence.Promised, Promise: naming(others)}}
 		}
 	}
 	return all, l.failsLate
@@ -215,6 +214,95 @@ func TestScarce(t *testing.T) {
 	l.witnesses = nil
 	if got := times(); got != 7 {
 		t.Errorf("it lists all in review %d, after one with enough witnesses", got)
+	}
+}
+
+// swamped is the Leases of a large fleet. Of the first ones, three are of an attacker, and name others.
+type swamped struct {
+	*fewLeases
+
+	first map[string]promiselease.Record
+	// all is what a full list has. It may be nil.
+	all map[string]promiselease.Record
+}
+
+func (l *swamped) First(context.Context, int) (map[string]promiselease.Record, int, error) {
+	return maps.Clone(l.first), l.count, nil
+}
+
+func (l *swamped) List(context.Context) (map[string]promiselease.Record, uint64, error) {
+	l.listed++
+	return l.all, 9, nil
+}
+
+// ofNodes returns records of nodes that promise something, and name witnesses.
+func ofNodes(prefix string, names ...[]string) map[string]promiselease.Record {
+	all := map[string]promiselease.Record{}
+	for i, of := range names {
+		all[fmt.Sprint(prefix, i)] = promiselease.Record{Lease: selffence.Lease{State: selffence.Promised, Promise: naming(of)}}
+	}
+	return all
+}
+
+// TestInventedWitnesses: the names of three Leases don't keep an agent from reading the Leases of the witnesses that most name.
+func TestInventedWitnesses(t *testing.T) {
+	t.Parallel()
+	var invented []string
+	for i := 0; len(invented) < 15; i++ { // with lower hashes than any witness
+		if name := fmt.Sprint("invented-", i); agent.Candidate(name, 1<<14, 0) {
+			invented = append(invented, name)
+		}
+	}
+	witnesses := []string{"w0", "w1", "w2", "w3", "w4", "w5"}
+	first := ofNodes("a", witnesses[:5], witnesses[:5]) // the witnesses alone name the last one
+	maps.Copy(first, ofNodes("x", invented[:5], invented[5:10], invented[10:]))
+	l := &swamped{fewLeases: &fewLeases{count: 5000, witnesses: witnesses}, first: first}
+	review := agent.NewReview(agent.Config{Node: high, Others: l, Boottime: func() time.Duration { return 0 }, Store: nothing{}}, false)
+	for range 20 {
+		l.asked = nil
+		if _, err := review(t.Context(), 5); err != nil || l.listed > 0 || len(l.asked) != 16 {
+			t.Fatalf("it reads %q, and lists all %d times (%v)", l.asked, l.listed, err)
+		}
+		for _, witness := range witnesses {
+			if !slices.Contains(l.asked, witness) {
+				t.Errorf("it reads %q, without %s", l.asked, witness)
+			}
+		}
+	}
+}
+
+// TestEnoughByAFullList: an agent that has found enough witnesses by a full list alone makes no other one, until it sees fewer witnesses than then.
+func TestEnoughByAFullList(t *testing.T) {
+	t.Parallel()
+	var now time.Duration
+	l := &swamped{fewLeases: &fewLeases{count: 5000, witnesses: []string{"w0", "w1"}}, first: ofNodes("a", []string{"w0", "w1"}), all: map[string]promiselease.Record{}}
+	for i := range 4 {
+		l.all[fmt.Sprint("w", i)] = promiselease.Record{Witnessed: 7, Lease: selffence.Lease{State: selffence.Promised}}
+	}
+	review := agent.NewReview(agent.Config{Node: low, Others: l, Boottime: func() time.Duration { return now }, Store: nothing{}}, false)
+	times := func() int {
+		l.listed = 0
+		for range 10 {
+			if _, err := review(t.Context(), 3); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return l.listed
+	}
+	for _, step := range []struct {
+		what   string
+		change func()
+		listed int
+	}{
+		{"enough by a full list", func() {}, 1},
+		{"another witness is gone", func() { l.witnesses = l.witnesses[:1] }, 1},
+		{"all that it sees are gone", func() { l.witnesses = nil }, 1},
+		{"a full list has too few", func() { now += 9 * time.Hour; delete(l.all, "w3") }, 10},
+	} {
+		step.change()
+		if got := times(); got != step.listed {
+			t.Errorf("%s: it lists all in %d of 10 reviews, want %d", step.what, got, step.listed)
+		}
 	}
 }
 
