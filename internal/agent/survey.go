@@ -78,7 +78,7 @@ func (n *node) few(ctx context.Context, current []string) (map[string]promiselea
 	}
 }
 
-// named returns the witnesses that some promises name. Those that most promises name come first, since an attacker may have a few Leases name others.
+// named returns the witnesses that some promises name. Names of most promises come first, since an attacker may have a few Leases name others.
 func named(all map[string]promiselease.Record) []string {
 	by := map[string]int{}
 	for _, r := range all {
