@@ -113,8 +113,8 @@ type FencePolicySpec struct {
 	// +optional
 	OnIsolation IsolationAction `json:"onIsolation,omitempty"`
 	// witnesses is how many other agents an agent asks that reaches no API server, with Reset: 3, 5, or 0,
-	// which are five, and three where fewer than six nodes promise something. Of five, one may lie, and
-	// of three none. With Hold it is 0.
+	// which are five, and three where fewer than six nodes promise something or too few beside the control
+	// plane. Of five, one may lie, and of three none. With Hold it is 0.
 	// +kubebuilder:validation:Enum=0;3;5
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=5
