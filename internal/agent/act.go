@@ -223,7 +223,7 @@ func (n *node) read(ctx context.Context) error {
 	n.lost = false
 	n.toWitness()
 	n.mu.Unlock()
-	if n.doubts && !(own && l.Revision > n.refused) { // else it was a late write of this agent
+	if n.doubts && (!own || l.Revision <= n.refused) { // else it was a late write of this agent
 		n.forgets()
 	}
 	n.doubts = false

@@ -948,7 +948,8 @@ func (f *fleet) untilConflict(name string) {
 		<-time.After(100 * time.Millisecond)
 		synctest.Wait()
 		found := false
-		if f.set(func() { found = f.nodes[name].conflicts > 0 }); found {
+		f.set(func() { found = f.nodes[name].conflicts > 0 })
+		if found {
 			return
 		}
 	}

@@ -352,7 +352,7 @@ func drop(w world) world {
 }
 
 func timePasses(s *setup, w world) (world, bool) {
-	ok := w.now < horizon && !(s.healthy && w.hurries(s))
+	ok := w.now < horizon && (!s.healthy || !w.hurries(s))
 	w.now++
 	if w.asleep {
 		w.fires++
