@@ -279,14 +279,14 @@ func TestCheckOfFencePolicies(t *testing.T) {
 		says   []string
 		silent string
 	}{
-		"as it is":         {fencePolicyText("workers", workers), nil, 0, nil, "warning"},
+		"as it is":         {fencePolicyText("workers", workers, "onIsolation: Hold"), nil, 0, nil, "warning"},
 		"a template":       {"apiVersion: fettle.io/v1alpha1\nkind: SelfFenceRemediationTemplate\nmetadata: {name: reset, namespace: fettle-system}\nspec: {template: {spec: {}}}\n", nil, 0, nil, "warning"},
 		"unknown operator": {fencePolicyText("p", "nodeSelector: {matchExpressions: [{key: a, operator: Like}]}"), nil, 1, []string{`spec.nodeSelector can't be read: "Like"`}, "warning"},
 		"a short validity": {fencePolicyText("p", all, "renewal: 10s", "validity: 29s"), nil, 1, []string{"line 8: spec.validity is 29s, and must be at least three times the renewal of 10s"}, "warning"},
 		"a long renewal":   {fencePolicyText("p", all, "renewal: 7s"), nil, 1, []string{"spec.validity is 20s"}, "warning"},
-		"the least":        {fencePolicyText("workers", workers, "renewal: 10s", "validity: 30s"), nil, 0, nil, "warning"},
+		"the least":        {fencePolicyText("workers", workers, "onIsolation: Hold", "renewal: 10s", "validity: 30s"), nil, 0, nil, "warning"},
 		"four witnesses":   {fencePolicyText("p", all, "onIsolation: Reset", "witnesses: 4"), nil, 1, []string{"spec.witnesses is 4; give 3 or 5, or leave it out"}, "warning"},
-		"idle witnesses":   {fencePolicyText("p", all, "witnesses: 3"), nil, 1, []string{"spec.witnesses is 3; leave it out"}, "warning"},
+		"idle witnesses":   {fencePolicyText("p", all, "onIsolation: Hold", "witnesses: 3"), nil, 1, []string{"spec.witnesses is 3; leave it out"}, "warning"},
 		"a wrong field":    {fencePolicyText("p", all, "watchdogs: {}"), nil, 1, []string{"spec.watchdogs"}, "warning"},
 		"no name":          {strings.Replace(fencePolicyText("p", all), "  name: p", "  labels: {}", 1), nil, 1, []string{"metadata.name is missing"}, "warning"},
 		"no node":          {fencePolicyText("p", "nodeSelector: {matchLabels: {role: none}}"), nil, 0, []string{"warning, line 6: no node has the labels of spec.nodeSelector"}, "older"},
@@ -294,9 +294,9 @@ func TestCheckOfFencePolicies(t *testing.T) {
 		"some are led":     {fencePolicyText("p", all), nil, 0, []string{"the policy applies to 1 node; policies that are older apply to 3 more nodes that it selects: workers"}, "witnesses"},
 		"enough witnesses": {fencePolicyText("workers", all, "onIsolation: Reset", "witnesses: 3"), nil, 0, nil, "warning"},
 		"as many as are":   {fencePolicyText("workers", all, "onIsolation: Reset"), nil, 0, nil, "warning"},
-		"fewer than three": {fencePolicyText("workers", workers, "onIsolation: Reset"), nil, 0, []string{"each node needs 3 others as witnesses, and FencePolicies apply to 3 nodes in all"}, "older"},
+		"fewer than three": {fencePolicyText("workers", workers), nil, 0, []string{"each node needs 3 others as witnesses, and FencePolicies apply to 3 nodes in all"}, "older"},
 		"few nodes":        {fencePolicyText("workers", workers, "onIsolation: Reset", "witnesses: 3"), nil, 0, []string{"each node needs 3 others as witnesses, and FencePolicies apply to 3 nodes in all"}, "older"},
-		"both, and held":   {fencePolicyText("p", all, "requiredProof: PowerAndPromise"), nil, 1, []string{"spec.requiredProof is PowerAndPromise, which needs onIsolation Reset"}, "warning"},
+		"both, and held":   {fencePolicyText("p", all, "onIsolation: Hold", "requiredProof: PowerAndPromise"), nil, 1, []string{"spec.requiredProof is PowerAndPromise, which needs onIsolation Reset"}, "warning"},
 		"both, and no BMC": {
 			fencePolicyText("workers", workers, "onIsolation: Reset", "witnesses: 3", "requiredProof: PowerAndPromise"),
 			func(a *fakeAPI) { a.bmcs() }, 0, []string{"spec.requiredProof is PowerAndPromise, and no BMC names 3 nodes that it applies to, so no remediation fences such a node: node-a, node-b, node-c"}, "older",
@@ -305,7 +305,7 @@ func TestCheckOfFencePolicies(t *testing.T) {
 			fencePolicyText("workers", workers, "onIsolation: Reset", "witnesses: 3", "requiredProof: PowerAndPromise"),
 			nil, 0, []string{"whether each node that it applies to has a BMC, since "}, "no BMC names",
 		},
-		"Leases are hidden": {fencePolicyText("workers", workers), func(a *fakeAPI) { a.set(agentsLeases, http.StatusForbidden) }, 0, nil, "warning"},
+		"Leases are hidden": {fencePolicyText("workers", workers, "onIsolation: Hold"), func(a *fakeAPI) { a.set(agentsLeases, http.StatusForbidden) }, 0, nil, "warning"},
 		"all is hidden":     {fencePolicyText("workers", workers), func(a *fakeAPI) { a.set(policiesPath, http.StatusForbidden) }, 0, []string{"which nodes it would apply to, since you may not list fencepolicies.fettle.io"}, "warning"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -59,7 +59,7 @@ func reviewFencePolicy(spec *v1alpha1.FencePolicySpec) []Remark {
 	if validity < leastRenewals*renewal {
 		remarks = append(remarks, specparse.Fault("spec.validity", "is %s, and must be at least three times the renewal of %s", validity, renewal))
 	}
-	witnesses, resets := witnessesOf(spec), spec.OnIsolation == v1alpha1.ResetOnIsolation
+	witnesses, resets := witnessesOf(spec), resetsIsolated(spec)
 	switch {
 	case resets && witnesses != 0 && witnesses != fewWitnesses && witnesses != 5:
 		remarks = append(remarks, specparse.Fault("spec.witnesses", "is %d; give 3 or 5, or leave it out", witnesses))
@@ -74,6 +74,11 @@ func reviewFencePolicy(spec *v1alpha1.FencePolicySpec) []Remark {
 
 // fewWitnesses is how many witnesses a node has at least that resets itself when it is cut off.
 const fewWitnesses = 3
+
+// resetsIsolated reports whether a node resets itself that reaches no API server, as it does by default.
+func resetsIsolated(spec *v1alpha1.FencePolicySpec) bool {
+	return spec.OnIsolation != v1alpha1.HoldOnIsolation
+}
 
 func witnessesOf(spec *v1alpha1.FencePolicySpec) int {
 	if spec.Witnesses == nil {
@@ -170,7 +175,7 @@ func (r *promiseReading) warnings(p *v1alpha1.FencePolicy) []string {
 		agents += each.Nodes
 	}
 	most := witnessesOf(&p.Spec)
-	if most == 0 && p.Spec.OnIsolation == v1alpha1.ResetOnIsolation {
+	if most == 0 && resetsIsolated(&p.Spec) {
 		most = fewWitnesses
 	}
 	if v.Nodes > 0 && agents <= most && most > 0 {

@@ -87,12 +87,17 @@ func TestSelfFencingObjectsAreChecked(t *testing.T) {
 		"spec.watchdog.device, above":                   func(s *v1alpha1.FencePolicySpec) { s.Watchdog.Device = "/dev/watchdog/../sda" },
 		"spec.watchdog.kind":                            func(s *v1alpha1.FencePolicySpec) { s.Watchdog.Kind = "Software" },
 		"spec.onIsolation":                              func(s *v1alpha1.FencePolicySpec) { s.OnIsolation = "Reboot" },
-		"0 where onIsolation is Hold":                   func(s *v1alpha1.FencePolicySpec) { s.Witnesses = new(int32(3)) },
-		"PowerAndPromise needs onIsolation Reset":       func(s *v1alpha1.FencePolicySpec) { s.RequiredProof = v1alpha1.PowerAndPromise },
-		"spec.requiredProof":                            func(s *v1alpha1.FencePolicySpec) { s.RequiredProof = "Power" },
-		"spec.witnesses": func(s *v1alpha1.FencePolicySpec) {
-			s.OnIsolation, s.Witnesses = v1alpha1.ResetOnIsolation, new(int32(4))
+		"0 where onIsolation is Hold": func(s *v1alpha1.FencePolicySpec) {
+			s.OnIsolation, s.Witnesses = v1alpha1.HoldOnIsolation, new(int32(3))
 		},
+		"PowerAndPromise needs onIsolation Reset": func(s *v1alpha1.FencePolicySpec) {
+			s.OnIsolation, s.RequiredProof = v1alpha1.HoldOnIsolation, v1alpha1.PowerAndPromise
+		},
+		"spec.requiredProof": func(s *v1alpha1.FencePolicySpec) { s.RequiredProof = "Power" },
+		"spec.witnesses":     func(s *v1alpha1.FencePolicySpec) { s.Witnesses = new(int32(4)) },
+		"an operator In, NotIn, Exists or DoesNotExist": func(s *v1alpha1.FencePolicySpec) { s.NodeSelector = demands("Like", "a") },
+		"values for In and NotIn alone":                 func(s *v1alpha1.FencePolicySpec) { s.NodeSelector = demands(metav1.LabelSelectorOpIn) },
+		"values for In and NotIn alone, not for Exists": func(s *v1alpha1.FencePolicySpec) { s.NodeSelector = demands(metav1.LabelSelectorOpExists, "a") },
 	} {
 		part, _, _ := strings.Cut(want, ", ")
 		p := &v1alpha1.FencePolicy{ObjectMeta: metav1.ObjectMeta{Name: "p"}}
@@ -108,13 +113,11 @@ func TestSelfFencingObjectsAreChecked(t *testing.T) {
 		"longest": func(s *v1alpha1.FencePolicySpec) {
 			s.Renewal, s.Validity, s.Watchdog.Timeout = ofTime(5*time.Minute), ofTime(time.Hour), ofTime(5*time.Minute)
 		},
-		"as many witnesses as there are": func(s *v1alpha1.FencePolicySpec) { s.OnIsolation = v1alpha1.ResetOnIsolation },
-		"three witnesses": func(s *v1alpha1.FencePolicySpec) {
-			s.OnIsolation, s.Witnesses = v1alpha1.ResetOnIsolation, new(int32(3))
-		},
-		"required proofs": func(s *v1alpha1.FencePolicySpec) {
-			s.OnIsolation, s.Witnesses, s.RequiredProof = v1alpha1.ResetOnIsolation, new(int32(3)), v1alpha1.PowerAndPromise
-		},
+		"held nodes":         func(s *v1alpha1.FencePolicySpec) { s.OnIsolation = v1alpha1.HoldOnIsolation },
+		"three witnesses":    func(s *v1alpha1.FencePolicySpec) { s.Witnesses = new(int32(3)) },
+		"required proofs":    func(s *v1alpha1.FencePolicySpec) { s.RequiredProof = v1alpha1.PowerAndPromise },
+		"nodes of two zones": func(s *v1alpha1.FencePolicySpec) { s.NodeSelector = demands(metav1.LabelSelectorOpIn, "a", "b") },
+		"labelled nodes":     func(s *v1alpha1.FencePolicySpec) { s.NodeSelector = demands(metav1.LabelSelectorOpExists) },
 		"five witnesses": func(s *v1alpha1.FencePolicySpec) {
 			s.OnIsolation, s.Witnesses = v1alpha1.ResetOnIsolation, new(int32(5))
 		},
@@ -131,6 +134,11 @@ func TestSelfFencingObjectsAreChecked(t *testing.T) {
 	changesLimitsAlone(t, c)
 }
 
+// demands returns a selector of nodes by their zone.
+func demands(operator metav1.LabelSelectorOperator, values ...string) metav1.LabelSelector {
+	return metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: corev1.LabelTopologyZone, Operator: operator, Values: values}}}
+}
+
 // hasDefaults: a policy that says no more than which nodes it selects has the documented values.
 func hasDefaults(t *testing.T, c *cluster.Cluster) {
 	t.Helper()
@@ -139,7 +147,7 @@ func hasDefaults(t *testing.T, c *cluster.Cluster) {
 		t.Fatalf("creating a policy: %v", err)
 	}
 	want := v1alpha1.FencePolicySpec{
-		Renewal: ofTime(5 * time.Second), Validity: ofTime(20 * time.Second), OnIsolation: v1alpha1.HoldOnIsolation, Witnesses: new(int32(0)), RequiredProof: v1alpha1.AnyProof,
+		Renewal: ofTime(5 * time.Second), Validity: ofTime(20 * time.Second), OnIsolation: v1alpha1.ResetOnIsolation, Witnesses: new(int32(0)), RequiredProof: v1alpha1.AnyProof,
 		Watchdog: v1alpha1.FencePolicyWatchdog{Device: "/dev/watchdog", Timeout: ofTime(10 * time.Second), Kind: v1alpha1.HardwareWatchdog},
 	}
 	if diff := cmp.Diff(want, p.Spec); diff != "" {

@@ -54,7 +54,7 @@ func (s *selfFenced) policy(name, selector string) {
 	s.Apply(s.T, fmt.Sprintf(`apiVersion: fettle.io/v1alpha1
 kind: FencePolicy
 metadata: {name: %s}
-spec: {nodeSelector: %s, renewal: 1s, validity: 3s}
+spec: {nodeSelector: %s, onIsolation: Hold, renewal: 1s, validity: 3s}
 `, name, selector))
 }
 

@@ -156,7 +156,7 @@ func (s *selfFenced) promised() string {
 	s.Apply(s.T, fmt.Sprintf(`apiVersion: fettle.io/v1alpha1
 kind: FencePolicy
 metadata: {name: %[1]s}
-spec: {nodeSelector: {matchLabels: {pool: %[1]s}}, renewal: 1s, validity: 3s}
+spec: {nodeSelector: {matchLabels: {pool: %[1]s}}, onIsolation: Hold, renewal: 1s, validity: 3s}
 `, s.name))
 	s.boots()
 	s.leaseSays(selffence.Promised)

@@ -24,7 +24,7 @@ var holds = fmt.Sprintf(`---
 apiVersion: fettle.io/v1alpha1
 kind: FencePolicy
 metadata: {name: all}
-spec: {nodeSelector: {}, renewal: 1s, validity: 4s, watchdog: {timeout: %s, allowVirtualMachines: true}}
+spec: {nodeSelector: {}, onIsolation: Hold, renewal: 1s, validity: 4s, watchdog: {timeout: %s, allowVirtualMachines: true}}
 `, timeout)
 
 // fencesThemselves has all nodes but one fence themselves once they are not Ready.

@@ -84,10 +84,12 @@ type FencePolicy struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.renewal) || duration(self.renewal) >= duration('1s') && duration(self.renewal) <= duration('5m')",message="renewal must be from 1s to 5m"
 // +kubebuilder:validation:XValidation:rule="!has(self.validity) || duration(self.validity) <= duration('1h')",message="validity must be at most 1h"
 // +kubebuilder:validation:XValidation:rule="!has(self.validity) || !has(self.renewal) || duration(self.validity) >= duration(self.renewal) + duration(self.renewal) + duration(self.renewal)",message="validity must be at least three times the renewal, so that one lost renewal resets no node"
-// +kubebuilder:validation:XValidation:rule="!has(self.requiredProof) || self.requiredProof != 'PowerAndPromise' || has(self.onIsolation) && self.onIsolation == 'Reset'",message="requiredProof PowerAndPromise needs onIsolation Reset, since with Hold no time proves that a node was reset"
+// +kubebuilder:validation:XValidation:rule="!has(self.requiredProof) || self.requiredProof != 'PowerAndPromise' || !has(self.onIsolation) || self.onIsolation == 'Reset'",message="requiredProof PowerAndPromise needs onIsolation Reset, since with Hold no time proves that a node was reset"
 // +kubebuilder:validation:XValidation:rule="!has(self.onIsolation) || !has(self.witnesses) || self.onIsolation == 'Reset' || self.witnesses == 0",message="witnesses must be 0 where onIsolation is Hold"
 type FencePolicySpec struct {
 	// nodeSelector selects the nodes by their labels. An empty selector selects all nodes.
+	// +kubebuilder:validation:XValidation:rule="!has(self.matchExpressions) || self.matchExpressions.all(e, e.operator in ['In', 'NotIn', 'Exists', 'DoesNotExist'])",message="each of matchExpressions needs an operator In, NotIn, Exists or DoesNotExist"
+	// +kubebuilder:validation:XValidation:rule="!has(self.matchExpressions) || self.matchExpressions.all(e, (has(e.values) && size(e.values) > 0) == e.operator.endsWith('In'))",message="matchExpressions need values for In and NotIn alone"
 	// +required
 	NodeSelector metav1.LabelSelector `json:"nodeSelector"`
 	// watchdog is the watchdog of the nodes.
@@ -103,13 +105,13 @@ type FencePolicySpec struct {
 	// +kubebuilder:default="20s"
 	// +optional
 	Validity *metav1.Duration `json:"validity,omitempty"`
-	// onIsolation is what a node does that reaches no API server. Hold goes on: the node is reset only
-	// when it learns that it is condemned, and no time proves that it has stopped. Reset resets the node
-	// when its last renewal is no longer valid, unless a majority of witnesses reaches no API server
-	// either.
+	// onIsolation is what a node does that reaches no API server. Reset resets the node when its last
+	// renewal is no longer valid, unless a majority of witnesses reaches no API server either. Hold goes
+	// on: the node is reset only when it learns that it is condemned, and no time proves that it has
+	// stopped. A node that finds too few witnesses does the same with Reset.
 	// +kubebuilder:validation:Enum=Hold;Reset
 	// +kubebuilder:validation:MaxLength=16
-	// +kubebuilder:default=Hold
+	// +kubebuilder:default=Reset
 	// +optional
 	OnIsolation IsolationAction `json:"onIsolation,omitempty"`
 	// witnesses is how many other agents an agent asks that reaches no API server, with Reset: 3, 5, or 0,
