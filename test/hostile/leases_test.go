@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
@@ -64,6 +66,48 @@ func TestI14LeasesOfNodes(t *testing.T) {
 			}
 		})
 	}
+	t.Run("priority", w.havePriority)
+}
+
+// havePriority: the API server serves renewals at a priority level of their own, and no list of Leases.
+func (w *leasesWorld) havePriority(t *testing.T) {
+	t.Parallel()
+	var schema flowcontrolv1.FlowSchema
+	if err := w.Get(cluster.Context(t), client.ObjectKey{Name: "fettle-agents"}, &schema); err != nil {
+		t.Fatal(err)
+	}
+	const all = "/apis/coordination.k8s.io/v1/namespaces/fettle-agents/leases"
+	w.Eventually(t, "the API server follows the FlowSchema", func(ctx context.Context) error {
+		if by := w.servedBy(ctx, t, all+"/"+promisedNode); by != string(schema.UID) {
+			return errors.New("a Lease is read by FlowSchema " + by)
+		}
+		return nil
+	})
+	if by := w.servedBy(cluster.Context(t), t, all); by == "" || by == string(schema.UID) {
+		t.Errorf("the Leases are listed by FlowSchema %q", by)
+	}
+}
+
+// servedBy returns the UID of the FlowSchema by which an agent reads something.
+func (w *leasesWorld) servedBy(ctx context.Context, t *testing.T, path string) string {
+	t.Helper()
+	c, err := rest.HTTPClientFor(w.configs[promisedNode])
+	if err != nil {
+		t.Fatal(err)
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, w.Config.Host+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := c.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		t.Fatalf("reading %s: %s", path, answer.Status)
+	}
+	return answer.Header.Get(flowcontrolv1.ResponseHeaderMatchedFlowSchemaUID)
 }
 
 // leasesWorld has Leases in each state, which were written before the policy was there.
@@ -72,6 +116,8 @@ type leasesWorld struct {
 
 	t      *testing.T
 	agents map[string]client.Client
+	// configs have the tokens of the agents.
+	configs map[string]*rest.Config
 	// unbound has a token of the agents' service account that no pod has, and other one of another service account in a pod.
 	unbound, other, fettle client.Client
 	stored                 map[string]*coordinationv1.Lease
@@ -81,7 +127,7 @@ func newLeasesWorld(t *testing.T) *leasesWorld {
 	t.Helper()
 	c := cluster.Start(t, cluster.Options{Args: []string{"--controllers=*,-node-lifecycle-controller"}})
 	c.InstallFettle(t)
-	w := &leasesWorld{Cluster: c, t: t, agents: map[string]client.Client{}, stored: map[string]*coordinationv1.Lease{}}
+	w := &leasesWorld{Cluster: c, t: t, agents: map[string]client.Client{}, configs: map[string]*rest.Config{}, stored: map[string]*coordinationv1.Lease{}}
 	var later []client.Object
 	for _, u := range cluster.Kustomization(t, "config/selffence") {
 		if strings.HasPrefix(u.GetKind(), "ValidatingAdmissionPolicy") {
@@ -94,7 +140,8 @@ func newLeasesWorld(t *testing.T) *leasesWorld {
 	w.must(c.Create(cluster.Context(t), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: promiselease.Namespace, Name: "other"}}))
 	for _, node := range []string{promisedNode, condemnedNode, withdrawnNode, newNode} {
 		w.must(c.Create(cluster.Context(t), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}))
-		w.agents[node] = w.as(promiselease.Namespace, "fettle-agent", w.pod(node, "fettle-agent"))
+		w.configs[node] = w.configAs(promiselease.Namespace, "fettle-agent", w.pod(node, "fettle-agent"))
+		w.agents[node] = w.with(w.configs[node])
 	}
 	w.other = w.as(promiselease.Namespace, "other", w.pod(newNode, "other"))
 	w.unbound = w.as(promiselease.Namespace, "fettle-agent", nil)
@@ -140,8 +187,21 @@ func (w *leasesWorld) pod(node, account string) *corev1.Pod {
 	return p
 }
 
-// as returns a client with a token of a service account, as the kubelet requests it for a pod.
+// as returns a client with a token of a service account.
 func (w *leasesWorld) as(namespace, account string, of *corev1.Pod) client.Client {
+	w.t.Helper()
+	return w.with(w.configAs(namespace, account, of))
+}
+
+func (w *leasesWorld) with(config *rest.Config) client.Client {
+	w.t.Helper()
+	c, err := client.New(config, client.Options{Scheme: w.Scheme(), Mapper: w.RESTMapper()})
+	w.must(err)
+	return c
+}
+
+// configAs returns the configuration of a client with a token of a service account, as the kubelet requests it for a pod.
+func (w *leasesWorld) configAs(namespace, account string, of *corev1.Pod) *rest.Config {
 	w.t.Helper()
 	request := &authenticationv1.TokenRequest{}
 	if of != nil {
@@ -150,9 +210,7 @@ func (w *leasesWorld) as(namespace, account string, of *corev1.Pod) client.Clien
 	w.must(w.SubResource("token").Create(cluster.Context(w.t), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: account}}, request))
 	config := rest.AnonymousClientConfig(w.Config)
 	config.BearerToken = request.Status.Token
-	c, err := client.New(config, client.Options{Scheme: w.Scheme(), Mapper: w.RESTMapper()})
-	w.must(err)
-	return c
+	return config
 }
 
 // lease returns the Lease of a node in a state.
