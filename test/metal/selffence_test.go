@@ -166,17 +166,20 @@ spec: {nodeSelector: {matchLabels: {pool: %[1]s}}, onIsolation: Hold, renewal: 1
 // leaseSays waits until the Lease of the first node is in a state.
 func (s *selfFenced) leaseSays(state selffence.State) {
 	s.Helper()
-	s.Eventually(s.T, fmt.Sprintf("Lease of %s is %s", s.first(), state), func(ctx context.Context) error {
-		var l coordinationv1.Lease
-		if err := s.Get(ctx, client.ObjectKey{Namespace: promiselease.Namespace, Name: s.first()}, &l); err != nil {
-			return err
-		}
-		r, err := promiselease.Decode(&l)
-		if err == nil && r.State != state {
-			err = fmt.Errorf("it is %+v", r)
-		}
+	s.Eventually(s.T, fmt.Sprintf("Lease of %s is %s", s.first(), state), func(ctx context.Context) error { return s.says(ctx, state) })
+}
+
+// says returns an error unless the Lease of the first node is in a state.
+func (s *selfFenced) says(ctx context.Context, state selffence.State) error {
+	var l coordinationv1.Lease
+	if err := s.Get(ctx, client.ObjectKey{Namespace: promiselease.Namespace, Name: s.first()}, &l); err != nil {
 		return err
-	})
+	}
+	r, err := promiselease.Decode(&l)
+	if err == nil && r.State != state {
+		err = fmt.Errorf("it is %+v", r)
+	}
+	return err
 }
 
 // checkedBy creates a health check that has a node fence itself once it is not Ready. Without fields of a template it names that of

@@ -19,6 +19,8 @@ import (
 
 	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
+	"github.com/fettle-io/fettle/internal/promiselease"
+	"github.com/fettle-io/fettle/internal/selffence"
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
@@ -40,6 +42,7 @@ var writesOfRemediations = []string{
 	"patch nodes: the fencing is marked, taints fencing", "patch nodes: taints fencing out-of-service", "patch nodes: taints fencing",
 	"patch nodes: the mark is removed", "patch nodes: taints", "delete nodes", "patch nodes: labels are restored, taints",
 	"patch baremetalhosts: the annotation is set", "patch baremetalhosts: the annotation is removed",
+	"update leases: the promise is revoked", "update leases: the Lease is freed",
 }
 
 // interruptions decides at which writes Fettle is killed: at each kind twice.
@@ -80,16 +83,19 @@ func TestPowerRemediationSurvivesEachWrite(t *testing.T) {
 	s := newMachineSite(t)
 	s.AllowPower(t)
 	s.AllowMetal3(t)
+	s.allowSelfFencing(t)
 	kubeconfig := s.FettleKubeconfig(t)
 	proxy, address := s.StartProxy(t)
 	cluster.Redirect(t, kubeconfig, address)
 	d := &interruptions{outcomes: map[string][]cluster.Outcome{}, kinds: map[string]bool{}}
 	m := &restarted{site: s, interruptions: d, kubeconfig: kubeconfig, judge: proxy.Judge(t, d.outcome)}
 	taint, deletion, abort := s.newPool(t, "writes-taint"), s.newPool(t, "writes-deletion"), s.newPool(t, "writes-abort")
+	both := s.newPool(t, "writes-both")
 	m.fettle = s.StartFettleWith(t, kubeconfig)
 	m.survivesByNodeHealthCheck(t, taint)
 	m.survivesByMachineHealthCheck(t, deletion)
 	m.survivesAbort(t, abort)
+	m.survivesByBoth(t, &selfFenced{pool: both})
 	m.survivesThroughMetal3(t, s.newMetal3Pool(t, "writes-metal3"))
 	for i := 0; i < 5 && len(m.missing()) > 0; i++ {
 		m.survivesOnceMore(t, s.newPool(t, fmt.Sprintf("writes-more-%d", i)))
@@ -157,6 +163,10 @@ func (m *restarted) wasKilledAtEach(t *testing.T) {
 func kindOf(w cluster.Write) string {
 	kind := w.Verb + " " + w.Resource
 	switch kind {
+	case "update leases":
+		if w.Namespace == promiselease.Namespace {
+			return kind + ": " + promiseOf(w.Body)
+		}
 	case "patch powerremediations/status":
 		return kind + ": " + statusOf(w.Body)
 	case "patch repairs/status":
@@ -181,6 +191,14 @@ func setOrRemoved(set bool) string {
 		return "set"
 	}
 	return "removed"
+}
+
+// promiseOf says what Fettle does to a promise.
+func promiseOf(body []byte) string {
+	if strings.Contains(string(body), string(selffence.Condemned)) {
+		return "the promise is revoked"
+	}
+	return "the Lease is freed"
 }
 
 // statusOf says which status of a PowerRemediation is written.
@@ -317,7 +335,7 @@ func (p *pool) repairIsOver(ctx context.Context, target string) error {
 		}
 	}
 	for i := range leases.Items {
-		if l := &leases.Items[i]; strings.HasSuffix(l.Name, p.first()) && l.Spec.HolderIdentity != nil && l.Namespace != corev1.NamespaceNodeLease {
+		if l := &leases.Items[i]; strings.HasSuffix(l.Name, p.first()) && l.Spec.HolderIdentity != nil && l.Namespace != corev1.NamespaceNodeLease && l.Namespace != promiselease.Namespace {
 			return fmt.Errorf("%s holds lease %s", *l.Spec.HolderIdentity, l.Name)
 		}
 	}
@@ -390,6 +408,21 @@ func (m *restarted) survivesAbort(t *testing.T, p *pool) {
 		return b.isBack(ctx)
 	})
 	p.ranAlone()
+}
+
+// survivesByBoth: a FencePolicy requires both proofs. A promise that is revoked counts from the process that sees it.
+func (m *restarted) survivesByBoth(t *testing.T, s *selfFenced) {
+	t.Helper()
+	s.requiresBoth(briefly)
+	b := s.beforehand()
+	s.nodesCheckedBy(patient)
+	s.hangs(s.first())
+	m.until(t, "remediation by power and promise", func(ctx context.Context) error {
+		return errors.Join(b.isBack(ctx), s.repairIsOver(ctx, s.first()))
+	})
+	m.until(t, "Lease of "+s.first(), func(ctx context.Context) error { return s.says(ctx, selffence.Withdrawn) })
+	s.runsOn(s.second())
+	s.ranTimes(2)
 }
 
 // survivesThroughMetal3: a host is powered through its BareMetalHost.
