@@ -69,6 +69,19 @@ func TestI14LeasesOfNodes(t *testing.T) {
 	t.Run("priority", w.havePriority)
 }
 
+// leasesWorld has Leases in each state, which were written before the policy was there.
+type leasesWorld struct {
+	*cluster.Cluster
+
+	t      *testing.T
+	agents map[string]client.Client
+	// configs have the tokens of the agents.
+	configs map[string]*rest.Config
+	// unbound has a token of the agents' service account that no pod has, and other one of another service account in a pod.
+	unbound, other, fettle client.Client
+	stored                 map[string]*coordinationv1.Lease
+}
+
 // havePriority: the API server serves renewals at a priority level of their own, and no list of Leases.
 func (w *leasesWorld) havePriority(t *testing.T) {
 	t.Parallel()
@@ -95,7 +108,7 @@ func (w *leasesWorld) servedBy(ctx context.Context, t *testing.T, path string) s
 	if err != nil {
 		t.Fatal(err)
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, w.Config.Host+path, nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, w.Config.Host+path, http.NoBody)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,19 +121,6 @@ func (w *leasesWorld) servedBy(ctx context.Context, t *testing.T, path string) s
 		t.Fatalf("reading %s: %s", path, answer.Status)
 	}
 	return answer.Header.Get(flowcontrolv1.ResponseHeaderMatchedFlowSchemaUID)
-}
-
-// leasesWorld has Leases in each state, which were written before the policy was there.
-type leasesWorld struct {
-	*cluster.Cluster
-
-	t      *testing.T
-	agents map[string]client.Client
-	// configs have the tokens of the agents.
-	configs map[string]*rest.Config
-	// unbound has a token of the agents' service account that no pod has, and other one of another service account in a pod.
-	unbound, other, fettle client.Client
-	stored                 map[string]*coordinationv1.Lease
 }
 
 func newLeasesWorld(t *testing.T) *leasesWorld {
