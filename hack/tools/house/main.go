@@ -47,6 +47,7 @@ func run(args []string, out io.Writer) error {
 	}
 	broken := report(out, "a citation names a document, or a section of it, that does not exist", citations(files))
 	broken = report(out, "a citation names a document that is not in the repository; see docs/reference/README.md", outside(files)) || broken
+	broken = report(out, "a page is wrapped at 100 columns; tables, code and headings may be wider", wide(files)) || broken
 	broken = report(out, "a phrase is used more often than "+baselineName+" allows: name the actor, or write a plainer sentence",
 		above(limits, found)) || broken
 	for _, line := range below(limits, found) {

@@ -41,6 +41,9 @@ func uses(files tree) (usage, error) {
 		switch {
 		case isDocument(name):
 			c.count(name, 1, strings.Join(prose(files[name]), "\n"))
+			if isPage(name) {
+				c.countSentences(name, files[name])
+			}
 		case strings.HasSuffix(name, ".go"):
 			if err := c.countGo(name, files[name]); err != nil {
 				return nil, err
@@ -56,7 +59,7 @@ func names() []string {
 	for _, word := range beginnings {
 		all = append(all, beginning(word))
 	}
-	return all
+	return append(all, longSentence)
 }
 
 func beginning(word string) string { return "func " + word }

@@ -1,0 +1,156 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+const (
+	// maxWidth is how wide the text of a page may be.
+	maxWidth = 100
+	// maxWords is the most words of a sentence that longSentence doesn't count.
+	maxWords = 25
+	// longSentence is the name of sentences of more than maxWords words in the baseline.
+	longSentence = "sentence over 25 words"
+)
+
+var (
+	mark      = regexp.MustCompile(`^\s*(?:[-*+]|\d+\.)\s+`)
+	inCode    = regexp.MustCompile("``[^`]*(?:`[^`]+)*``|`[^`]*`")
+	linked    = regexp.MustCompile(`!?\[[^\]]*\]\([^)]*\)`)
+	tag       = regexp.MustCompile(`<[^>]*>`)
+	endOfText = regexp.MustCompile(`[.!?][)"'”]*\s+`)
+)
+
+// isPage reports whether users or contributors read a file as a page of documentation.
+func isPage(name string) bool {
+	return isDocument(name) && (strings.HasPrefix(name, "docs/") || !strings.Contains(name, "/"))
+}
+
+// isRow reports whether a line is a row of a table.
+func isRow(line string) bool { return strings.HasPrefix(strings.TrimSpace(line), "|") }
+
+// text returns the lines of a page, with those of code empty, whether fences or an indentation mark it.
+func text(page string) []string {
+	lines := prose(page)
+	list, blank, code := false, true, false
+	for i, line := range lines {
+		switch {
+		case strings.TrimSpace(line) == "":
+			blank = true
+			continue
+		case mark.MatchString(line) && !code:
+			list = true
+		case !strings.HasPrefix(line, " "):
+			list = false
+		}
+		code = !list && strings.HasPrefix(line, "    ") && (blank || code)
+		blank = false
+		if code {
+			lines[i] = ""
+		}
+	}
+	return lines
+}
+
+// isOneWord reports whether a line can't be broken. A link and code in a line are a word each.
+func isOneWord(line string) bool {
+	return len(strings.Fields(plain(mark.ReplaceAllString(line, "")))) <= 1
+}
+
+// wide returns the lines of pages that are wider than maxWidth. Rows of tables, code, headings and lines of one word may be.
+func wide(files tree) []string {
+	var found []string
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if !isPage(name) {
+			continue
+		}
+		for i, line := range text(files[name]) {
+			width := utf8.RuneCountInString(line)
+			if width <= maxWidth || isRow(line) || heading.MatchString(line) || isOneWord(line) {
+				continue
+			}
+			found = append(found, fmt.Sprintf("%s:%d: %d", name, i+1, width))
+		}
+	}
+	return found
+}
+
+// block is text that no sentence leaves: a paragraph, an item of a list, or a cell of a table.
+type block struct {
+	line int
+	text string
+}
+
+// blocks returns the blocks of a page, without headings.
+func blocks(page string) []block {
+	var all []block
+	open := false
+	for i, line := range text(page) {
+		switch {
+		case strings.TrimSpace(line) == "", heading.MatchString(line):
+			open = false
+		case isRow(line):
+			open = false
+			for cell := range strings.SplitSeq(inCode.ReplaceAllString(line, "`code`"), "|") {
+				all = append(all, block{i + 1, cell})
+			}
+		case !open || mark.MatchString(line):
+			open = true
+			all = append(all, block{i + 1, mark.ReplaceAllString(line, "")})
+		default:
+			all[len(all)-1].text += "\n" + line
+		}
+	}
+	return all
+}
+
+// countSentences counts the sentences of a page that have more than maxWords words. A link and code in a line are a word each.
+func (c counter) countSentences(name, page string) {
+	for _, b := range blocks(page) {
+		line := b.line
+		for _, sentence := range sentences(plain(b.text)) {
+			if words(sentence) > maxWords {
+				c.add(longSentence, name, line)
+			}
+			line += strings.Count(sentence, "\n")
+		}
+	}
+}
+
+// plain returns the text of a block without its marks, with a word for each link and for each code. It keeps the ends of lines.
+func plain(text string) string {
+	word := func(s string) string { return "X" + strings.Repeat("\n", strings.Count(s, "\n")) }
+	text = inCode.ReplaceAllStringFunc(text, word)
+	text = linked.ReplaceAllStringFunc(text, word)
+	return strings.NewReplacer("**", "", "*", "").Replace(tag.ReplaceAllStringFunc(text, word))
+}
+
+// sentences returns the sentences of a text, each with the space behind it. An end is followed by no small letter.
+func sentences(text string) []string {
+	var all []string
+	begin := 0
+	for _, end := range endOfText.FindAllStringIndex(text, -1) {
+		if next, _ := utf8.DecodeRuneInString(text[end[1]:]); !unicode.IsLower(next) {
+			all = append(all, text[begin:end[1]])
+			begin = end[1]
+		}
+	}
+	return append(all, text[begin:])
+}
+
+// words returns how many words a sentence has. Signs that stand alone are none.
+func words(sentence string) int {
+	count := 0
+	for field := range strings.FieldsSeq(sentence) {
+		if strings.ContainsFunc(field, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsNumber(r) }) {
+			count++
+		}
+	}
+	return count
+}
