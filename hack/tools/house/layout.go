@@ -38,22 +38,23 @@ func isRow(line string) bool { return strings.HasPrefix(strings.TrimSpace(line),
 // text returns the lines of a page, with those of code empty, whether fences or an indentation mark it.
 func text(page string) []string {
 	lines := prose(page)
-	list, blank, code := false, true, false
+	item, blank, code := 0, true, false // the column at which the text of the item of a list begins; what was before
 	for i, line := range lines {
-		switch {
-		case strings.TrimSpace(line) == "":
+		column := len(line) - len(strings.TrimLeft(line, " "))
+		if column == len(line) {
 			blank = true
 			continue
-		case mark.MatchString(line) && !code:
-			list = true
-		case !strings.HasPrefix(line, " "):
-			list = false
 		}
-		code = !list && strings.HasPrefix(line, "    ") && (blank || code)
-		blank = false
-		if code {
+		code = column >= item+4 && (blank || code)
+		switch {
+		case code:
 			lines[i] = ""
+		case mark.MatchString(line):
+			item = len(mark.FindString(line))
+		default:
+			item = min(item, column)
 		}
+		blank = false
 	}
 	return lines
 }

@@ -12,20 +12,23 @@ func TestWide(t *testing.T) {
 		page string
 		want []string
 	}{
-		"text of 100 columns":      {strings.Repeat("é", 50) + " " + strings.Repeat("x", 49), nil},
-		"text of more":             {"short\n\n" + long, []string{"docs/a.md:3: 105"}},
-		"an item of a list":        {"- " + long, []string{"docs/a.md:1: 107"}},
-		"a row of a table":         {"| " + long + " |", nil},
-		"a heading":                {"## " + long, nil},
-		"a block of code":          {"```\n" + long + "\n```", nil},
-		"text behind code":         {"```\ncode\n```\n" + long, []string{"docs/a.md:4: 105"}},
-		"code by its indentation":  {"Run:\n\n    " + long + "\n    " + long, nil},
-		"a paragraph of an item":   {"- item\n\n    " + long, []string{"docs/a.md:3: 109"}},
-		"a link alone":             {"- [" + long + "](https://example.com).", nil},
-		"a link with text":         {"See [a](https://example.com/" + strings.Repeat("x", 99) + ").", []string{"docs/a.md:1: 129"}},
-		"the end of a link":        {"[a\n  b](https://example.com/" + strings.Repeat("x", 99) + ").", nil},
-		"code in a line, alone":    {"   `" + long + "`", nil},
-		"code in a line with text": {"Run `" + long + "`", []string{"docs/a.md:1: 111"}},
+		"text of 100 columns":                 {strings.Repeat("é", 50) + " " + strings.Repeat("x", 49), nil},
+		"text of more":                        {"short\n\n" + long, []string{"docs/a.md:3: 105"}},
+		"an item of a list":                   {"- " + long, []string{"docs/a.md:1: 107"}},
+		"a row of a table":                    {"| " + long + " |", nil},
+		"a heading":                           {"## " + long, nil},
+		"a block of code":                     {"```\n" + long + "\n```", nil},
+		"text behind code":                    {"```\ncode\n```\n" + long, []string{"docs/a.md:4: 105"}},
+		"code by its indentation":             {"Run:\n\n    " + long + "\n    " + long, nil},
+		"a paragraph of an item":              {"- item\n\n    " + long, []string{"docs/a.md:3: 109"}},
+		"code of an item":                     {"1. item\n\n       " + long + "\n\n       " + long + "\n2. item", nil},
+		"text behind code by its indentation": {"1. item\n\n       code\n\n   " + long, []string{"docs/a.md:5: 108"}},
+		"an item of an item":                  {"- item\n    - " + long, []string{"docs/a.md:2: 111"}},
+		"a link alone":                        {"- [" + long + "](https://example.com).", nil},
+		"a link with text":                    {"See [a](https://example.com/" + strings.Repeat("x", 99) + ").", []string{"docs/a.md:1: 129"}},
+		"the end of a link":                   {"[a\n  b](https://example.com/" + strings.Repeat("x", 99) + ").", nil},
+		"code in a line, alone":               {"   `" + long + "`", nil},
+		"code in a line with text":            {"Run `" + long + "`", []string{"docs/a.md:1: 111"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := wide(tree{"docs/a.md": tc.page}); !slices.Equal(got, tc.want) {
