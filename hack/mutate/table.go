@@ -67,6 +67,7 @@ func table() []target {
 		{dir: "internal/remedy/template"},
 		{dir: "internal/remediator/contract"},
 		{dir: "internal/remediator/fencednode", tests: []testPackage{{dir: "internal/remediator/selffencing"}, {dir: "internal/remediator/powercycle"}}, unmeasured: true},
+		{dir: "internal/remediator/loop"},
 		{dir: "internal/remediator/machinedeletion"},
 		{dir: "internal/remediator/nodepromise", tests: []testPackage{{dir: "internal/remediator/selffencing"}, {dir: "internal/remediator/powercycle"}}, open: 10},
 		{dir: "internal/remediator/powercycle", open: 269},

@@ -13,7 +13,7 @@ func TestRemediationThatPanics(t *testing.T) {
 	c := NewClient(Config{Log: logr.Discard()}) // a client without a cache panics
 	key := types.NamespacedName{Namespace: "machines", Name: "a"}
 	c.queue.Add(key)
-	if more := c.processNext(t.Context()); !more || c.queue.NumRequeues(key) != 1 {
+	if more := c.worker().Next(t.Context()); !more || c.queue.NumRequeues(key) != 1 {
 		t.Errorf("there is more to do: %t, and it was put back %d times", more, c.queue.NumRequeues(key))
 	}
 }

@@ -143,22 +143,6 @@ func TestWhichKindsAreNeeded(t *testing.T) {
 	}
 }
 
-// TestPausesAfterFailures double from a tenth of a second to a minute.
-func TestPausesAfterFailures(t *testing.T) {
-	limiter := newLimiter()
-	for i, want := range []time.Duration{100 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond} {
-		if got := limiter.When(workerA); got != want {
-			t.Errorf("pause %d is %s, want %s", i+1, got, want)
-		}
-	}
-	for range 20 {
-		limiter.When(workerA)
-	}
-	if got := limiter.When(workerA); got != time.Minute {
-		t.Errorf("the longest pause is %s", got)
-	}
-}
-
 // TestNodeThatNamesNoMachine ends the remediation.
 func TestNodeThatNamesNoMachine(t *testing.T) {
 	got := decide(&facts{remediation: remediation(finalized), fresh: true, node: &nodeFacts{found: true, machine: "nonsense"}, now: noon})

@@ -6,18 +6,16 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
-	"github.com/fettle-io/fettle/internal/contain"
 	"github.com/fettle-io/fettle/internal/informer"
 	"github.com/fettle-io/fettle/internal/remediator/fencednode"
+	"github.com/fettle-io/fettle/internal/remediator/loop"
 	"github.com/fettle-io/fettle/internal/remediator/nodepromise"
 	"github.com/fettle-io/fettle/internal/slim"
 )
@@ -66,8 +64,9 @@ type Client struct {
 	nodes    *fencednode.Nodes // of the cluster that Fettle runs in
 	machines fencednode.Machines
 
-	remediations workqueue.TypedRateLimitingInterface[types.NamespacedName]
-	probes       workqueue.TypedRateLimitingInterface[types.NamespacedName]
+	watches      *loop.Watches
+	remediations loop.Queue[types.NamespacedName]
+	probes       loop.Queue[types.NamespacedName]
 	sessions     *sessions
 	bmcs         *inventory
 	hosts        *hosts
@@ -76,17 +75,9 @@ type Client struct {
 	crowds       *crowds
 	// elsewhere has the probes that read a node of a workload cluster.
 	elsewhere chan struct{}
-
-	watched informer.Kinds
-	// watching is closed by markWatching, once all kinds are watched.
-	watching     chan struct{}
-	markWatching func()
 }
 
 const (
-	// retryFirst and retryMost bound the pauses after a failure.
-	retryFirst = 100 * time.Millisecond
-	retryMost  = time.Minute
 	// lookTimeout bounds one look at a remediation, and probeTimeout one at a BMC. Both contain operations of a BMC.
 	lookTimeout  = 3 * time.Minute
 	probeTimeout = time.Minute
@@ -99,20 +90,14 @@ const (
 
 // NewClient returns a remediator that watches nothing yet.
 func NewClient(c Config) *Client {
-	watches := make(chan struct{})
 	created := &Client{
-		Config: c, nodes: fencednode.New(c.Core, c.Now, fencednode.NewVolumes()), machines: fencednode.Machines{Live: c.Live, Writer: c.Writer}, watching: watches, markWatching: sync.OnceFunc(func() { close(watches) }),
-		remediations: newQueue(), probes: newQueue(),
+		Config: c, nodes: fencednode.New(c.Core, c.Now, fencednode.NewVolumes()), machines: fencednode.Machines{Live: c.Live, Writer: c.Writer},
+		watches: loop.NewWatches(), remediations: loop.NewQueue[types.NamespacedName](), probes: loop.NewQueue[types.NamespacedName](),
 		sessions: newSessions(c.Claims), bmcs: newInventory(), hosts: newHosts(c.Now), turns: newTurns(), lanes: newLanes(maxLanes, maxOthers), crowds: &crowds{byCluster: map[types.NamespacedName]*crowd{}},
 		elsewhere: make(chan struct{}, maxProbesElsewhere),
 	}
 	created.hosts.metal = created.bareMetalHostOf
 	return created
-}
-
-func newQueue() workqueue.TypedRateLimitingInterface[types.NamespacedName] {
-	return workqueue.NewTypedRateLimitingQueue(
-		workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](retryFirst, retryMost))
 }
 
 // +kubebuilder:rbac:groups=fettle.io,resources=powerremediations;bmcs;fencepolicies,verbs=list;watch
@@ -121,16 +106,12 @@ func newQueue() workqueue.TypedRateLimitingInterface[types.NamespacedName] {
 // Watch begins to watch. It returns a NoMatch error while the kinds are not served, and may be called again. After it
 // has succeeded, it does nothing.
 func (c *Client) Watch(ctx context.Context) error {
-	err := c.watched.Watch(ctx, c.Informers,
+	return c.watches.Watch(ctx, c.Informers,
 		informer.Kind{Plural: "BMCs", Object: &v1alpha1.BMC{}, Handler: c.bmcEvents()},
 		informer.Kind{Plural: "remediations", Object: &v1alpha1.PowerRemediation{}, Handler: c.remediationEvents()},
 		informer.Kind{Plural: "policies", Object: &v1alpha1.FencePolicy{}, Handler: toolscache.ResourceEventHandlerFuncs{}},
 		informer.Kind{Plural: "nodes", Object: &slim.Node{}, Handler: c.nodeEvents()},
 	)
-	if err == nil {
-		c.markWatching()
-	}
-	return err
 }
 
 // bmcEvents stores BMCs, and has a new or changed one probed.
@@ -148,7 +129,7 @@ func (c *Client) bmcEvents() toolscache.ResourceEventHandler {
 	return toolscache.ResourceEventHandlerFuncs{
 		AddFunc: take, UpdateFunc: func(_, obj any) { take(obj) },
 		DeleteFunc: func(obj any) {
-			if key, ok := keyOf(obj); ok && key.Namespace == c.Namespace {
+			if key, ok := loop.KeyOf(obj); ok && key.Namespace == c.Namespace {
 				c.wakeNode(c.bmcs.drop(key))
 				c.probes.Add(key)
 			}
@@ -159,7 +140,7 @@ func (c *Client) bmcEvents() toolscache.ResourceEventHandler {
 // remediationEvents has a remediation looked at, and once it is gone the Lease that it may have condemned.
 func (c *Client) remediationEvents() toolscache.ResourceEventHandler {
 	take := func(obj any) {
-		if key, ok := keyOf(obj); ok {
+		if key, ok := loop.KeyOf(obj); ok {
 			c.remediations.Add(key)
 		}
 	}
@@ -193,7 +174,7 @@ func (c *Client) nodeEvents() toolscache.ResourceEventHandler {
 			}
 		},
 		DeleteFunc: func(obj any) {
-			if key, ok := keyOf(obj); ok {
+			if key, ok := loop.KeyOf(obj); ok {
 				c.wakeNode(key.Name)
 			}
 		},
@@ -216,13 +197,8 @@ func (c *Client) wakeNode(node string) {
 	}
 }
 
-func keyOf(obj any) (types.NamespacedName, bool) {
-	key, err := toolscache.DeletionHandlingObjectToName(obj)
-	return types.NamespacedName{Namespace: key.Namespace, Name: key.Name}, err == nil
-}
-
 // HasSynced reports whether the initial lists were handled.
-func (c *Client) HasSynced() bool { return c.watched.HasSynced() }
+func (c *Client) HasSynced() bool { return c.watches.HasSynced() }
 
 // NeedLeaderElection keeps replicas that don't lead from working.
 func (*Client) NeedLeaderElection() bool { return true }
@@ -231,63 +207,19 @@ func (*Client) NeedLeaderElection() bool { return true }
 func (c *Client) Start(ctx context.Context) error {
 	defer c.remediations.ShutDown()
 	defer c.probes.ShutDown()
-	select {
-	case <-ctx.Done():
-		return nil
-	case <-c.watching:
-	}
-	if !toolscache.WaitForCacheSync(ctx.Done(), c.HasSynced) {
+	if !c.watches.Wait(ctx) {
 		return nil
 	}
 	stop := context.AfterFunc(ctx, func() { c.remediations.ShutDown(); c.probes.ShutDown() })
 	defer stop()
 	c.turns.start(c.Now())
 	var group sync.WaitGroup
-	group.Go(func() { c.process(ctx, worker{c.remediations, maxLooks, lookTimeout, "remediation", c.look}) })
-	group.Go(func() { c.process(ctx, worker{c.probes, maxProbes, probeTimeout, "bmc", c.probe}) })
+	// Most remediations and probes wait for a BMC.
+	looks := loop.Worker[types.NamespacedName]{Queue: c.remediations, Timeout: lookTimeout, Do: c.look, Log: c.Log, Noun: "remediation"}
+	probes := loop.Worker[types.NamespacedName]{Queue: c.probes, Timeout: probeTimeout, Do: c.probe, Log: c.Log, Noun: "bmc"}
+	group.Go(func() { looks.RunEach(ctx, maxLooks) })
+	group.Go(func() { probes.RunEach(ctx, maxProbes) })
 	group.Wait()
 	c.hosts.close(ctx)
 	return nil
-}
-
-// worker is what is done with the keys of a queue.
-type worker struct {
-	queue   workqueue.TypedRateLimitingInterface[types.NamespacedName]
-	most    int
-	timeout time.Duration
-	noun    string
-	do      func(context.Context, types.NamespacedName) error
-}
-
-// process takes keys from a queue until it is shut down. Each has a goroutine of its own, since most wait for a BMC.
-func (c *Client) process(ctx context.Context, w worker) {
-	var group sync.WaitGroup
-	defer group.Wait()
-	room := make(chan struct{}, w.most)
-	for {
-		room <- struct{}{}
-		key, over := w.queue.Get()
-		if over {
-			return
-		}
-		group.Go(func() {
-			c.processOne(ctx, w, key)
-			<-room
-		})
-	}
-}
-
-func (c *Client) processOne(ctx context.Context, w worker, key types.NamespacedName) {
-	defer w.queue.Done(key)
-	limited, cancel := context.WithTimeout(ctx, w.timeout)
-	defer cancel()
-	switch err := contain.Run(func() error { return w.do(limited, key) }); {
-	case err == nil:
-		w.queue.Forget(key)
-	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
-		w.queue.AddRateLimited(key) // another writer was faster, and the cache will show the change
-	case ctx.Err() == nil:
-		c.Log.Error(err, "could not go on; it is tried again after a pause", w.noun, key.String())
-		w.queue.AddRateLimited(key)
-	}
 }

@@ -14,23 +14,6 @@ import (
 	"github.com/fettle-io/fettle/internal/slim"
 )
 
-// TestPausesOfAQueue double from a tenth of a second to a minute.
-func TestPausesOfAQueue(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		q := newQueue()
-		defer q.ShutDown()
-		for want := 100 * time.Millisecond; want <= 128*time.Second; want *= 2 {
-			begun := time.Now() //nolint:forbidigo // the clock of the bubble
-			q.AddRateLimited(keyA)
-			key, _ := q.Get()
-			q.Done(key)
-			if got := time.Since(begun); got != min(want, time.Minute) { //nolint:forbidigo // the same
-				t.Errorf("the pause is %v, want %v", got, min(want, time.Minute))
-			}
-		}
-	})
-}
-
 // silentReader answers nothing before the context ends.
 type silentReader struct{ client.Reader }
 

@@ -2,18 +2,13 @@ package powercycle
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/go-logr/logr/funcr"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
@@ -100,11 +95,6 @@ func TestKindsThatAreNotServed(t *testing.T) {
 	w.Informers = informers
 	if err := w.Watch(t.Context()); !meta.IsNoMatchError(err) {
 		t.Errorf("watching returns %v", err)
-	}
-	select {
-	case <-w.watching:
-		t.Error("work begins without a watch")
-	default:
 	}
 }
 
@@ -218,78 +208,6 @@ func TestStartEndsEarly(t *testing.T) {
 			cancel()
 			if err := <-done; err != nil || !w.remediations.ShuttingDown() || !w.probes.ShuttingDown() || w.remediations.Len() != 1 {
 				t.Errorf("watched %t: Start returns %v, and %d are left", watched, err, w.remediations.Len())
-			}
-		})
-	}
-}
-
-// TestProcess works on some keys at a time, and ends with all of them.
-func TestProcess(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w, q := newWorld(t), newQueue()
-		var most, running, all atomic.Int32
-		for i := range 10 {
-			q.Add(types.NamespacedName{Name: fmt.Sprint(i)})
-		}
-		ended := make(chan struct{})
-		go func() {
-			w.process(t.Context(), worker{q, 3, time.Minute, "key", func(context.Context, types.NamespacedName) error {
-				most.Store(max(most.Load(), running.Add(1)))
-				<-time.After(time.Second)
-				running.Add(-1)
-				all.Add(1)
-				return nil
-			}})
-			close(ended)
-		}()
-		<-time.After(1500 * time.Millisecond)
-		q.ShutDown() // what was added is still worked on
-		<-ended
-		if most.Load() != 3 || all.Load() != 10 || running.Load() != 0 {
-			t.Errorf("%d were done, and at most %d at a time", all.Load(), most.Load())
-		}
-	})
-}
-
-// TestProcessOne: a key that failed is tried again after a pause, and only what needs an administrator is logged.
-func TestProcessOne(t *testing.T) {
-	kind := schema.GroupResource{Resource: "nodes"}
-	for sentence, tc := range map[string]struct {
-		do            func(context.Context) error
-		over          bool
-		retried, says bool
-	}{
-		"it succeeds":         {func(context.Context) error { return nil }, false, false, false},
-		"another was faster":  {func(context.Context) error { return apierrors.NewConflict(kind, "a", nil) }, false, true, false},
-		"it is gone":          {func(context.Context) error { return apierrors.NewNotFound(kind, "a") }, false, true, false},
-		"it fails":            {func(context.Context) error { return errors.New("no") }, false, true, true},
-		"it panics":           {func(context.Context) error { panic("no") }, false, true, true},
-		"the process is over": {func(ctx context.Context) error { return ctx.Err() }, true, false, false},
-		"it takes too long":   {func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }, false, true, true},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			w, q := newWorld(t), newQueue()
-			defer q.ShutDown()
-			logged := 0
-			w.Log = funcr.New(func(_, _ string) { logged++ }, funcr.Options{})
-			ctx, cancel := context.WithCancel(t.Context())
-			defer cancel()
-			if tc.over {
-				cancel()
-			}
-			for range 2 {
-				q.AddRateLimited(keyA) // it has failed before
-				key, _ := q.Get()
-				w.processOne(ctx, worker{q, 1, time.Minute, "key", func(ctx context.Context, _ types.NamespacedName) error { return tc.do(ctx) }}, key)
-			}
-			synctest.Wait()
-			if q.Len() != 0 {
-				t.Errorf("%s: it is tried again at once", sentence)
-			}
-			<-time.After(retryMost)
-			synctest.Wait()
-			if (q.Len() == 1) != tc.retried || (logged > 0) != tc.says || sentence == "it succeeds" && q.NumRequeues(keyA) != 0 {
-				t.Errorf("%s: %d wait, %d lines were logged, and %d retries are counted", sentence, q.Len(), logged, q.NumRequeues(keyA))
 			}
 		})
 	}

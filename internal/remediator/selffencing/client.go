@@ -7,18 +7,16 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
-	"github.com/fettle-io/fettle/internal/contain"
 	"github.com/fettle-io/fettle/internal/informer"
 	"github.com/fettle-io/fettle/internal/remediator/fencednode"
+	"github.com/fettle-io/fettle/internal/remediator/loop"
 	"github.com/fettle-io/fettle/internal/remediator/nodepromise"
 	"github.com/fettle-io/fettle/internal/slim"
 )
@@ -57,23 +55,16 @@ type Client struct {
 
 	nodes        *fencednode.Nodes
 	machines     fencednode.Machines
-	remediations workqueue.TypedRateLimitingInterface[types.NamespacedName]
-	silent       workqueue.TypedRateLimitingInterface[string]
+	watches      *loop.Watches
+	remediations loop.Queue[types.NamespacedName]
+	silent       loop.Queue[string]
 	// tidying has the nodes whose Lease is to be tidied, and allNodes.
-	tidying  workqueue.TypedRateLimitingInterface[string]
+	tidying  loop.Queue[string]
 	present  *presence
 	sessions *sessions
-
-	watched informer.Kinds
-	// watching is closed by markWatching, once all kinds are watched.
-	watching     chan struct{}
-	markWatching func()
 }
 
 const (
-	// retryFirst and retryMost bound the pauses after a failure.
-	retryFirst = 100 * time.Millisecond
-	retryMost  = time.Minute
 	// retryRead is the pause after a read that failed.
 	retryRead = 2 * time.Second
 	// lookTimeout bounds one look at a remediation.
@@ -84,18 +75,13 @@ const (
 
 // NewClient returns a remediator that watches nothing yet.
 func NewClient(c Config) *Client {
-	watches := make(chan struct{})
 	return &Client{
 		Config: c, nodes: fencednode.New(c.Core, c.Now, fencednode.NewVolumes()),
 		machines:     fencednode.Machines{Live: c.Core, Writer: c.Writer},
-		remediations: newQueue[types.NamespacedName](), silent: newQueue[string](), tidying: newQueue[string](), present: newPresence(),
+		watches:      loop.NewWatches(),
+		remediations: loop.NewQueue[types.NamespacedName](), silent: loop.NewQueue[string](), tidying: loop.NewQueue[string](), present: newPresence(),
 		sessions: newSessions(),
-		watching: watches, markWatching: sync.OnceFunc(func() { close(watches) }),
 	}
-}
-
-func newQueue[T comparable]() workqueue.TypedRateLimitingInterface[T] {
-	return workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[T](retryFirst, retryMost))
 }
 
 // +kubebuilder:rbac:groups=fettle.io,resources=selffenceremediations;fencepolicies,verbs=list;watch
@@ -104,21 +90,17 @@ func newQueue[T comparable]() workqueue.TypedRateLimitingInterface[T] {
 // Watch begins to watch. It returns a NoMatch error while the kinds are not served, and may be called again. After it
 // has succeeded, it does nothing.
 func (c *Client) Watch(ctx context.Context) error {
-	err := c.watched.Watch(ctx, c.Informers,
+	return c.watches.Watch(ctx, c.Informers,
 		informer.Kind{Plural: "remediations", Object: &v1alpha1.SelfFenceRemediation{}, Handler: c.remediationEvents()},
 		informer.Kind{Plural: "policies", Object: &v1alpha1.FencePolicy{}, Handler: toolscache.ResourceEventHandlerFuncs{}},
 		informer.Kind{Plural: "nodes", Object: &slim.Node{}, Handler: c.nodeEvents()},
 	)
-	if err == nil {
-		c.markWatching()
-	}
-	return err
 }
 
 // remediationEvents has a remediation looked at, and once it is gone the Lease of its node.
 func (c *Client) remediationEvents() toolscache.ResourceEventHandler {
 	take := func(obj any) {
-		if key, ok := keyOf(obj); ok {
+		if key, ok := loop.KeyOf(obj); ok {
 			c.remediations.Add(key)
 		}
 	}
@@ -153,7 +135,7 @@ func (c *Client) nodeEvents() toolscache.ResourceEventHandler {
 			}
 		},
 		DeleteFunc: func(obj any) {
-			if key, ok := keyOf(obj); ok {
+			if key, ok := loop.KeyOf(obj); ok {
 				c.Promises.Drop(key.Name)
 				c.present.ends(key.Name)
 				c.wakeNode(key.Name)
@@ -192,13 +174,8 @@ func (c *Client) wakeNode(node string) {
 	}
 }
 
-func keyOf(obj any) (types.NamespacedName, bool) {
-	key, err := toolscache.DeletionHandlingObjectToName(obj)
-	return types.NamespacedName{Namespace: key.Namespace, Name: key.Name}, err == nil
-}
-
 // HasSynced reports whether the initial lists were handled.
-func (c *Client) HasSynced() bool { return c.watched.HasSynced() }
+func (c *Client) HasSynced() bool { return c.watches.HasSynced() }
 
 // NeedLeaderElection keeps replicas that don't lead from working.
 func (*Client) NeedLeaderElection() bool { return true }
@@ -207,22 +184,20 @@ func (*Client) NeedLeaderElection() bool { return true }
 func (c *Client) Start(ctx context.Context) error {
 	shutDown := func() { c.remediations.ShutDown(); c.silent.ShutDown(); c.tidying.ShutDown() }
 	defer shutDown()
-	select {
-	case <-ctx.Done():
-		return nil
-	case <-c.watching:
-	}
-	if !toolscache.WaitForCacheSync(ctx.Done(), c.HasSynced) {
+	if !c.watches.Wait(ctx) {
 		return nil
 	}
 	stop := context.AfterFunc(ctx, shutDown)
 	defer stop()
 	c.tidying.Add(allNodes)
 	var group sync.WaitGroup
-	group.Go(func() { worker[string]{c, c.tidying, "node", c.tidy}.run(ctx) })
+	tidies := loop.Worker[string]{Queue: c.tidying, Timeout: lookTimeout, Do: c.tidy, Log: c.Log, Noun: "node"}
+	looks := loop.Worker[types.NamespacedName]{Queue: c.remediations, Timeout: lookTimeout, Do: c.look, Log: c.Log, Noun: "remediation"}
+	sights := loop.Worker[string]{Queue: c.silent, Timeout: lookTimeout, Do: c.sight, Log: c.Log, Noun: "node"}
+	group.Go(func() { tidies.Run(ctx) })
 	for range maxLooks {
-		group.Go(func() { worker[types.NamespacedName]{c, c.remediations, "remediation", c.look}.run(ctx) })
-		group.Go(func() { worker[string]{c, c.silent, "node", c.sight}.run(ctx) })
+		group.Go(func() { looks.Run(ctx) })
+		group.Go(func() { sights.Run(ctx) })
 	}
 	group.Wait()
 	return nil
@@ -230,38 +205,3 @@ func (c *Client) Start(ctx context.Context) error {
 
 // Tidy has the Lease of a node looked at: the remediation that may have condemned it is gone.
 func (c *Client) Tidy(node string) { c.tidying.Add(node) }
-
-// worker does something with the keys of a queue.
-type worker[T comparable] struct {
-	*Client
-
-	queue workqueue.TypedRateLimitingInterface[T]
-	noun  string
-	do    func(context.Context, T) error
-}
-
-// run takes keys from the queue until it is shut down.
-func (w worker[T]) run(ctx context.Context) {
-	for {
-		key, over := w.queue.Get()
-		if over {
-			return
-		}
-		w.one(ctx, key)
-	}
-}
-
-func (w worker[T]) one(ctx context.Context, key T) {
-	defer w.queue.Done(key)
-	limited, cancel := context.WithTimeout(ctx, lookTimeout)
-	defer cancel()
-	switch err := contain.Run(func() error { return w.do(limited, key) }); {
-	case err == nil:
-		w.queue.Forget(key)
-	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
-		w.queue.AddRateLimited(key) // another writer was faster
-	case ctx.Err() == nil:
-		w.Log.Error(err, "could not go on; it is tried again after a pause", w.noun, key)
-		w.queue.AddRateLimited(key)
-	}
-}

@@ -9,11 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/go-logr/logr/funcr"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
@@ -104,11 +101,6 @@ func TestWhatIsWatched(t *testing.T) {
 	if err := w.Watch(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	select {
-	case <-w.watching:
-	default:
-		t.Error("it does not work though all is watched")
-	}
 	if w.HasSynced() {
 		t.Error("it has synced before the informers")
 	}
@@ -157,11 +149,6 @@ func TestKindsThatAreNotServed(t *testing.T) {
 	w.Informers = informers
 	if err := w.Watch(t.Context()); !meta.IsNoMatchError(err) {
 		t.Errorf("watching returns %v", err)
-	}
-	select {
-	case <-w.watching:
-		t.Error("work begins without a watch")
-	default:
 	}
 }
 
@@ -270,72 +257,6 @@ func TestWorkOfOneMoment(t *testing.T) {
 			t.Errorf("Start returns %v", err)
 		}
 	})
-}
-
-// TestPausesOfAQueue double from a tenth of a second to a minute.
-func TestPausesOfAQueue(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		q := newQueue[string]()
-		defer q.ShutDown()
-		for want := 100 * time.Millisecond; want <= 128*time.Second; want *= 2 {
-			begun := time.Now() //nolint:forbidigo // the clock of the bubble
-			q.AddRateLimited("node-a")
-			key, _ := q.Get()
-			q.Done(key)
-			if got := time.Since(begun); got != min(want, time.Minute) { //nolint:forbidigo // the same
-				t.Errorf("the pause is %v, want %v", got, min(want, time.Minute))
-			}
-		}
-	})
-}
-
-// TestProcessOne: a key that failed is tried again after a pause, and only what needs an administrator is logged. All has a minute.
-func TestProcessOne(t *testing.T) {
-	kind := schema.GroupResource{Resource: "leases"}
-	for sentence, tc := range map[string]struct {
-		do            func(context.Context) error
-		over          bool
-		retried, says bool
-		took          time.Duration
-	}{
-		"it succeeds":         {func(context.Context) error { return nil }, false, false, false, 0},
-		"another was faster":  {func(context.Context) error { return apierrors.NewConflict(kind, "a", nil) }, false, true, false, 0},
-		"it is gone":          {func(context.Context) error { return apierrors.NewNotFound(kind, "a") }, false, true, false, 0},
-		"it fails":            {func(context.Context) error { return errors.New("no") }, false, true, true, 0},
-		"it panics":           {func(context.Context) error { panic("no") }, false, true, true, 0},
-		"the process is over": {func(ctx context.Context) error { return ctx.Err() }, true, false, false, 0},
-		"it takes too long":   {func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }, false, true, true, time.Minute},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			w, q := newWorld(t), newQueue[string]()
-			defer q.ShutDown()
-			logged := 0
-			w.Log = funcr.New(func(_, _ string) { logged++ }, funcr.Options{})
-			ctx, cancel := context.WithCancel(t.Context())
-			defer cancel()
-			if tc.over {
-				cancel()
-			}
-			for range 2 {
-				q.AddRateLimited("node-a") // it has failed before
-				key, _ := q.Get()
-				begun := time.Now() //nolint:forbidigo // the clock of the bubble
-				worker[string]{w.Client, q, "node", func(ctx context.Context, _ string) error { return tc.do(ctx) }}.one(ctx, key)
-				if took := time.Since(begun); took != tc.took { //nolint:forbidigo // the same
-					t.Errorf("%s: it ends after %v", sentence, took)
-				}
-			}
-			synctest.Wait()
-			if q.Len() != 0 {
-				t.Errorf("%s: it is tried again at once", sentence)
-			}
-			<-time.After(retryMost)
-			synctest.Wait()
-			if (q.Len() == 1) != tc.retried || (logged > 0) != tc.says || sentence == "it succeeds" && q.NumRequeues("node-a") != 0 {
-				t.Errorf("%s: %d wait, %d lines were logged, and %d retries are counted", sentence, q.Len(), logged, q.NumRequeues("node-a"))
-			}
-		})
-	}
 }
 
 // TestSessions: a look finds the session of the look before, and a remediation of the same name gets another. It is known for one node.
