@@ -111,7 +111,8 @@ func blocks(page string) []block {
 	return all
 }
 
-// countSentences counts the sentences of a page that have more than maxWords words. A link and code in a line are a word each.
+// countSentences counts the sentences of a page that have more than maxWords words. A link and code in a line are
+// a word each, and so are several of them that a list has.
 func (c counter) countSentences(name, page string) {
 	for _, b := range blocks(page) {
 		line := b.line
@@ -124,12 +125,19 @@ func (c counter) countSentences(name, page string) {
 	}
 }
 
-// plain returns the text of a block without its marks, with a word for each link and for each code. It keeps the ends of lines.
+// oneWord stands for a link or for code, and for several with commas between them. No text has it.
+const oneWord = "\uE000X"
+
+var several = regexp.MustCompile(oneWord + `\n?(?:,\s+` + oneWord + `\n?)+`)
+
+// plain returns the text of a block without its marks, with a word for each link, for each code, and for several of them that a list
+// has. It keeps the ends of lines.
 func plain(text string) string {
-	word := func(s string) string { return "X" + strings.Repeat("\n", strings.Count(s, "\n")) }
+	word := func(s string) string { return oneWord + strings.Repeat("\n", strings.Count(s, "\n")) }
 	text = inCode.ReplaceAllStringFunc(text, word)
 	text = linked.ReplaceAllStringFunc(text, word)
-	return strings.NewReplacer("**", "", "*", "").Replace(tag.ReplaceAllStringFunc(text, word))
+	text = several.ReplaceAllStringFunc(tag.ReplaceAllStringFunc(text, word), word)
+	return strings.NewReplacer("**", "", "*", "").Replace(text)
 }
 
 // sentences returns the sentences of a text, each with the space behind it. An end is followed by no small letter.
