@@ -71,6 +71,7 @@ func TestLongSentences(t *testing.T) {
 		"code is a word":              {words + "`a b | c`.", nil},
 		"a list of code is a word":    {words + "`a`, `b`,\n`c`. Here\n" + long, []string{"docs/a.md:2"}},
 		"and ends a list of code":     {words + "`a`, `b` and `c`.", []string{"docs/a.md:1"}},
+		"a list of tests":             {"Here. *Tests:* `TestA`; " + long + "\n" + long, []string{"docs/a.md:2"}},
 		"an item of a list":           {"1. " + words + "\n2. " + words + "\n   and more.", []string{"docs/a.md:2"}},
 		"a paragraph":                 {words + "\n\n" + words, nil},
 		"a cell of a table":           {"| " + words + " | " + long + " |\n|---|---|\n| " + words + "|", []string{"docs/a.md:1"}},
