@@ -48,6 +48,25 @@ func (a *Nodes) Get(ctx context.Context, name string) (*corev1.Node, error) {
 	return &n, nil
 }
 
+// Change takes a step that changes a node, as the fencing with a UID that has saved something of the node. It fails for other steps.
+func (a *Nodes) Change(ctx context.Context, step fencing.StepKind, by types.UID, saved *v1alpha1.SavedNode, n *corev1.Node) error {
+	switch step { //nolint:exhaustive // the others change no node
+	case fencing.TaintNode:
+		return a.Taint(ctx, by, n)
+	case fencing.SetOutOfService:
+		return a.SetOutOfService(ctx, n)
+	case fencing.RemoveNode:
+		return a.Delete(ctx, n)
+	case fencing.RemoveOutOfService:
+		return a.RemoveOutOfService(ctx, n)
+	case fencing.RestoreNode:
+		return a.Restore(ctx, by, saved, n)
+	case fencing.UntaintNode:
+		return a.Untaint(ctx, n)
+	}
+	return fmt.Errorf("a step of kind %d changes nothing", step)
+}
+
 // Facts returns what a fencing has to know of a node, which may be nil. By is the UID of its remediation, and saved what it has saved of a node
 // that it has deleted, or nil.
 func Facts(by types.UID, saved *v1alpha1.SavedNode, n *corev1.Node) *fencing.Node {

@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
 	"github.com/fettle-io/fettle/internal/fencing"
@@ -55,6 +56,17 @@ func Underway(s *v1alpha1.FencingStatus) bool {
 func HasWaited(s *v1alpha1.FencingStatus, reason string) bool {
 	said := meta.FindStatusCondition(s.Conditions, v1alpha1.ProcessingCondition)
 	return said != nil && said.Reason == reason
+}
+
+// KeepSaved stores what a node had before it is deleted by the fencing with a UID, and drops that after the end, once the node has it again. Raw is
+// the node as it was read last, or nil, and n are its facts.
+func KeepSaved(s *v1alpha1.FencingStatus, by types.UID, record fencing.Record, raw *corev1.Node, n *fencing.Node) {
+	if record.Released && record.DeletedNode && raw != nil && s.Node.Saved == nil {
+		s.Node.Saved = Saved(by, raw)
+	}
+	if record.Phase.Final() && IsRestored(s.Node.Saved, n) {
+		s.Node.Saved = nil // what others remove from now on stays removed
+	}
 }
 
 // IsRestored reports whether a node that was deleted has registered again and has all that was saved of it.
@@ -118,4 +130,34 @@ func SetConditions(s *v1alpha1.FencingStatus, now time.Time, conditions ...Condi
 		}) || changed
 	}
 	return changed
+}
+
+// reappears says that the node comes back under its name.
+const reappears = "the host comes back as a node of the same name"
+
+// ProgressConditions returns the conditions of a phase that is no end.
+func ProgressConditions(s *v1alpha1.FencingStatus, message string) []Condition {
+	return []Condition{
+		NewCondition(v1alpha1.ProcessingCondition, metav1.ConditionTrue, s.Phase, message),
+		NewCondition(v1alpha1.SucceededCondition, metav1.ConditionUnknown, s.Phase, "it is not known yet whether node "+s.Node.Name+" comes back"),
+		NewCondition(v1alpha1.PermanentNodeDeletionExpectedCondition, metav1.ConditionFalse, v1alpha1.HostIsReusedReason, reappears),
+	}
+}
+
+// EndConditions returns the conditions of a remediation that has ended.
+func EndConditions(succeeded metav1.ConditionStatus, reason, message string) []Condition {
+	return []Condition{
+		NewCondition(v1alpha1.ProcessingCondition, metav1.ConditionFalse, reason, message),
+		NewCondition(v1alpha1.SucceededCondition, succeeded, reason, message),
+		NewCondition(v1alpha1.PermanentNodeDeletionExpectedCondition, metav1.ConditionFalse, v1alpha1.HostIsReusedReason, reappears),
+	}
+}
+
+// RefusalConditions returns the conditions of a remediation that ends before it has done anything.
+func RefusalConditions(reason, message string) []Condition {
+	return []Condition{
+		NewCondition(v1alpha1.ProcessingCondition, metav1.ConditionFalse, reason, message),
+		NewCondition(v1alpha1.SucceededCondition, metav1.ConditionFalse, reason, message),
+		NewCondition(v1alpha1.PermanentNodeDeletionExpectedCondition, metav1.ConditionFalse, v1alpha1.HostIsReusedReason, message),
+	}
 }

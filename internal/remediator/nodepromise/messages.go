@@ -4,9 +4,8 @@ import (
 	"strings"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
 	"github.com/fettle-io/fettle/internal/fencing"
+	"github.com/fettle-io/fettle/internal/remediator/fencednode"
 )
 
 // WaitMessage says what a fencing waits for whose step is about the promise of a node, until when, and why. It is empty for other steps.
@@ -57,15 +56,5 @@ func waitsFor(node string, why fencing.Reason) string {
 	return ""
 }
 
-// WhyFailed returns why the API server failed a call, to append to a message. It leaves out the text of the error, and names what grants the
-// right where that is missing.
-func WhyFailed(err error) string {
-	switch reason := apierrors.ReasonForError(err); {
-	case reason == "":
-		return "(the API server gave no answer); it is tried again"
-	case apierrors.IsForbidden(err):
-		return "(" + string(reason) + "); it is tried again, and the manifests of this version with kubectl apply -k config/selffence grant the right"
-	default:
-		return "(" + string(reason) + "); it is tried again"
-	}
-}
+// WhyFailed returns why the API server failed a call, to append to a message.
+func WhyFailed(err error) string { return fencednode.WhyFailed(err, "config/selffence") }

@@ -131,11 +131,8 @@ func (c *Client) setFinalizer(ctx context.Context, l *look, machine *unstructure
 	if slices.Contains(l.r.Finalizers, annotation.PowerFinalizer) && l.r.Annotations[annotation.ClaimedMachine] == annotations[annotation.ClaimedMachine] {
 		return nil
 	}
-	finalizers := slices.DeleteFunc(slices.Clone(l.r.Finalizers), isPowerFinalizer)
-	return c.setMetadata(ctx, l, append(finalizers, annotation.PowerFinalizer), annotations)
+	return c.setMetadata(ctx, l, fencednode.WithFinalizer(l.r, annotation.PowerFinalizer), annotations)
 }
-
-func isPowerFinalizer(name string) bool { return name == annotation.PowerFinalizer }
 
 // fencedBy returns which remediation fences the node: the remediation that has begun and not ended, or the first to claim the node.
 func (c *Client) fencedBy(ctx context.Context, l *look) fencednode.Holder {

@@ -5,13 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
 	"github.com/fettle-io/fettle/internal/baremetalhost"
 	"github.com/fettle-io/fettle/internal/fencing"
@@ -318,7 +318,7 @@ func (c *Client) finish(ctx context.Context, l *look) error {
 }
 
 func (c *Client) dropFinalizer(ctx context.Context, l *look) error {
-	without := slices.DeleteFunc(slices.Clone(l.r.Finalizers), isPowerFinalizer)
+	without := fencednode.WithoutFinalizer(l.r, annotation.PowerFinalizer)
 	if len(without) != len(l.r.Finalizers) {
 		if err := c.machines.Release(ctx, l.r); err != nil {
 			return err

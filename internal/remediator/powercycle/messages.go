@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
@@ -33,22 +32,11 @@ const (
 
 // conditionsOf returns the conditions of a phase.
 func conditionsOf(s *v1alpha1.PowerRemediationStatus) []fencednode.Condition {
-	reappears := fencednode.NewCondition(v1alpha1.PermanentNodeDeletionExpectedCondition, metav1.ConditionFalse, v1alpha1.HostIsReusedReason, "the host comes back as a node of the same name")
-	phase := fencing.Phase(s.Phase)
-	if !phase.Final() {
-		return []fencednode.Condition{
-			fencednode.NewCondition(v1alpha1.ProcessingCondition, metav1.ConditionTrue, s.Phase, phaseMessage(s)),
-			fencednode.NewCondition(v1alpha1.SucceededCondition, metav1.ConditionUnknown, s.Phase, "it is not known yet whether node "+s.Node.Name+" comes back"),
-			reappears,
-		}
+	if !fencing.Phase(s.Phase).Final() {
+		return fencednode.ProgressConditions(&s.FencingStatus, phaseMessage(s))
 	}
-	status, reason := outcome(s)
-	message := phaseMessage(s) + evidence(s)
-	return []fencednode.Condition{
-		fencednode.NewCondition(v1alpha1.ProcessingCondition, metav1.ConditionFalse, reason, message),
-		fencednode.NewCondition(v1alpha1.SucceededCondition, status, reason, message),
-		reappears,
-	}
+	succeeded, reason := outcome(s)
+	return fencednode.EndConditions(succeeded, reason, phaseMessage(s)+evidence(s))
 }
 
 // outcome returns the status and the reason of the condition Succeeded at the end.
@@ -330,15 +318,5 @@ func whyUnread(s subject, err error) string {
 	return "(" + err.Error() + "); it is read again"
 }
 
-// whyFailed returns why the API server failed a call, to append to a message. It leaves out the text of the error, and names what grants the
-// right where that is missing.
-func whyFailed(err error) string {
-	switch reason := apierrors.ReasonForError(err); {
-	case reason == "":
-		return "(the API server gave no answer); it is tried again"
-	case apierrors.IsForbidden(err):
-		return "(" + string(reason) + "); it is tried again, and the manifests of this version with kubectl apply -k config/power grant the right"
-	default:
-		return "(" + string(reason) + "); it is tried again"
-	}
-}
+// whyFailed returns why the API server failed a call, to append to a message.
+func whyFailed(err error) string { return fencednode.WhyFailed(err, "config/power") }

@@ -3,7 +3,6 @@ package powercycle
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -63,25 +62,13 @@ func (c *Client) countWorkload(ctx context.Context, l *look) {
 
 // changeNode changes the node of a look, its promise or its machine.
 func (c *Client) changeNode(ctx context.Context, nodes *fencednode.Nodes, l *look, kind fencing.StepKind) error {
-	switch kind { //nolint:exhaustive // the others change no object but the remediation
+	switch kind { //nolint:exhaustive // the others change the node
 	case fencing.RevokePromise:
 		return c.Promises.Revoke(ctx, l.promise())
 	case fencing.FreePromise:
 		return c.Promises.Free(ctx, l.promise())
-	case fencing.TaintNode:
-		return nodes.Taint(ctx, l.r.UID, l.raw)
-	case fencing.SetOutOfService:
-		return nodes.SetOutOfService(ctx, l.raw)
-	case fencing.RemoveNode:
-		return nodes.Delete(ctx, l.raw)
-	case fencing.RemoveOutOfService:
-		return nodes.RemoveOutOfService(ctx, l.raw)
-	case fencing.RestoreNode:
-		return nodes.Restore(ctx, l.r.UID, savedBy(l.r), l.raw)
-	case fencing.UntaintNode:
-		return nodes.Untaint(ctx, l.raw)
 	case fencing.RemoveMachine:
 		return c.deleteMachine(ctx, l)
 	}
-	return fmt.Errorf("a step of kind %d changes nothing", kind)
+	return nodes.Change(ctx, kind, l.r.UID, savedBy(l.r), l.raw)
 }

@@ -8,20 +8,6 @@ import (
 	"github.com/fettle-io/fettle/internal/power"
 )
 
-// TestStatusesHaveTheirRevisionFirst: the API server replaces the revision, which fails where the object has changed, before the status.
-func TestStatusesHaveTheirRevisionFirst(t *testing.T) {
-	r := remediation()
-	r.ResourceVersion = "7"
-	change, err := replaceStatus(r, map[string]string{"phase": "Booting"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	body, err := change.Data(r)
-	if want := `[{"op":"replace","path":"/metadata/resourceVersion","value":"7"},{"op":"add","path":"/status","value":{"phase":"Booting"}}]`; err != nil || string(body) != want {
-		t.Errorf("the patch is %s (%v)", body, err)
-	}
-}
-
 // TestWhenANodeIsReleased: its own out-of-service taint is recorded and there. Only then a change of the node interrupts what is under way.
 func TestWhenANodeIsReleased(t *testing.T) {
 	there, absent := &fencing.Node{OutOfService: true}, &fencing.Node{}

@@ -2,7 +2,6 @@ package powercycle
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -16,6 +15,7 @@ import (
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
 	"github.com/fettle-io/fettle/internal/fencing"
 	"github.com/fettle-io/fettle/internal/power"
+	"github.com/fettle-io/fettle/internal/remediator/fencednode"
 	"github.com/fettle-io/fettle/internal/sanitize"
 )
 
@@ -137,7 +137,7 @@ func (c *Client) writeBMC(ctx context.Context, bmc *v1alpha1.BMC, seen observati
 	if equality.Semantic.DeepEqual(wanted, bmc.Status) {
 		return nil
 	}
-	change, err := replaceStatus(bmc, wanted)
+	change, err := fencednode.StatusPatch(bmc, wanted)
 	if err != nil {
 		return err
 	}
@@ -194,16 +194,4 @@ func (h *host) writeHold(s *v1alpha1.BMCStatus, now time.Time) {
 		since := metav1.NewTime(now.UTC().Truncate(time.Second))
 		s.AuthenticationHeldSince, s.AuthenticationHeldUntil = &since, &end
 	}
-}
-
-// replaceStatus returns a patch that replaces the whole status, unless the object has changed.
-func replaceStatus(o client.Object, status any) (client.Patch, error) {
-	body, err := json.Marshal([]map[string]any{
-		{"op": "replace", "path": "/metadata/resourceVersion", "value": o.GetResourceVersion()},
-		{"op": "add", "path": "/status", "value": status},
-	})
-	if err != nil {
-		return nil, fmt.Errorf("encoding a status: %w", err)
-	}
-	return client.RawPatch(types.JSONPatchType, body), nil
 }

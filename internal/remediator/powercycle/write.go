@@ -2,7 +2,6 @@ package powercycle
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -15,7 +14,6 @@ import (
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
 	"github.com/fettle-io/fettle/internal/fencing"
 	"github.com/fettle-io/fettle/internal/remediator/fencednode"
-	"github.com/fettle-io/fettle/internal/sanitize"
 )
 
 // +kubebuilder:rbac:groups=fettle.io,resources=powerremediations,verbs=get;patch
@@ -40,7 +38,7 @@ func (c *Client) current(ctx context.Context, key types.NamespacedName) (*v1alph
 	if written != nil && written.UID == cached.UID && written.ResourceVersion == cached.ResourceVersion {
 		return &cached, nil
 	}
-	r := emptyRemediation(key)
+	r := &v1alpha1.PowerRemediation{}
 	switch err := c.Live.Get(ctx, key, r); {
 	case apierrors.IsNotFound(err):
 		return nil, nil //nolint:nilnil // it is gone, and the cache will show that
@@ -48,10 +46,6 @@ func (c *Client) current(ctx context.Context, key types.NamespacedName) (*v1alph
 		return nil, fmt.Errorf("reading it again: %w", err)
 	}
 	return r, nil
-}
-
-func emptyRemediation(key types.NamespacedName) *v1alpha1.PowerRemediation {
-	return &v1alpha1.PowerRemediation{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
 }
 
 // write writes a record. The look begins anew after it.
@@ -99,12 +93,7 @@ func (c *Client) statusWith(l *look, record fencing.Record) *v1alpha1.PowerRemed
 	if l.bmc != nil {
 		l.recordBMC(status)
 	}
-	if record.Released && record.DeletedNode && l.raw != nil && status.Node.Saved == nil {
-		status.Node.Saved = fencednode.Saved(l.r.UID, l.raw)
-	}
-	if record.Phase.Final() && fencednode.IsRestored(status.Node.Saved, l.facts.Node) {
-		status.Node.Saved = nil // what others remove from now on stays removed
-	}
+	fencednode.KeepSaved(&status.FencingStatus, l.r.UID, record, l.raw, l.facts.Node)
 	fencednode.SetConditions(&status.FencingStatus, c.Now(), conditionsOf(status)...)
 	return status
 }
@@ -127,9 +116,7 @@ func (c *Client) announce(l *look, s *v1alpha1.PowerRemediationStatus) {
 }
 
 func (c *Client) emit(r *v1alpha1.PowerRemediation, kind, reason, note string) {
-	c.Events.Eventf(&corev1.ObjectReference{
-		APIVersion: v1alpha1.GroupVersion.String(), Kind: "PowerRemediation", Namespace: r.Namespace, Name: r.Name, UID: r.UID,
-	}, nil, kind, reason, "Remediate", "%s", sanitize.Line(sanitize.MaxNote, "[remediation] "+note))
+	fencednode.Emit(c.Events, Kind, r, fencednode.Event{Type: kind, Reason: reason, Note: note})
 }
 
 // publish writes what a remediation waits for, if that has changed.
@@ -151,13 +138,9 @@ func (c *Client) publish(ctx context.Context, l *look, reason, message string) e
 func (c *Client) refuse(ctx context.Context, r *v1alpha1.PowerRemediation, why problem) error {
 	status := r.Status.DeepCopy()
 	message := "nothing was done: " + why.message
-	changed := fencednode.SetConditions(&status.FencingStatus, c.Now(),
-		fencednode.NewCondition(v1alpha1.ProcessingCondition, metav1.ConditionFalse, why.reason, message),
-		fencednode.NewCondition(v1alpha1.SucceededCondition, metav1.ConditionFalse, why.reason, message),
-		fencednode.NewCondition(v1alpha1.PermanentNodeDeletionExpectedCondition, metav1.ConditionFalse, v1alpha1.HostIsReusedReason, message),
-	)
+	changed := fencednode.SetConditions(&status.FencingStatus, c.Now(), fencednode.RefusalConditions(why.reason, message)...)
 	if changed {
-		if err := c.patchStatus(ctx, r, status); err != nil {
+		if err := fencednode.PatchStatus(ctx, c.Writer, r, status); err != nil {
 			return err
 		}
 		c.emit(r, corev1.EventTypeWarning, "RemediationCannotStart", message)
@@ -169,49 +152,26 @@ func (c *Client) refuse(ctx context.Context, r *v1alpha1.PowerRemediation, why p
 
 // replaceStatus writes the status of the remediation of a look, and keeps the answer.
 func (c *Client) replaceStatus(ctx context.Context, l *look, status *v1alpha1.PowerRemediationStatus) error {
-	if err := c.patchStatus(ctx, l.r, status); err != nil {
+	if err := fencednode.PatchStatus(ctx, c.Writer, l.r, status); err != nil {
 		return err
 	}
-	if l.s != nil {
-		c.sessions.keep(l.s, l.r)
-		c.sessions.keepRevision(l.s, l.r.ResourceVersion)
-	}
+	c.keepWritten(l)
 	return nil
 }
 
-// patchStatus writes a status, unless the remediation has changed since it was read.
-func (c *Client) patchStatus(ctx context.Context, r *v1alpha1.PowerRemediation, status *v1alpha1.PowerRemediationStatus) error {
-	change, err := replaceStatus(r, status)
-	if err != nil {
-		return err
-	}
-	updated := emptyRemediation(client.ObjectKeyFromObject(r))
-	if err := c.Writer.Status().Patch(ctx, updated, change); err != nil {
-		return fmt.Errorf("writing its status: %w", err)
-	}
-	*r = *updated
-	return nil
-}
-
-// setMetadata replaces the finalizers and adds annotations. It has the revision as its precondition, since other controllers change
-// finalizers too.
+// setMetadata replaces the finalizers of the remediation of a look, adds annotations, and keeps the answer.
 func (c *Client) setMetadata(ctx context.Context, l *look, finalizers []string, annotations map[string]string) error {
-	metadata := map[string]any{"resourceVersion": l.r.ResourceVersion, "finalizers": finalizers}
-	if len(annotations) > 0 {
-		metadata["annotations"] = annotations
+	if err := fencednode.PatchMetadata(ctx, c.Writer, l.r, finalizers, annotations); err != nil {
+		return err
 	}
-	body, err := json.Marshal(map[string]any{"metadata": metadata})
-	if err != nil {
-		return fmt.Errorf("encoding a patch: %w", err)
-	}
-	updated := emptyRemediation(l.key)
-	if err := c.Writer.Patch(ctx, updated, client.RawPatch(types.MergePatchType, body)); err != nil {
-		return fmt.Errorf("changing its finalizers: %w", err)
-	}
-	*l.r = *updated
+	c.keepWritten(l)
+	return nil
+}
+
+// keepWritten stores the remediation of a look as this process has just written it.
+func (c *Client) keepWritten(l *look) {
 	if l.s != nil {
 		c.sessions.keep(l.s, l.r)
 		c.sessions.keepRevision(l.s, l.r.ResourceVersion)
 	}
-	return nil
 }

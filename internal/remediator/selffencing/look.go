@@ -198,25 +198,13 @@ func (c *Client) change(ctx context.Context, l *look, kind fencing.StepKind) err
 }
 
 func (c *Client) changeOne(ctx context.Context, l *look, kind fencing.StepKind) error {
-	switch kind { //nolint:exhaustive // the others change nothing
+	switch kind { //nolint:exhaustive // the others change the node
 	case fencing.RevokePromise:
 		return c.Promises.Revoke(ctx, &l.s.promise)
 	case fencing.FreePromise:
 		return c.Promises.Free(ctx, &l.s.promise)
-	case fencing.TaintNode:
-		return c.nodes.Taint(ctx, l.r.UID, l.raw)
-	case fencing.SetOutOfService:
-		return c.nodes.SetOutOfService(ctx, l.raw)
-	case fencing.RemoveNode:
-		return c.nodes.Delete(ctx, l.raw)
-	case fencing.RemoveOutOfService:
-		return c.nodes.RemoveOutOfService(ctx, l.raw)
-	case fencing.RestoreNode:
-		return c.nodes.Restore(ctx, l.r.UID, savedBy(l.r), l.raw)
-	case fencing.UntaintNode:
-		return c.nodes.Untaint(ctx, l.raw)
 	}
-	return fmt.Errorf("a step of kind %d changes nothing", kind)
+	return c.nodes.Change(ctx, kind, l.r.UID, savedBy(l.r), l.raw)
 }
 
 // wait says what the remediation waits for, and looks again in time.
@@ -243,5 +231,5 @@ func (c *Client) finish(ctx context.Context, l *look) error {
 	}
 	status := l.r.Status.DeepCopy()
 	status.Node.Saved = nil
-	return c.patchStatus(ctx, l.r, status)
+	return fencednode.PatchStatus(ctx, c.Writer, l.r, status)
 }

@@ -32,21 +32,11 @@ func anotherMessage(other fencednode.Holder, node string) string {
 
 // conditionsOf returns the conditions of a phase.
 func conditionsOf(s *v1alpha1.SelfFenceRemediationStatus) []fencednode.Condition {
-	reappears := fencednode.NewCondition(v1alpha1.PermanentNodeDeletionExpectedCondition, metav1.ConditionFalse, v1alpha1.HostIsReusedReason, "the host comes back as a node of the same name")
 	if !fencing.Phase(s.Phase).Final() {
-		return []fencednode.Condition{
-			fencednode.NewCondition(v1alpha1.ProcessingCondition, metav1.ConditionTrue, s.Phase, phaseMessage(s)),
-			fencednode.NewCondition(v1alpha1.SucceededCondition, metav1.ConditionUnknown, s.Phase, "it is not known yet whether node "+s.Node.Name+" comes back"),
-			reappears,
-		}
+		return fencednode.ProgressConditions(&s.FencingStatus, phaseMessage(s))
 	}
-	status, reason := outcome(s)
-	message := phaseMessage(s) + evidence(s)
-	return []fencednode.Condition{
-		fencednode.NewCondition(v1alpha1.ProcessingCondition, metav1.ConditionFalse, reason, message),
-		fencednode.NewCondition(v1alpha1.SucceededCondition, status, reason, message),
-		reappears,
-	}
+	succeeded, reason := outcome(s)
+	return fencednode.EndConditions(succeeded, reason, phaseMessage(s)+evidence(s))
 }
 
 // outcome returns the status and the reason of the condition Succeeded at the end.

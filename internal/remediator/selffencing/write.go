@@ -2,7 +2,6 @@ package selffencing
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -18,7 +17,6 @@ import (
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
 	"github.com/fettle-io/fettle/internal/fencing"
 	"github.com/fettle-io/fettle/internal/remediator/fencednode"
-	"github.com/fettle-io/fettle/internal/sanitize"
 )
 
 // Kind is the kind of remediation that this package carries out.
@@ -52,7 +50,7 @@ func (c *Client) forget(key types.NamespacedName) {
 func (c *Client) write(ctx context.Context, l *look, record fencing.Record) error {
 	status := c.statusWith(l, l.s.began.Recorded(record))
 	begins := l.r.Status.Phase != status.Phase || l.r.Status.Attempt != status.Attempt
-	if err := c.patchStatus(ctx, l.r, status); err != nil {
+	if err := fencednode.PatchStatus(ctx, c.Writer, l.r, status); err != nil {
 		return err
 	}
 	before := l.record.Phase
@@ -73,12 +71,7 @@ func (c *Client) write(ctx context.Context, l *look, record fencing.Record) erro
 func (c *Client) statusWith(l *look, record fencing.Record) *v1alpha1.SelfFenceRemediationStatus {
 	status := l.r.Status.DeepCopy()
 	writeRecord(status, l.node, record)
-	if record.Released && record.DeletedNode && l.raw != nil && status.Node.Saved == nil {
-		status.Node.Saved = fencednode.Saved(l.r.UID, l.raw)
-	}
-	if record.Phase.Final() && fencednode.IsRestored(status.Node.Saved, l.facts.Node) {
-		status.Node.Saved = nil // what others remove from now on stays removed
-	}
+	fencednode.KeepSaved(&status.FencingStatus, l.r.UID, record, l.raw, l.facts.Node)
 	fencednode.SetConditions(&status.FencingStatus, c.Now(), conditionsOf(status)...)
 	return status
 }
@@ -98,9 +91,7 @@ func (c *Client) announce(l *look, s *v1alpha1.SelfFenceRemediationStatus) {
 }
 
 func (c *Client) emit(r *v1alpha1.SelfFenceRemediation, kind, reason, note string) {
-	c.Events.Eventf(&corev1.ObjectReference{
-		APIVersion: v1alpha1.GroupVersion.String(), Kind: Kind, Namespace: r.Namespace, Name: r.Name, UID: r.UID,
-	}, nil, kind, reason, "Remediate", "%s", sanitize.Line(sanitize.MaxNote, "[remediation] "+note))
+	fencednode.Emit(c.Events, Kind, r, fencednode.Event{Type: kind, Reason: reason, Note: note})
 }
 
 // publish writes what a remediation waits for, if that has changed.
@@ -112,7 +103,7 @@ func (c *Client) publish(ctx context.Context, l *look, reason, message string) e
 	if !fencednode.SetConditions(&status.FencingStatus, c.Now(), fencednode.NewCondition(v1alpha1.ProcessingCondition, metav1.ConditionTrue, reason, message)) {
 		return nil
 	}
-	return c.patchStatus(ctx, l.r, status)
+	return fencednode.PatchStatus(ctx, c.Writer, l.r, status)
 }
 
 // problem is why a remediation can't start or has to wait.
@@ -122,13 +113,9 @@ type problem = fencednode.Problem
 func (c *Client) refuse(ctx context.Context, r *v1alpha1.SelfFenceRemediation, why problem) error {
 	status := r.Status.DeepCopy()
 	message := "nothing was done: " + why.Message
-	changed := fencednode.SetConditions(&status.FencingStatus, c.Now(),
-		fencednode.NewCondition(v1alpha1.ProcessingCondition, metav1.ConditionFalse, why.Reason, message),
-		fencednode.NewCondition(v1alpha1.SucceededCondition, metav1.ConditionFalse, why.Reason, message),
-		fencednode.NewCondition(v1alpha1.PermanentNodeDeletionExpectedCondition, metav1.ConditionFalse, v1alpha1.HostIsReusedReason, message),
-	)
+	changed := fencednode.SetConditions(&status.FencingStatus, c.Now(), fencednode.RefusalConditions(why.Reason, message)...)
 	if changed {
-		if err := c.patchStatus(ctx, r, status); err != nil {
+		if err := fencednode.PatchStatus(ctx, c.Writer, r, status); err != nil {
 			return err
 		}
 		c.emit(r, corev1.EventTypeWarning, "RemediationCannotStart", message)
@@ -138,68 +125,26 @@ func (c *Client) refuse(ctx context.Context, r *v1alpha1.SelfFenceRemediation, w
 	return c.machines.Release(ctx, r)
 }
 
-// patchStatus writes a status, unless the remediation has changed since it was read.
-func (c *Client) patchStatus(ctx context.Context, r *v1alpha1.SelfFenceRemediation, status *v1alpha1.SelfFenceRemediationStatus) error {
-	body, err := json.Marshal([]map[string]any{
-		{"op": "replace", "path": "/metadata/resourceVersion", "value": r.ResourceVersion},
-		{"op": "add", "path": "/status", "value": status},
-	})
-	if err != nil {
-		return fmt.Errorf("encoding a status: %w", err)
-	}
-	updated := emptyRemediation(client.ObjectKeyFromObject(r))
-	if err := c.Writer.Status().Patch(ctx, updated, client.RawPatch(types.JSONPatchType, body)); err != nil {
-		return fmt.Errorf("writing its status: %w", err)
-	}
-	*r = *updated
-	return nil
-}
-
-func emptyRemediation(key types.NamespacedName) *v1alpha1.SelfFenceRemediation {
-	return &v1alpha1.SelfFenceRemediation{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
-}
-
 // setFinalizer sets the finalizer of a remediation, with the name of the machine, which may be nil, that it is about to claim.
 func (c *Client) setFinalizer(ctx context.Context, l *look, machine *unstructured.Unstructured) error {
 	annotations := fencednode.ClaimOn(machine)
 	if slices.Contains(l.r.Finalizers, annotation.SelfFenceFinalizer) && l.r.Annotations[annotation.ClaimedMachine] == annotations[annotation.ClaimedMachine] {
 		return nil
 	}
-	return c.setMetadata(ctx, l, append(slices.DeleteFunc(slices.Clone(l.r.Finalizers), isFinalizer), annotation.SelfFenceFinalizer), annotations)
+	return fencednode.PatchMetadata(ctx, c.Writer, l.r, fencednode.WithFinalizer(l.r, annotation.SelfFenceFinalizer), annotations)
 }
-
-func isFinalizer(name string) bool { return name == annotation.SelfFenceFinalizer }
 
 // dropFinalizer removes the finalizer of a remediation, which ends it.
 func (c *Client) dropFinalizer(ctx context.Context, l *look) error {
-	without := slices.DeleteFunc(slices.Clone(l.r.Finalizers), isFinalizer)
+	without := fencednode.WithoutFinalizer(l.r, annotation.SelfFenceFinalizer)
 	if len(without) != len(l.r.Finalizers) {
 		if err := c.machines.Release(ctx, l.r); err != nil {
 			return err
 		}
-		if err := c.setMetadata(ctx, l, without, nil); err != nil && !apierrors.IsNotFound(err) {
+		if err := fencednode.PatchMetadata(ctx, c.Writer, l.r, without, nil); err != nil && !apierrors.IsNotFound(err) {
 			return err
 		}
 	}
 	c.forget(l.key)
-	return nil
-}
-
-// setMetadata replaces the finalizers and adds annotations. It has the revision as its precondition, since other controllers change
-// finalizers too.
-func (c *Client) setMetadata(ctx context.Context, l *look, finalizers []string, annotations map[string]string) error {
-	metadata := map[string]any{"resourceVersion": l.r.ResourceVersion, "finalizers": finalizers}
-	if len(annotations) > 0 {
-		metadata["annotations"] = annotations
-	}
-	body, err := json.Marshal(map[string]any{"metadata": metadata})
-	if err != nil {
-		return fmt.Errorf("encoding a patch: %w", err)
-	}
-	updated := emptyRemediation(l.key)
-	if err := c.Writer.Patch(ctx, updated, client.RawPatch(types.MergePatchType, body)); err != nil {
-		return fmt.Errorf("changing its finalizers: %w", err)
-	}
-	*l.r = *updated
 	return nil
 }
