@@ -26,6 +26,8 @@ const (
 	mostSteps = 100
 	// lookEvery is how often a remediation is looked at while nothing wakes it.
 	lookEvery = 10 * time.Second
+	// lookReleased is how often a node of a workload cluster is read at least while its workload is released: no watch shows that it is Ready.
+	lookReleased = 5 * time.Second
 	// firstRetry and mostRetry bound the pauses after a failed operation of a BMC.
 	firstRetry = 2 * time.Second
 	mostRetry  = 30 * time.Second
@@ -281,6 +283,9 @@ func (c *Client) change(ctx context.Context, l *look, kind fencing.StepKind) err
 // wait says what the remediation waits for, and looks again in time.
 func (c *Client) wait(ctx context.Context, l *look, step fencing.Step) error {
 	pause := lookEvery
+	if !l.cluster.isHome() && l.releases() {
+		pause = lookReleased
+	}
 	if !step.Until.IsZero() {
 		pause = min(pause, max(step.Until.Sub(c.Now()), 0))
 	}

@@ -45,7 +45,7 @@ func savedBy(r *v1alpha1.PowerRemediation) *v1alpha1.SavedNode {
 
 // countWorkload counts what is left on the node of a look.
 func (c *Client) countWorkload(ctx context.Context, l *look) {
-	ctx, done := c.sessions.interruptible(ctx, l.s, l.wakes, l.releases())
+	ctx, done := c.interruptible(ctx, l, l.wakes, l.releases())
 	defer done()
 	workload, err := c.nodesOf(l).CountWorkload(ctx, l.node)
 	if errors.Is(ctx.Err(), context.Canceled) {

@@ -2,9 +2,13 @@ package powercycle
 
 import (
 	"context"
+	"fmt"
+	"time"
 
+	"github.com/fettle-io/fettle/internal/contain"
 	"github.com/fettle-io/fettle/internal/fencing"
 	"github.com/fettle-io/fettle/internal/power"
+	"github.com/fettle-io/fettle/internal/remediator/fencednode"
 )
 
 // releases reports whether the node has the taint that releases its workload.
@@ -15,13 +19,49 @@ func (l *look) releases() bool {
 // operateHost reads or commands the power, without a lane. A change of the node ends that once its workload is released: the node may have to serve
 // again at once, and is read anew.
 func (c *Client) operateHost(ctx context.Context, l *look, kind fencing.StepKind) {
-	ctx, done := c.sessions.interruptible(ctx, l.s, l.wakes, l.releases())
+	ctx, done := c.interruptible(ctx, l, l.wakes, l.releases())
 	defer done()
 	if kind == fencing.CommandOn && l.powersOn() {
 		c.powerOnInTurn(ctx, l)
 		return
 	}
 	c.note(l, c.tryHost(ctx, l, kind))
+}
+
+// interruptible returns a context that ends when the node of a look changes, if its workload is released. No watch shows the nodes of a workload
+// cluster: such a node is read meanwhile, and the context ends once it has to serve again.
+func (c *Client) interruptible(ctx context.Context, l *look, wakes int, released bool) (context.Context, context.CancelFunc) {
+	ctx, done := c.sessions.interruptible(ctx, l.s, wakes, released)
+	if l.cluster.isHome() || !released || l.record.ForeignOutOfService {
+		return ctx, done
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	nodes, name, uid := l.nodes, l.node, l.record.NodeUID
+	go func() {
+		switch err := contain.Run(func() error { return awaitReady(ctx, nodes, name, uid) }); {
+		case err == nil:
+			cancel()
+		case ctx.Err() == nil:
+			c.Log.Error(err, "a node was not read while its BMC was asked", "node", name)
+		}
+	}()
+	return ctx, func() { cancel(); done() }
+}
+
+// awaitReady reads a node until it is Ready and out of service, or the context ends. A read that fails is repeated.
+func awaitReady(ctx context.Context, nodes *fencednode.Nodes, name, uid string) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("reading node %s: %w", name, ctx.Err())
+		case <-time.After(retryRead):
+		}
+		if n, err := nodes.Get(ctx, name); err == nil {
+			if is := fencednode.Facts("", nil, n); is.Ready && is.OutOfService && is.UID == uid {
+				return nil
+			}
+		}
+	}
 }
 
 // powerOnInTurn powers a host of a domain on if it is its turn. The power is read first, so that a BMC which doesn't answer keeps no
