@@ -17,6 +17,8 @@ const (
 	maxWords = 25
 	// longSentence is the name of sentences of more than maxWords words in the baseline.
 	longSentence = "sentence over 25 words"
+	// headless is the name of sentences that begin with a headless what, and so are no questions.
+	headless = "sentence with a headless what"
 )
 
 var (
@@ -111,7 +113,7 @@ func blocks(page string) []block {
 	return all
 }
 
-// countSentences counts the sentences of a page that have more than maxWords words. A link and code in a line are
+// countSentences counts the sentences of a page that have more than maxWords words or begin with a headless what. A link and code in a line are
 // a word each, and so are several of them that a list has. A list of tests is no sentence.
 func (c counter) countSentences(name, page string) {
 	for _, b := range blocks(page) {
@@ -119,6 +121,9 @@ func (c counter) countSentences(name, page string) {
 		for _, sentence := range sentences(plain(b.text)) {
 			if words(sentence) > maxWords && !strings.HasPrefix(sentence, "Tests") {
 				c.add(longSentence, name, line)
+			}
+			if strings.HasPrefix(strings.TrimSpace(sentence), "What ") && !strings.Contains(sentence, "?") {
+				c.add(headless, name, line)
 			}
 			line += strings.Count(sentence, "\n")
 		}

@@ -88,3 +88,25 @@ func TestLongSentences(t *testing.T) {
 		})
 	}
 }
+
+func TestHeadlessWhat(t *testing.T) {
+	for name, tc := range map[string]struct {
+		page string
+		want []string
+	}{
+		"a sentence":        {"It ends.\nWhat follows is late.", []string{"docs/a.md:2"}},
+		"an item of a list": {"- What follows is late", []string{"docs/a.md:1"}},
+		"a cell of a table": {"| a | What follows is late |", []string{"docs/a.md:1"}},
+		"a question":        {"What follows?", nil},
+		"a heading":         {"# What follows", nil},
+		"within a sentence": {"See what follows.", nil},
+		"another word":      {"Whatever follows is late.", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			found, err := uses(tree{"docs/a.md": tc.page})
+			if got := found[headless]; err != nil || !slices.Equal(got, tc.want) {
+				t.Errorf("want %q, have %q (%v)", tc.want, got, err)
+			}
+		})
+	}
+}

@@ -59,7 +59,7 @@ func names() []string {
 	for _, word := range beginnings {
 		all = append(all, beginning(word))
 	}
-	return append(all, longSentence)
+	return append(all, longSentence, headless)
 }
 
 func beginning(word string) string { return "func " + word }
