@@ -22,7 +22,7 @@ import (
 	"github.com/fettle-io/fettle/internal/slim"
 )
 
-var managed = []metav1.ManagedFieldsEntry{{Manager: "somebody"}}
+var managed = []metav1.ManagedFieldsEntry{{Manager: "kubectl"}}
 
 // TestEverythingWatchedIsTrimmed: nodes and machines are decoded into slim types, the ledger trims
 // repairs, and all others lose their managed fields.

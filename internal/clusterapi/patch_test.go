@@ -160,7 +160,7 @@ func drawnConditions(t *rapid.T, deprecated bool) []map[string]any {
 }
 
 // TestPatchDoesWhatIsMeant: for whatever lists and changes, the patch leaves all other conditions as they are and in
-// their order, and those that change say what is wanted, which a naive twin works out on whole lists. Then there is
+// their order. The conditions that change are as a naive twin computes them from whole lists. Then there is
 // nothing more to write.
 func TestPatchDoesWhatIsMeant(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -180,7 +180,7 @@ func TestOpen(t *testing.T) {
 		fails   bool
 	}{
 		"recorded":             {"", nil, true, false},
-		"somebody was first":   {"an ordinary answer: the API server lets one of two create it (I2)", errExists, false, false},
+		"another was first":    {"an ordinary answer: the API server lets one of two create it (I2)", errExists, false, false},
 		"it can't be recorded": {"and so nothing is begun", errDown, false, true},
 	}
 	for sentence, tc := range cases {
@@ -232,7 +232,7 @@ func TestTargetsWithoutNamespace(t *testing.T) {
 			w := &writer{first: tc.answers, answer: errDown}
 			got, created, err := NewClient(Config{Namespace: "repairs", Writer: w}).Store(ClusterKey{}).Create(t.Context(), tc.entry)
 			if created != (tc.says == "") || (err != nil) != (tc.says != "") || (err != nil && !strings.Contains(err.Error(), tc.says)) {
-				t.Errorf("created: %t, error: %v, want one that says %q. %s", created, err, tc.says, tc.reason)
+				t.Errorf("created: %t, error: %v, want an error with %q. %s", created, err, tc.says, tc.reason)
 			}
 			if created && (got.Namespace != "repairs" || got.Target != tc.entry.Target.ID) {
 				t.Errorf("the repair is in %q and about %s", got.Namespace, got.Target)
@@ -258,10 +258,10 @@ func TestAmendAndDrop(t *testing.T) {
 		answer error
 		fails  bool
 	}{
-		"it is written":         {"", nil, false},
-		"somebody deleted it":   {"there is nothing to amend or to drop", errGone, false},
-		"it can't be written":   {"", errDown, true},
-		"somebody forbids that": {"", apierrors.NewForbidden(repairs, "r", errors.New("no")), true},
+		"it is written":       {"", nil, false},
+		"another deleted it":  {"there is nothing to amend or to drop", errGone, false},
+		"it can't be written": {"", errDown, true},
+		"a right is missing":  {"", apierrors.NewForbidden(repairs, "r", errors.New("no")), true},
 	}
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {
@@ -328,8 +328,8 @@ func TestAmendmentOfAnOlderVersion(t *testing.T) {
 		want           uint64
 	}{
 		"it is the latest":            {"", 7, nil, false, true, false, 9},
-		"somebody has written since":  {"the next pass goes by what they wrote", 7, conflict, false, false, false, 0},
-		"somebody has deleted it":     {"there is nothing to go on from", 7, errGone, false, true, false, 7},
+		"another has written since":   {"the next pass goes by what they wrote", 7, conflict, false, false, false, 0},
+		"another has deleted it":      {"there is nothing to go on from", 7, errGone, false, true, false, 7},
 		"nothing is known":            {"nothing is insisted on", 0, nil, false, true, false, 9},
 		"nothing was insisted on":     {"something else is in conflict", 0, conflict, false, false, true, 0},
 		"revisions that don't count":  {"the next one does not insist", 7, nil, true, true, false, 0},

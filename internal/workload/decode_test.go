@@ -225,7 +225,7 @@ func handles(bounds Bounds) (*session, *int) {
 	return s, &woken
 }
 
-// TestEvents: each is a sign of life, and one that changes what decisions read wakes. The account is that of the stored nodes.
+// TestEvents: each is a sign of life. An event wakes if it changes what decisions read. The account is that of the stored nodes.
 func TestEvents(t *testing.T) {
 	s, woken := handles(Bounds{})
 	named := func(name, status string) *slim.Node {

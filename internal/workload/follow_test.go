@@ -248,7 +248,7 @@ func TestNodesStayWhenAClusterIsLost(t *testing.T) {
 	})
 }
 
-// TestSessionsEndBeforeTheNextBegins: a session waits for its goroutines, also for one that is busy with a node.
+// TestSessionsEndBeforeTheNextBegins: a session waits for its goroutines, also where one is busy with a node.
 func TestSessionsEndBeforeTheNextBegins(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := serves(t)
