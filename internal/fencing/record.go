@@ -177,6 +177,8 @@ const (
 	KeptOtherNode Reason = "MachineKeptOtherNode"
 	// KeptExternallyProvisioned: the host of the machine was provisioned by another system.
 	KeptExternallyProvisioned Reason = "MachineKeptExternallyProvisioned"
+	// KeptHostUnknown: the host of the machine does not exist, so it is not known how it was provisioned.
+	KeptHostUnknown Reason = "MachineKeptHostUnknown"
 	// NoMachine: the node had no machine when the fencing began.
 	NoMachine Reason = "NoMachine"
 )

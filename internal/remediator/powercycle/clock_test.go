@@ -48,7 +48,7 @@ func TestBeginningOfAPhaseThatGoesOn(t *testing.T) {
 	since := noon.Add(time.Hour)
 	w := newWorld(t, node(tainted(ownTaint)), remediation(in(fencing.DeletingMachine, began(since), func(s *v1alpha1.PowerRemediationStatus) {
 		s.Machine = &v1alpha1.ObjectReference{Kind: "Machine", Namespace: "machines", Name: "m", UID: "m-uid"}
-	})), machine(), bmcFor("a", "node-a", "telnet://x"))
+	})), machine(), bareMetal(nil, nil), bmcFor("a", "node-a", "telnet://x"))
 	w.refuses(func(verb string, _ runtime.Object) error {
 		if verb == "delete" {
 			return apierrors.NewServiceUnavailable("later")

@@ -260,7 +260,7 @@ func (c *Client) readMemberMachine(ctx context.Context, l *look) *fencing.Machin
 	case m.GetDeletionTimestamp() != nil, wasHandedBack(m):
 		return &fencing.Machine{Exists: true, Deleting: true}
 	}
-	return &fencing.Machine{Exists: true, Kept: mustKeepMember(m, l)}
+	return c.keptOr(ctx, l, m, mustKeepMember(m, l))
 }
 
 // mustKeepMember returns why the owner of a machine of Cluster API must not be asked to replace it, or nothing.

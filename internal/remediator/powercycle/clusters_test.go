@@ -490,6 +490,12 @@ func TestMembersMachine(t *testing.T) {
 	twoOwners.SetOwnerReferences(append(twoOwners.GetOwnerReferences(), metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "o", UID: "c"}))
 	plain := member(nil)
 	plain.SetOwnerReferences(twoOwners.GetOwnerReferences()[1:])
+	named := func(host string) *unstructured.Unstructured {
+		m := ofSet(nil)
+		m.SetAnnotations(map[string]string{hostAnnotation: host})
+		return m
+	}
+	external := ofKind(bareMetalHost, "external", map[string]any{"spec.externallyProvisioned": true})
 	kept := func(why fencing.Reason) fencing.Machine { return fencing.Machine{Exists: true, Kept: why} }
 	for sentence, tc := range map[string]struct {
 		machine *unstructured.Unstructured
@@ -514,10 +520,12 @@ func TestMembersMachine(t *testing.T) {
 		"its owner is no set":             {controller(member(nil), "cluster.x-k8s.io/v1beta2", "MachineDeployment", true), node(), kept(fencing.KeptNoController)},
 		"its owner is a set of elsewhere": {controller(member(nil), "apps/v1", "MachineSet", true), node(), kept(fencing.KeptNoController)},
 		"it has another node":             {ofSet(map[string]any{"status.nodeRef.name": "node-b"}), node(), kept(fencing.KeptOtherNode)},
+		"its host is of others":           {named("fleet/external"), node(), kept(fencing.KeptExternallyProvisioned)},
+		"its host is gone":                {named("fleet/gone"), node(), kept(fencing.KeptHostUnknown)},
 	} {
-		w := newMemberWorld(t, nil)
+		w := newMemberWorld(t, nil, external.DeepCopy())
 		if tc.machine != nil {
-			w = newMemberWorld(t, nil, tc.machine)
+			w = newMemberWorld(t, nil, external.DeepCopy(), tc.machine)
 		}
 		r := forMember(in(fencing.DeletingMachine), inEast)
 		r.Status.Machine = &v1alpha1.ObjectReference{Kind: "Machine", Namespace: "fleet", Name: "m", UID: "m-uid"}

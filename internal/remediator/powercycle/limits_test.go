@@ -78,7 +78,7 @@ func TestARefusedDeletionEnds(t *testing.T) {
 			s.Machine = &v1alpha1.ObjectReference{Kind: "Machine", Namespace: "machines", Name: "m", UID: "m-uid"}
 		}
 		r := remediation(in(fencing.DeletingMachine, recorded), func(r *v1alpha1.PowerRemediation) { r.Spec.OnFailure = v1alpha1.DeleteMachineAction })
-		w := newWorld(t, node(tainted(ownTaint), annotated(machineAnnotation, "machines/m")), r, bmcFor("a", "node-a", "redfish://127.0.0.1:1"), machine())
+		w := newWorld(t, node(tainted(ownTaint), annotated(machineAnnotation, "machines/m")), r, bmcFor("a", "node-a", "redfish://127.0.0.1:1"), machine(), bareMetal(nil, nil))
 		w.refuses(func(verb string, _ runtime.Object) error {
 			if verb == "delete" {
 				return forbidden

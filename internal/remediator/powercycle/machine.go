@@ -3,6 +3,7 @@ package powercycle
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -58,7 +59,15 @@ func (c *Client) readMachine(ctx context.Context, l *look) *fencing.Machine {
 	case m.GetDeletionTimestamp() != nil:
 		return &fencing.Machine{Exists: true, Deleting: true}
 	}
-	kept, err := c.mustKeep(ctx, l, m)
+	return c.keptOr(ctx, l, m, mustKeep(m, l))
+}
+
+// keptOr returns a machine that exists, with why it must not be deleted: the reason that is known, or one of its host.
+func (c *Client) keptOr(ctx context.Context, l *look, m *unstructured.Unstructured, known fencing.Reason) *fencing.Machine {
+	if known != "" {
+		return &fencing.Machine{Exists: true, Kept: known}
+	}
+	kept, err := c.keptByHost(ctx, l, m)
 	if err != nil {
 		return &fencing.Machine{Failed: true, RetryAt: c.Now().Add(retryRead)}
 	}
@@ -77,20 +86,17 @@ func (c *Client) readUnrecorded(ctx context.Context, l *look) *fencing.Machine {
 	return &fencing.Machine{Exists: true, Kept: fencing.NoMachine}
 }
 
-// mustKeep returns why a machine must not be deleted, or nothing.
-func (c *Client) mustKeep(ctx context.Context, l *look, m *unstructured.Unstructured) (fencing.Reason, error) {
+// mustKeep returns why a machine must not be deleted, or nothing, as far as the machine and its node show that.
+func mustKeep(m *unstructured.Unstructured, l *look) fencing.Reason {
 	switch {
 	case ofControlPlane(m, l.raw):
-		return fencing.KeptControlPlane, nil
+		return fencing.KeptControlPlane
 	case metav1.GetControllerOf(m) == nil:
-		return fencing.KeptNoController, nil
+		return fencing.KeptNoController
 	case fencednode.NodeRefOf(m) != l.node:
-		return fencing.KeptOtherNode, nil
+		return fencing.KeptOtherNode
 	}
-	if external, err := c.externallyProvisioned(ctx, m); err != nil || !external {
-		return "", err
-	}
-	return fencing.KeptExternallyProvisioned, nil
+	return ""
 }
 
 // ofControlPlane reports whether a machine or its node, which may be nil, is of the control plane.
@@ -106,19 +112,59 @@ func ofControlPlane(m *unstructured.Unstructured, node *corev1.Node) bool {
 	return controlPlane || master
 }
 
-// externallyProvisioned reports whether the host of a machine was provisioned by another system, which Fettle can't have repeated.
-func (c *Client) externallyProvisioned(ctx context.Context, m *unstructured.Unstructured) (bool, error) {
-	namespace, name, found := strings.Cut(m.GetAnnotations()[hostAnnotation], "/")
-	if !found || namespace == "" || name == "" {
-		return false, nil
+// keptByHost returns why a machine must not be deleted, as far as its hosts show that, or nothing. What another system has provisioned, Fettle
+// can't have repeated. A host that is named and does not exist may be such a host. A machine without a named host has none of Metal3.
+func (c *Client) keptByHost(ctx context.Context, l *look, m *unstructured.Unstructured) (fencing.Reason, error) {
+	for _, key := range hostsOf(m, l) {
+		if key.Namespace == "" || key.Name == "" {
+			return fencing.KeptHostUnknown, nil
+		}
+		host, err := c.get(ctx, bareMetalHost, key)
+		if err != nil {
+			return "", err
+		}
+		if kept := keptBy(host); kept != "" {
+			return kept, nil
+		}
 	}
-	host, err := c.get(ctx, bareMetalHost, types.NamespacedName{Namespace: namespace, Name: name})
-	if err != nil || host == nil {
-		return false, err
+	return "", nil
+}
+
+// hostsOf returns the BareMetalHosts that a machine or the BMC of its node names, and the recorded one. A name that is none is not complete.
+func hostsOf(m *unstructured.Unstructured, l *look) []types.NamespacedName {
+	var hosts []types.NamespacedName
+	if named := m.GetAnnotations()[hostAnnotation]; named != "" {
+		namespace, name, _ := strings.Cut(named, "/")
+		hosts = append(hosts, types.NamespacedName{Namespace: namespace, Name: name})
 	}
-	external, _, _ := unstructured.NestedBool(host.Object, "spec", "externallyProvisioned")
-	state, _, _ := unstructured.NestedString(host.Object, "status", "provisioning", "state")
-	return external || state == "externally provisioned", nil
+	if l.bmc != nil && l.bmc.Spec.BareMetalHost != nil {
+		hosts = append(hosts, types.NamespacedName{Namespace: l.bmc.Spec.BareMetalHost.Namespace, Name: l.bmc.Spec.BareMetalHost.Name})
+	}
+	if recorded := l.r.Status.BMC; recorded != nil && recorded.HostName != "" {
+		hosts = append(hosts, types.NamespacedName{Namespace: recorded.HostNamespace, Name: recorded.HostName})
+	}
+	seen := map[types.NamespacedName]bool{}
+	return slices.DeleteFunc(hosts, func(key types.NamespacedName) bool {
+		double := seen[key]
+		seen[key] = true
+		return double
+	})
+}
+
+// keptBy returns why the machine of a BareMetalHost, which may be nil, must not be deleted, or nothing.
+func keptBy(host *unstructured.Unstructured) fencing.Reason {
+	if host == nil {
+		return fencing.KeptHostUnknown
+	}
+	external, _, wrongSpec := unstructured.NestedBool(host.Object, "spec", "externallyProvisioned")
+	state, _, wrongStatus := unstructured.NestedString(host.Object, "status", "provisioning", "state")
+	switch {
+	case wrongSpec != nil || wrongStatus != nil:
+		return fencing.KeptHostUnknown
+	case external || state == "externally provisioned":
+		return fencing.KeptExternallyProvisioned
+	}
+	return ""
 }
 
 // +kubebuilder:rbac:groups=machine.openshift.io,resources=machines,verbs=delete

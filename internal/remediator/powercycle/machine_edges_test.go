@@ -24,8 +24,8 @@ func recordedM(s *v1alpha1.PowerRemediationStatus) {
 	s.Machine = &v1alpha1.ObjectReference{Kind: "Machine", Namespace: "machines", Name: "m", UID: "m-uid"}
 }
 
-// TestMachinesThatCanNotBeReadAreReadAgain after two seconds, and so are their BareMetalHosts. Where Metal3 is not installed, no host was
-// provisioned by another system.
+// TestMachinesThatCanNotBeReadAreReadAgain after two seconds, and so are their BareMetalHosts. Where Metal3 is not installed, it is not known
+// how the host was provisioned that a machine names.
 func TestMachinesThatCanNotBeReadAreReadAgain(t *testing.T) {
 	down := errors.New("down")
 	retried := &fencing.Machine{Failed: true}
@@ -38,7 +38,7 @@ func TestMachinesThatCanNotBeReadAreReadAgain(t *testing.T) {
 		"the machine":                        {true, fencednode.OpenShiftMachine, down, retried},
 		"its BareMetalHost":                  {true, bareMetalHost, down, retried},
 		"the machine, which is not recorded": {false, fencednode.OpenShiftMachine, down, retried},
-		"there is no Metal3":                 {true, bareMetalHost, &meta.NoKindMatchError{}, &fencing.Machine{Exists: true}},
+		"there is no Metal3":                 {true, bareMetalHost, &meta.NoKindMatchError{}, &fencing.Machine{Exists: true, Kept: fencing.KeptHostUnknown}},
 	} {
 		w := newWorld(t, machine())
 		w.refuses(unread(tc.kind, tc.err))
@@ -83,15 +83,51 @@ func TestAMachineThatIsBeingDeleted(t *testing.T) {
 	}
 }
 
-// TestHostsThatNoMachineNames are not read: an annotation needs a namespace and a name.
-func TestHostsThatNoMachineNames(t *testing.T) {
-	for _, value := range []string{"", "host", "/host", "machines/"} {
-		w := newWorld(t)
+// TestHostsOfAMachineDecideWhetherItIsKept: that of its annotation, that of the BMC of its node, and that which the BMC named before. A machine of
+// Cluster API is kept for the same reasons.
+func TestHostsOfAMachineDecideWhetherItIsKept(t *testing.T) {
+	const ours, external, forged = "metal3/ours", "metal3/external", "metal3/forged"
+	for sentence, tc := range map[string]struct {
+		annotation, bmc, recorded string
+		want                      fencing.Reason
+		reads                     int
+	}{
+		"none names a host":                     {"", "", "", "", 0},
+		"all name a host of Metal3":             {ours, ours, ours, "", 1},
+		"they name two":                         {ours, "metal3/other", "", "", 2},
+		"the machine names one of others":       {external, ours, ours, fencing.KeptExternallyProvisioned, 1},
+		"the BMC names one of others":           {"", external, "", fencing.KeptExternallyProvisioned, 1},
+		"the BMC named one of others":           {ours, "", external, fencing.KeptExternallyProvisioned, 2},
+		"the machine names a host that is gone": {"metal3/gone", ours, ours, fencing.KeptHostUnknown, 1},
+		"the BMC names a host that is gone":     {ours, "metal3/gone", ours, fencing.KeptHostUnknown, 2},
+		"the BMC named a host that is gone":     {"", "", "metal3/gone", fencing.KeptHostUnknown, 1},
+		"the host is not as Metal3 writes":      {forged, "", "", fencing.KeptHostUnknown, 1},
+		"the machine names a name":              {"host", ours, ours, fencing.KeptHostUnknown, 0},
+		"the machine names no namespace":        {"/host", "", "", fencing.KeptHostUnknown, 0},
+		"the machine names a namespace":         {"machines/", "", "", fencing.KeptHostUnknown, 0},
+	} {
+		wrong := metal3Host("forged", "forged-uid", true)
+		wrong.Object["spec"] = map[string]any{"externallyProvisioned": "no"}
+		others := metal3Host("external", "external-uid", true)
+		others.Object["spec"] = map[string]any{"externallyProvisioned": true}
+		w := newWorld(t, metal3Host("ours", "ours-uid", true), metal3Host("other", "other-uid", true), others, wrong)
 		requests := w.requests()
-		m := machine(with(hostAnnotation, value))
-		if external, err := w.externallyProvisioned(t.Context(), m); external || err != nil || *requests != 0 {
-			t.Errorf("%q: %t, %v after %d requests", value, external, err, *requests)
+		l := &look{r: remediation(in(fencing.DeletingMachine))}
+		if tc.bmc != "" {
+			l.bmc = bmcFor("a", "node-a", "", throughMetal3(strings.TrimPrefix(tc.bmc, "metal3/")))
 		}
+		if tc.recorded != "" {
+			l.r.Status.BMC = &v1alpha1.FencingBMC{HostNamespace: "metal3", HostName: strings.TrimPrefix(tc.recorded, "metal3/")}
+		}
+		m := machine(with(hostAnnotation, tc.annotation))
+		if got, err := w.keptByHost(t.Context(), l, m); got != tc.want || err != nil || *requests != tc.reads {
+			t.Errorf("%s: kept for %q, want %q; %v after %d requests", sentence, got, tc.want, err, *requests)
+		}
+	}
+	w := newWorld(t)
+	l := &look{r: remediation(in(fencing.DeletingMachine)), bmc: bmcFor("a", "node-a", "redfish://h")}
+	if got, err := w.keptByHost(t.Context(), l, machine(func(m *unstructured.Unstructured) { m.SetAnnotations(nil) })); got != "" || err != nil {
+		t.Errorf("without Metal3, kept for %q, %v", got, err)
 	}
 }
 

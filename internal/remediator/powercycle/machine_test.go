@@ -54,7 +54,8 @@ func TestMachineIsKept(t *testing.T) {
 		want    fencing.Machine
 	}{
 		"ordinary":           {machine(), bareMetal(nil, provisioned("provisioned")), node(), fencing.Machine{Exists: true}},
-		"its host is gone":   {machine(), nil, nil, fencing.Machine{Exists: true}},
+		"its host is gone":   {machine(), nil, nil, fencing.Machine{Exists: true, Kept: fencing.KeptHostUnknown}},
+		"it names no host":   {machine(with(hostAnnotation, "")), nil, nil, fencing.Machine{Exists: true}},
 		"another UID":        {machine(func(m *unstructured.Unstructured) { m.SetUID("other") }), nil, node(), fencing.Machine{}},
 		"gone":               {nil, nil, node(), fencing.Machine{}},
 		"no controller":      {machine(func(m *unstructured.Unstructured) { m.SetOwnerReferences(nil) }), nil, node(), fencing.Machine{Exists: true, Kept: fencing.KeptNoController}},

@@ -176,6 +176,8 @@ func reasonMessage(why fencing.Reason) string {
 		return ", and its machine was kept, since the machine has another node by now (status.nodeRef)"
 	case fencing.KeptExternallyProvisioned:
 		return ", and its machine was kept, since its BareMetalHost is externally provisioned, and Metal3 can't provision that anew"
+	case fencing.KeptHostUnknown:
+		return ", and its machine was kept, since it is not known how its host was provisioned: the machine or the BMC names a BareMetalHost that does not exist, or that can't be used"
 	case fencing.NoMachine:
 		return ", and no machine was deleted, since it had none when the remediation began"
 	case fencing.Stopped:
@@ -247,6 +249,8 @@ func adviseOnKept(why fencing.Reason) string {
 		return "; find out which node the machine runs, and delete the node that no host runs"
 	case fencing.KeptExternallyProvisioned:
 		return "; repair the host, or provision it anew by hand"
+	case fencing.KeptHostUnknown:
+		return "; correct annotation " + hostAnnotation + " of the machine and spec.bareMetalHost of the BMC, or repair the host"
 	case fencing.NoMachine:
 		return "; repair the host; where the node should have a machine, see that its annotation " + machineAnnotation + " and status.nodeRef of the machine name each other"
 	}

@@ -33,7 +33,7 @@ func TestEachReasonHasAMessage(t *testing.T) {
 		fencing.ProofVoid, fencing.PoweredOnByOthers, fencing.PowerOffTimedOut, fencing.FenceTimedOut, fencing.PowerOnTimedOut, fencing.BootTimedOut,
 		fencing.ReleaseTimedOut, fencing.NodeReplaced, fencing.Stopped, fencing.Deleted,
 		fencing.TaintTimedOut, fencing.MachineDeletionTimedOut, fencing.HostNotLeft,
-		fencing.KeptControlPlane, fencing.KeptNoController, fencing.KeptOtherNode, fencing.KeptExternallyProvisioned, fencing.NoMachine,
+		fencing.KeptControlPlane, fencing.KeptNoController, fencing.KeptOtherNode, fencing.KeptExternallyProvisioned, fencing.KeptHostUnknown, fencing.NoMachine,
 	}
 	seen := map[string]bool{"": true, "node node-a waits": true}
 	for _, why := range waits {
@@ -112,6 +112,7 @@ func TestAKeptMachineHasOneCause(t *testing.T) {
 		fencing.KeptNoController:          {"no controller would replace it", "create another machine"},
 		fencing.KeptOtherNode:             {"the machine has another node by now", "find out which node the machine runs"},
 		fencing.KeptExternallyProvisioned: {"its BareMetalHost is externally provisioned", "provision it anew by hand"},
+		fencing.KeptHostUnknown:           {"it is not known how its host was provisioned", "correct annotation metal3.io/BareMetalHost"},
 		fencing.NoMachine:                 {"it had none when the remediation began", machineAnnotation},
 	}
 	for why := range causes {

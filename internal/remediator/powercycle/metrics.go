@@ -35,7 +35,7 @@ var failures = map[fencing.Phase][]fencing.Reason{
 	fencing.Failed: {
 		fencing.TaintTimedOut, fencing.PowerOffTimedOut, fencing.FenceTimedOut, fencing.PoweredOnByOthers, fencing.ReleaseTimedOut, fencing.PowerOnTimedOut, fencing.BootTimedOut,
 		fencing.NodeReplaced, fencing.MachineDeletionTimedOut, fencing.HostNotLeft, statusNotKept,
-		fencing.KeptControlPlane, fencing.KeptNoController, fencing.KeptOtherNode, fencing.KeptExternallyProvisioned, fencing.NoMachine,
+		fencing.KeptControlPlane, fencing.KeptNoController, fencing.KeptOtherNode, fencing.KeptExternallyProvisioned, fencing.KeptHostUnknown, fencing.NoMachine,
 	},
 }
 
