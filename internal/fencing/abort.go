@@ -73,8 +73,7 @@ func powerBack(c Config, r Record, f Facts) (Step, bool) {
 // recorded and never requested: then the machine stands, and nothing but this fencing powers its host.
 func handOver(r Record, f Facts, limit time.Time) (Step, bool) {
 	switch m := f.Machine; {
-	case !r.PoweredOff:
-		return Step{}, true
+	case !r.PoweredOff: // nothing is left to leave
 	case m == nil:
 		return do(ReadMachine), false
 	case m.Failed && f.Now.Before(limit):

@@ -154,6 +154,14 @@ func (p Power) MayBeOn() Power {
 	return p
 }
 
+// Recorded returns the power after a record was written. Nothing that was read or commanded before the node was recorded is part of a later proof.
+func (p Power) Recorded(r Record) Power {
+	if r.Phase == Preparing {
+		return p.MayBeOn()
+	}
+	return p
+}
+
 // CommandedOff returns the power after a command to turn it off was acknowledged.
 func (Power) CommandedOff(at time.Time) Power { return Power{Off: at} }
 

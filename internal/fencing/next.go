@@ -100,7 +100,7 @@ func (r Record) needing(c Config) Record {
 func prepare(c Config, r Record, f Facts) Step {
 	n := f.Node
 	switch replaced := n.Exists && !r.sameNode(n); {
-	case replaced && r.Attempt > 1:
+	case replaced && (r.Attempt > 1 || r.Void > 0):
 		return write(r.needing(c).of(n).in(Preparing, r.Since, r.Reason)) // it has registered again
 	case replaced && f.Power.Off.IsZero():
 		return write(r.in(Failed, f.Now, NodeReplaced))
@@ -148,6 +148,9 @@ func powerOff(c Config, r Record, f Facts) Step {
 	if r.Reason == ProofVoid && r.Void%maxVoid == 0 {
 		return attemptFailed(c, r, f, PoweredOnByOthers)
 	}
+	if r.runsUntainted(f.Node) && !f.Node.Ready {
+		return anew(c, r, f)
+	}
 	if proof, ok := newBoot(r, f.Node); ok && !c.Off {
 		return proven(r, f, proof)
 	}
@@ -155,6 +158,12 @@ func powerOff(c Config, r Record, f Facts) Step {
 		return stopByBoth(c, r, f)
 	}
 	return stop(c, r, f)
+}
+
+// anew records the node as it is now. It has booted, and its pods may have started, since others have removed the taint.
+func anew(c Config, r Record, f Facts) Step {
+	r.Void++
+	return write(r.needing(c).of(f.Node).in(Preparing, f.Now, ProofVoid))
 }
 
 // stop has the power commanded off and read until that is a proof.

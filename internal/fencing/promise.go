@@ -95,6 +95,9 @@ func condemn(c Config, r Record, f Facts) Step {
 	if r.Reason == ProofVoid && r.Void%maxVoid == 0 {
 		return attemptFailed(c, r, f, FreedByOthers)
 	}
+	if r.runsUntainted(f.Node) && !f.Node.Ready {
+		return anew(c, r, f)
+	}
 	if proof, ok := newBoot(r, f.Node); ok {
 		return proven(r, f, proof)
 	}

@@ -90,6 +90,8 @@ func TestCondemn(t *testing.T) {
 		"it is read in time":          {self(), condemning, promised(down(), promise(fencing.Revoked, 5, expires(-5))), proven(condemning, expired(-5))},
 		"it is read later":            {self(), condemning, promised(down(), promise(fencing.Revoked, 1, expires(-5))), proven(condemning, expired(-1))},
 		"its witnesses don't know":    {self(), condemning, promised(down(), promise(fencing.Revoked, 1, func(p *fencing.Promise) { p.Unwitnessed = true })), waits(fencing.WitnessesNotAcknowledged, 1)},
+		"they don't, and it is over":  {self(), condemning, promised(down(), promise(fencing.Revoked, 1, expires(-5), func(p *fencing.Promise) { p.Expired, p.Unwitnessed = false, true })), waits(fencing.PromiseOfOtherBoot, 1)},
+		"they don't, and nothing is":  {self(), condemning, promised(down(), promise(fencing.NoPromise, 1, func(p *fencing.Promise) { p.Unwitnessed = true })), waits(fencing.NothingPromised, 1)},
 		"a time alone is no proof":    {self(), condemning, promised(down(), promise(fencing.Revoked, 1, expires(-5), func(p *fencing.Promise) { p.Expired = false })), waits(fencing.PromiseOfOtherBoot, 1)},
 		"it is not timed":             {self(), condemning, promised(down(), promise(fencing.Revoked, 1)), waits(fencing.PromiseNotTimed, 1)},
 		"that is read again":          {self(), condemning, promised(down(), promise(fencing.Revoked, 2)), does(fencing.ReadPromise)},

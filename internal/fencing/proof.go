@@ -26,6 +26,13 @@ func newBoot(r Record, n *Node) (Proof, bool) {
 	return Proof{Kind: NewBoot, At: n.ReadAt, BootID: n.BootID}, true
 }
 
+// runsUntainted reports whether the node has booted since it was recorded, and others have removed the taint. The pods of the recorded boot may have
+// started again, and it proves nothing that their earlier boot has ended.
+func (r Record) runsUntainted(n *Node) bool {
+	_, booted := newBoot(r, n)
+	return booted && !n.Tainted
+}
+
 // sameNode reports whether a node is the recorded one.
 func (r Record) sameNode(n *Node) bool {
 	return n.Exists && r.NodeUID != "" && n.UID == r.NodeUID

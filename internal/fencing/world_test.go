@@ -96,7 +96,7 @@ type manager struct {
 
 // budget is what may still happen.
 type budget struct {
-	flips, crashes, deletions, heals, fails, sick, steps, frees, withdrawals, cuts int
+	flips, crashes, deletions, heals, fails, sick, steps, frees, withdrawals, cuts, untaints int
 	// eases counts how often the configuration may come to need one proof in place of both.
 	eases int
 	// refusals are changes of the node and deletions of the machine that the API server refuses.
@@ -168,6 +168,13 @@ var events = []event{
 		return w, ok && reports
 	}},
 	{"the kubelet reports", kubeletReports},
+	{"a person removes the taint", func(_ *setup, w world) (world, bool) {
+		ok := w.node.tainted && w.budget.untaints > 0
+		w.node.tainted = false
+		w.node.revision++
+		w.budget.untaints--
+		return w, ok
+	}},
 	{"the network of the node heals", func(_ *setup, w world) (world, bool) {
 		ok := w.host.cut && w.budget.heals > 0
 		w.host.cut = false
@@ -283,8 +290,8 @@ func turn(w world, on bool) world {
 	return w
 }
 
-// kubeletReports posts the status of the node. The kubelet starts the pods of its node, unless the taint evicts them, and stops
-// terminating pods.
+// kubeletReports posts the status of the node. The kubelet starts the pods of its node, unless a taint with the effect NoExecute keeps it from
+// that, and stops terminating pods.
 func kubeletReports(_ *setup, w world) (world, bool) {
 	if !w.host.on || w.host.cut {
 		return w, false
@@ -297,7 +304,7 @@ func kubeletReports(_ *setup, w world) (world, bool) {
 	switch {
 	case w.bound && w.terminating:
 		w.host.pod, w.bound, w.elsewhere = false, false, true
-	case w.bound && !w.node.tainted:
+	case w.bound && !w.node.tainted && !w.node.outOfService:
 		w.host.pod = true
 	case !w.bound:
 		w.host.pod = false
@@ -350,7 +357,7 @@ func (w *world) record(r fencing.Record) {
 	if m.record.Since != r.Since {
 		m.since, m.changeFailed = fencing.Beginning{}, time.Time{}
 	}
-	m.record = r
+	m.record, m.power = r, m.power.Recorded(r)
 }
 
 // checkIdle complains of a manager that has nothing to do while it sees something to be done.
@@ -727,6 +734,8 @@ func TestSmallWorlds(t *testing.T) {
 		"the same, deleted":                       {config(deleteMachine), budget{deletions: 1}, false},
 		"the same, by a BMC that does not answer": {config(deleteMachine), budget{fails: 1, deletions: 1}, false},
 		"a machine, and a person":                 {config(deleteMachine, retry), budget{flips: 1, heals: 1}, true},
+		"a taint that is removed":                 {config(), budget{untaints: 1, flips: 1, cuts: 1}, false},
+		"the same, off":                           {config(off), budget{untaints: 1, flips: 1, cuts: 1}, true},
 		"a clock that is put":                     {config(), budget{crashes: 1, steps: 1}, false},
 		"the clock, and deleted":                  {config(), budget{crashes: 1, deletions: 1, steps: 1}, true},
 	}
@@ -832,6 +841,17 @@ func TestPlantedFaults(t *testing.T) {
 				f.Node.BootID = r.BootID
 			}
 		}), config(), budget{flips: 2, cuts: 1}, "I13"},
+		"a boot without the taint is a proof": {seeing(func(_ fencing.Config, r fencing.Record, f *fencing.Facts) {
+			if f.Node != nil && (r.Phase == fencing.PoweringOff || r.Phase == fencing.Releasing) && f.Node.BootID != r.BootID {
+				f.Node.Tainted = true
+			}
+		}), config(), budget{untaints: 1, flips: 1, cuts: 1}, "I13"},
+		"what was read before the node was recorded is a proof": {seeing(func(_ fencing.Config, r fencing.Record, f *fencing.Facts) {
+			if f.Power.Off.IsZero() && f.Power.Last.State == fencing.IsOff && r.Phase == fencing.PoweringOff {
+				f.Power.Off, f.Power.FirstOff = r.Since.Add(-time.Minute), f.Power.Last
+				f.Power.FirstOff.Begun = r.Since
+			}
+		}), config(), budget{untaints: 1, flips: 1, cuts: 1}, "I13"},
 		"a recorded deletion of the machine is one": {seeing(func(_ fencing.Config, r fencing.Record, f *fencing.Facts) {
 			if f.Machine != nil && r.Phase == fencing.Aborting {
 				f.Machine = &fencing.Machine{}

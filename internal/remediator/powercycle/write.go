@@ -66,6 +66,7 @@ func (c *Client) write(ctx context.Context, l *look, record fencing.Record) erro
 	}
 	before := l.record.Phase
 	l.record = recordOf(&l.r.Status)
+	l.s.power = l.s.power.Recorded(l.record)
 	if begins {
 		c.Metrics.wait(l.key, "")
 		l.s.turn, l.s.changeFailed = time.Time{}, time.Time{}

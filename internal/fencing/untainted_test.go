@@ -1,0 +1,56 @@
+package fencing_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fettle-io/fettle/internal/fencing"
+)
+
+// TestBootWithoutTheTaint: the pods of a node start again when it boots and others have removed the taint. Such a boot proves nothing, unless the node
+// is Ready, so that nothing is released.
+func TestBootWithoutTheTaint(t *testing.T) {
+	none, now := fencing.Power{}, known(nil, fencing.Power{})
+	off, condemning := recorded(fencing.PoweringOff), condemned(fencing.Condemning)
+	byBoot, byPower, again := recorded(fencing.Releasing, provenByBoot), recorded(fencing.Releasing), recorded(fencing.Preparing, voids(1))
+	often := recorded(fencing.PoweringOff, because(fencing.ProofVoid), voids(3))
+	anew := func(r fencing.Record) fencing.Step {
+		return writes(since(r, fencing.Preparing, now, because(fencing.ProofVoid), func(r *fencing.Record) { r.BootID, r.Void = "boot 2", 1 }))
+	}
+	proven := func(r fencing.Record) fencing.Step {
+		r.Proof = fencing.Proof{Kind: fencing.NewBoot, At: in(0), BootID: "boot 2"}
+		return writes(since(r, fencing.Releasing, now))
+	}
+	voided := func(r fencing.Record) fencing.Step {
+		r.Proof, r.Void = fencing.Proof{}, 1
+		return writes(since(r, fencing.PoweringOff, now, because(fencing.ProofVoid)))
+	}
+	fresh := commandedOff(30, read(fencing.IsOff, 20), read(fencing.IsOff, 0))
+	check(t, map[string]edge{
+		"the node is recorded anew":         {limits, off, known(down(rebooted, untainted), none), anew(off)},
+		"a taint that stands is enough":     {limits, off, known(down(rebooted), none), proven(off)},
+		"a node that serves is":             {limits, off, known(down(rebooted, untainted, ready), none), proven(off)},
+		"the recorded boot goes on":         {limits, off, known(down(untainted), none), does(fencing.CommandOff)},
+		"too often":                         {limits, often, known(down(rebooted, untainted), none), writes(since(often, fencing.Failed, now, because(fencing.PoweredOnByOthers)))},
+		"by promise":                        {self(), condemning, promised(down(rebooted, untainted), fencing.Promise{}), anew(condemning)},
+		"by promise, and it serves":         {self(), condemning, promised(down(rebooted, untainted, ready), fencing.Promise{}), proven(condemning)},
+		"just before the release":           {limits, byBoot, known(down(rebooted, untainted), none), voided(byBoot)},
+		"the same, proven by the power":     {limits, byPower, known(down(rebooted, untainted), fresh), voided(byPower)},
+		"the same, and it serves":           {limits, byBoot, known(down(rebooted, untainted, ready), none), writes(since(byBoot, fencing.PoweringOn, now))},
+		"the recorded boot is tainted":      {limits, byPower, known(down(untainted), fresh), does(fencing.TaintNode)},
+		"it registers again, recorded anew": {limits, again, known(down(recreated), none), writes(recorded(fencing.Preparing, voids(1), func(r *fencing.Record) { r.NodeUID = "uid 2" }))},
+	})
+}
+
+// TestPowerOfARecord: what was read and commanded before a node was recorded is no part of a proof.
+func TestPowerOfARecord(t *testing.T) {
+	p := commandedOff(30, read(fencing.IsOff, 20), read(fencing.IsOff, 0))
+	if d := cmp.Diff(p, p.Recorded(recorded(fencing.PoweringOff))); d != "" {
+		t.Errorf("a later record changes the power: %s", d)
+	}
+	anew := p.Recorded(recorded(fencing.Preparing))
+	if anew.Last != p.Last || !anew.Off.IsZero() || anew.FirstOff != (fencing.Reading{}) {
+		t.Errorf("after the node was recorded, the power is %+v", anew)
+	}
+}
