@@ -145,7 +145,7 @@ func firstOff(c Config, r Record, f Facts) Step {
 
 // powerOff waits for a proof.
 func powerOff(c Config, r Record, f Facts) Step {
-	if r.Reason == ProofVoid && r.Void%maxVoid == 0 {
+	if r.voidTooOften() {
 		return attemptFailed(c, r, f, PoweredOnByOthers)
 	}
 	if r.runsUntainted(f.Node) && !f.Node.Ready {
@@ -163,7 +163,12 @@ func powerOff(c Config, r Record, f Facts) Step {
 // anew records the node as it is now. It has booted, and its pods may have started, since others have removed the taint.
 func anew(c Config, r Record, f Facts) Step {
 	r.Void++
-	return write(r.needing(c).of(f.Node).in(Preparing, f.Now, ProofVoid))
+	return write(r.needing(c).of(f.Node).in(Preparing, f.Now, BootedUntainted))
+}
+
+// voidTooOften reports whether an attempt ends, since a proof has just been void, or the node has booted untainted, as often as that may be.
+func (r Record) voidTooOften() bool {
+	return (r.Reason == ProofVoid || r.Reason == BootedUntainted) && r.Void%maxVoid == 0
 }
 
 // stop has the power commanded off and read until that is a proof.

@@ -92,7 +92,7 @@ func provenExpired(r Record, n *Node, p Promise) (Proof, bool) {
 
 // condemn revokes the promise of the node and waits for a proof.
 func condemn(c Config, r Record, f Facts) Step {
-	if r.Reason == ProofVoid && r.Void%maxVoid == 0 {
+	if r.voidTooOften() {
 		return attemptFailed(c, r, f, FreedByOthers)
 	}
 	if r.runsUntainted(f.Node) && !f.Node.Ready {

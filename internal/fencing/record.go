@@ -141,6 +141,8 @@ const (
 const (
 	// ProofVoid: the power was not observed off any more just before the release.
 	ProofVoid Reason = "ProofVoid"
+	// BootedUntainted: the node has booted, and others had removed the taint that keeps its pods from starting.
+	BootedUntainted Reason = "BootedUntainted"
 	// PoweredOnByOthers: the power was on again just before the release, several times.
 	PoweredOnByOthers Reason = "PoweredOnByOthers"
 	// TaintTimedOut: the node could not be tainted within the limit, so that nothing was commanded in this attempt.

@@ -14,9 +14,9 @@ func TestBootWithoutTheTaint(t *testing.T) {
 	none, now := fencing.Power{}, known(nil, fencing.Power{})
 	off, condemning := recorded(fencing.PoweringOff), condemned(fencing.Condemning)
 	byBoot, byPower, again := recorded(fencing.Releasing, provenByBoot), recorded(fencing.Releasing), recorded(fencing.Preparing, voids(1))
-	often := recorded(fencing.PoweringOff, because(fencing.ProofVoid), voids(3))
+	often := recorded(fencing.PoweringOff, because(fencing.BootedUntainted), voids(3))
 	anew := func(r fencing.Record) fencing.Step {
-		return writes(since(r, fencing.Preparing, now, because(fencing.ProofVoid), func(r *fencing.Record) { r.BootID, r.Void = "boot 2", 1 }))
+		return writes(since(r, fencing.Preparing, now, because(fencing.BootedUntainted), func(r *fencing.Record) { r.BootID, r.Void = "boot 2", 1 }))
 	}
 	proven := func(r fencing.Record) fencing.Step {
 		r.Proof = fencing.Proof{Kind: fencing.NewBoot, At: in(0), BootID: "boot 2"}

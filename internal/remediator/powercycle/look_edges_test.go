@@ -107,9 +107,9 @@ func TestOnlyChangesChange(t *testing.T) {
 func TestALookThatNeverEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		released := in(fencing.Releasing, func(s *v1alpha1.PowerRemediationStatus) {
-			s.WorkloadReleased, s.Proof = true, &v1alpha1.FencingProof{Kind: "NewBoot", At: metav1.NewMicroTime(noon), BootID: "boot-2"}
+			s.WorkloadReleased, s.Proof = true, &v1alpha1.FencingProof{Kind: "PowerOff", At: metav1.NewMicroTime(noon)}
 		})
-		w := newWorld(t, node(func(n *corev1.Node) { n.Status.NodeInfo.BootID = "boot-2" }), remediation(released), bmcFor("a", "node-a", "redfish://10.0.0.1"))
+		w := newWorld(t, node(), remediation(released), bmcFor("a", "node-a", "redfish://10.0.0.1"))
 		reads := 0
 		w.refuses(func(verb string, o runtime.Object) error {
 			if _, is := o.(*corev1.Node); !is || verb != "get" {

@@ -144,6 +144,8 @@ const statusNotKept fencing.Reason = "StatusNotKept"
 //nolint:cyclop // a table
 func reasonMessage(why fencing.Reason) string {
 	switch why { //nolint:exhaustive // the others are reasons of a fencing by promise
+	case fencing.BootedUntainted:
+		return ", since the node has booted, and others had removed the taint that keeps its pods from starting"
 	case fencing.ProofVoid:
 		return ", since it was not off any more just before the release"
 	case fencing.PoweredOnByOthers:

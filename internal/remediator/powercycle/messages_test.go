@@ -30,7 +30,7 @@ func TestEachReasonHasAMessage(t *testing.T) {
 		fencing.WorkloadNotCounted, fencing.PowerNotOn, fencing.PowerOnNotDue, fencing.MachineNotRead, fencing.MachineNotGone, fencing.NodeNotBack,
 	}
 	begins := []fencing.Reason{
-		fencing.ProofVoid, fencing.PoweredOnByOthers, fencing.PowerOffTimedOut, fencing.FenceTimedOut, fencing.PowerOnTimedOut, fencing.BootTimedOut,
+		fencing.ProofVoid, fencing.BootedUntainted, fencing.PoweredOnByOthers, fencing.PowerOffTimedOut, fencing.FenceTimedOut, fencing.PowerOnTimedOut, fencing.BootTimedOut,
 		fencing.ReleaseTimedOut, fencing.NodeReplaced, fencing.Stopped, fencing.Deleted,
 		fencing.TaintTimedOut, fencing.MachineDeletionTimedOut, fencing.HostNotLeft,
 		fencing.KeptControlPlane, fencing.KeptNoController, fencing.KeptOtherNode, fencing.KeptExternallyProvisioned, fencing.KeptHostUnknown, fencing.NoMachine,

@@ -104,7 +104,7 @@ func (c *Client) announce(l *look, s *v1alpha1.PowerRemediationStatus) {
 	kind := corev1.EventTypeNormal
 	note := phaseMessage(s)
 	phase := fencing.Phase(s.Phase)
-	if phase == fencing.Failed || phase == fencing.Aborted && s.PoweredOff || phase == fencing.DeletingMachine || s.Reason == string(fencing.ProofVoid) {
+	if phase == fencing.Failed || phase == fencing.Aborted && s.PoweredOff || phase == fencing.DeletingMachine || s.Reason == string(fencing.ProofVoid) || s.Reason == string(fencing.BootedUntainted) {
 		kind = corev1.EventTypeWarning
 	}
 	if phase.Final() || phase == fencing.Releasing {

@@ -87,6 +87,8 @@ func whyBegan(s *v1alpha1.FencingStatus) string {
 // reasonMessage returns why a phase began, to append to a message.
 func reasonMessage(why fencing.Reason) string {
 	switch why { //nolint:exhaustive // the others are no reasons of a phase of a fencing by promise
+	case fencing.BootedUntainted:
+		return ", since the node has booted, and others had removed the taint that keeps its pods from starting"
 	case fencing.ProofVoid:
 		return ", since its promise was not revoked any more just before the release"
 	case fencing.FreedByOthers:

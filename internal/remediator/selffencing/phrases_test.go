@@ -36,7 +36,7 @@ func TestEachReasonHasAMessage(t *testing.T) {
 		fencing.PromiseOfOtherBoot, fencing.NothingPromised, fencing.NodeReady, fencing.WorkloadLeft, fencing.WorkloadNotCounted, fencing.NodeNotBack,
 	}
 	begins := []fencing.Reason{
-		fencing.ProofVoid, fencing.FreedByOthers, fencing.TaintTimedOut, fencing.FenceTimedOut, fencing.BootTimedOut, fencing.ReleaseTimedOut, fencing.NodeReplaced, fencing.Stopped, fencing.Deleted,
+		fencing.ProofVoid, fencing.BootedUntainted, fencing.FreedByOthers, fencing.TaintTimedOut, fencing.FenceTimedOut, fencing.BootTimedOut, fencing.ReleaseTimedOut, fencing.NodeReplaced, fencing.Stopped, fencing.Deleted,
 	}
 	seen := map[string]bool{"": true, "node node-a waits": true}
 	l := &look{node: "node-a", s: &session{promise: nodepromise.Promise{Node: "node-a"}}}

@@ -79,7 +79,7 @@ func (c *Client) statusWith(l *look, record fencing.Record) *v1alpha1.SelfFenceR
 // announce emits an event about a phase that has begun.
 func (c *Client) announce(l *look, s *v1alpha1.SelfFenceRemediationStatus) {
 	kind, note, phase := corev1.EventTypeNormal, phaseMessage(s), fencing.Phase(s.Phase)
-	if phase == fencing.Failed || s.Reason == string(fencing.ProofVoid) {
+	if phase == fencing.Failed || s.Reason == string(fencing.ProofVoid) || s.Reason == string(fencing.BootedUntainted) {
 		kind = corev1.EventTypeWarning
 	}
 	if phase.Final() || phase == fencing.Releasing {
