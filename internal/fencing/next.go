@@ -148,7 +148,7 @@ func powerOff(c Config, r Record, f Facts) Step {
 	if r.voidTooOften() {
 		return attemptFailed(c, r, f, PoweredOnByOthers)
 	}
-	if r.runsUntainted(f.Node) && !f.Node.Ready {
+	if r.runsUntainted(f.Node) && (c.Off || !f.Node.Ready) {
 		return anew(c, r, f)
 	}
 	if proof, ok := newBoot(r, f.Node); ok && !c.Off {
@@ -162,7 +162,9 @@ func powerOff(c Config, r Record, f Facts) Step {
 
 // anew records the node as it is now. It has booted, and its pods may have started, since others have removed the taint.
 func anew(c Config, r Record, f Facts) Step {
-	r.Void++
+	if r.Reason != ProofVoid { // else it was counted
+		r.Void++
+	}
 	return write(r.needing(c).of(f.Node).in(Preparing, f.Now, BootedUntainted))
 }
 

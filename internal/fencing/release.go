@@ -19,7 +19,7 @@ func release(c Config, r Record, f Facts) Step {
 		return attemptFailed(c, r, f, ReleaseTimedOut)
 	case overdue:
 		return released(c, r.because(ReleaseTimedOut), f)
-	case r.runsUntainted(n) && n.Ready:
+	case r.runsUntainted(n) && n.Ready && !c.Off:
 		return released(c, r, f) // its kubelet finishes what is left
 	case r.runsUntainted(n):
 		return void(r, f)

@@ -12,8 +12,9 @@ import (
 // is Ready, so that nothing is released.
 func TestBootWithoutTheTaint(t *testing.T) {
 	none, now := fencing.Power{}, known(nil, fencing.Power{})
-	off, condemning := recorded(fencing.PoweringOff), condemned(fencing.Condemning)
+	stopping, condemning := recorded(fencing.PoweringOff), condemned(fencing.Condemning)
 	byBoot, byPower, again := recorded(fencing.Releasing, provenByBoot), recorded(fencing.Releasing), recorded(fencing.Preparing, voids(1))
+	once := recorded(fencing.PoweringOff, because(fencing.ProofVoid), voids(1))
 	often := recorded(fencing.PoweringOff, because(fencing.BootedUntainted), voids(3))
 	anew := func(r fencing.Record) fencing.Step {
 		return writes(since(r, fencing.Preparing, now, because(fencing.BootedUntainted), func(r *fencing.Record) { r.BootID, r.Void = "boot 2", 1 }))
@@ -28,16 +29,20 @@ func TestBootWithoutTheTaint(t *testing.T) {
 	}
 	fresh := commandedOff(30, read(fencing.IsOff, 20), read(fencing.IsOff, 0))
 	check(t, map[string]edge{
-		"the node is recorded anew":         {limits, off, known(down(rebooted, untainted), none), anew(off)},
-		"a taint that stands is enough":     {limits, off, known(down(rebooted), none), proven(off)},
-		"a node that serves is":             {limits, off, known(down(rebooted, untainted, ready), none), proven(off)},
-		"the recorded boot goes on":         {limits, off, known(down(untainted), none), does(fencing.CommandOff)},
+		"the node is recorded anew":         {limits, stopping, known(down(rebooted, untainted), none), anew(stopping)},
+		"a taint that stands is enough":     {limits, stopping, known(down(rebooted), none), proven(stopping)},
+		"a node that serves is":             {limits, stopping, known(down(rebooted, untainted, ready), none), proven(stopping)},
+		"the recorded boot goes on":         {limits, stopping, known(down(untainted), none), does(fencing.CommandOff)},
 		"too often":                         {limits, often, known(down(rebooted, untainted), none), writes(since(often, fencing.Failed, now, because(fencing.PoweredOnByOthers)))},
 		"by promise":                        {self(), condemning, promised(down(rebooted, untainted), fencing.Promise{}), anew(condemning)},
 		"by promise, and it serves":         {self(), condemning, promised(down(rebooted, untainted, ready), fencing.Promise{}), proven(condemning)},
 		"just before the release":           {limits, byBoot, known(down(rebooted, untainted), none), voided(byBoot)},
 		"the same, proven by the power":     {limits, byPower, known(down(rebooted, untainted), fresh), voided(byPower)},
 		"the same, and it serves":           {limits, byBoot, known(down(rebooted, untainted, ready), none), writes(since(byBoot, fencing.PoweringOn, now))},
+		"by the power, and it serves":       {limits, byPower, known(down(rebooted, untainted, ready), fresh), writes(since(byPower, fencing.PoweringOn, now))},
+		"by the power, and it must not":     {with(off), byPower, known(down(rebooted, untainted, ready), fresh), voided(byPower)},
+		"it is to stay off, and serves":     {with(off), stopping, known(down(rebooted, untainted, ready), none), anew(stopping)},
+		"a void proof counts once":          {limits, once, known(down(rebooted, untainted), none), anew(once)},
 		"the recorded boot is tainted":      {limits, byPower, known(down(untainted), fresh), does(fencing.TaintNode)},
 		"it registers again, recorded anew": {limits, again, known(down(recreated), none), writes(recorded(fencing.Preparing, voids(1), func(r *fencing.Record) { r.NodeUID = "uid 2" }))},
 	})
