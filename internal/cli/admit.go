@@ -2,15 +2,17 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fettle-io/fettle/internal/core"
 	"github.com/fettle-io/fettle/internal/sanitize"
 )
 
@@ -35,7 +37,37 @@ func (s *session) admit(ctx context.Context, d *draft) {
 		}
 		err = s.cluster.Patch(ctx, u, patch, options...)
 	}
-	d.Admission, d.AdmissionMessage = admission(err, d.Namespace)
+	may := core.Yes
+	if apierrors.IsForbidden(err) {
+		may = s.mayWrite(ctx, err, patch.Type() == types.ApplyPatchType, d.Namespace)
+	}
+	d.Admission, d.AdmissionMessage = admission(err, may, d.Namespace)
+}
+
+// mayWrite reports whether the user has the rights of a request that was forbidden. An admission plugin answers as a lack of rights does, so
+// it asks the API server for a review of them. A new object needs the right to create too.
+func (s *session) mayWrite(ctx context.Context, forbidden error, isNew bool, namespace string) core.Tri {
+	status, is := errors.AsType[*apierrors.StatusError](forbidden)
+	if !is || status.Status().Details == nil {
+		return core.Unknown
+	}
+	verbs := []string{"patch"}
+	if isNew {
+		verbs = append(verbs, "create")
+	}
+	for _, verb := range verbs {
+		review := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"resourceAttributes": map[string]any{
+			"verb": verb, "namespace": namespace, "group": status.Status().Details.Group, "resource": status.Status().Details.Kind,
+		}}}}
+		review.SetGroupVersionKind(schema.GroupVersionKind{Group: "authorization.k8s.io", Version: "v1", Kind: "SelfSubjectAccessReview"})
+		if err := s.cluster.Create(ctx, review); err != nil {
+			return core.Unknown
+		}
+		if may, _, _ := unstructured.NestedBool(review.Object, "status", "allowed"); !may {
+			return core.No
+		}
+	}
+	return core.Yes
 }
 
 // application returns the request that would apply a health check. The specification of an existing object is replaced,
@@ -75,13 +107,15 @@ func merged(a, b map[string]string) map[string]string {
 	return all
 }
 
-// admission reads the answer to a dry run. A lack of the user's rights, or a missing namespace, says nothing about the
+// admission reads the answer to a dry run. A lack of the user's rights, which may tells, or a missing namespace, says nothing about the
 // health check.
-func admission(err error, namespace string) (verdict, message string) {
+func admission(err error, may core.Tri, namespace string) (verdict, message string) {
 	switch {
 	case err == nil:
 		return accepted, ""
-	case apierrors.IsForbidden(err) && lacksPermission(err):
+	case apierrors.IsForbidden(err) && may == core.Unknown:
+		return notTried, failureText(err)
+	case apierrors.IsForbidden(err) && may == core.No:
 		return notTried, fmt.Sprintf("you may not patch it (%s), and a dry run needs the permission to write", failureText(err))
 	case apierrors.IsNotFound(err) && namespace == "":
 		return notTried, fmt.Sprintf("the cluster does not serve this kind (%s)", failureText(err))
@@ -91,10 +125,4 @@ func admission(err error, namespace string) (verdict, message string) {
 		return refused, sanitize.Failure(sanitize.MaxMessage, err)
 	}
 	return notTried, failureText(err)
-}
-
-// lacksPermission reports whether an error is about RBAC. An admission plugin answers with the same status.
-func lacksPermission(err error) bool {
-	text := err.Error()
-	return strings.Contains(text, "cannot patch resource") || strings.Contains(text, "cannot create resource")
 }

@@ -251,18 +251,20 @@ func TestAdmission(t *testing.T) {
 	resource := schema.GroupResource{Group: "machine.openshift.io", Resource: "machinehealthchecks"}
 	cases := map[string]struct {
 		err  error
+		may  core.Tri
 		want string
 	}{
-		"accepted":           {nil, accepted},
-		"invalid":            {apierrors.NewInvalid(schema.GroupKind{Kind: "MachineHealthCheck"}, "a", nil), refused},
-		"an unknown field":   {apierrors.NewBadRequest("strict decoding error: unknown field"), refused},
-		"denied by a plugin": {apierrors.NewForbidden(resource, "a", errors.New("exceeded quota")), refused},
-		"no permission":      {apierrors.NewForbidden(resource, "a", errors.New(`User "u" cannot patch resource "machinehealthchecks"`)), notTried},
-		"no such namespace":  {apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "n"), notTried},
-		"no answer":          {errors.New("connection refused"), notTried},
+		"accepted":              {nil, core.Yes, accepted},
+		"invalid":               {apierrors.NewInvalid(schema.GroupKind{Kind: "MachineHealthCheck"}, "a", nil), core.Yes, refused},
+		"an unknown field":      {apierrors.NewBadRequest("strict decoding error: unknown field"), core.Yes, refused},
+		"denied by a plugin":    {apierrors.NewForbidden(resource, "a", errors.New("you cannot patch resource a now")), core.Yes, refused},
+		"no permission":         {apierrors.NewForbidden(resource, "a", errors.New("no")), core.No, notTried},
+		"permissions not known": {apierrors.NewForbidden(resource, "a", errors.New("no")), core.Unknown, notTried},
+		"no such namespace":     {apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "n"), core.Yes, notTried},
+		"no answer":             {errors.New("connection refused"), core.Yes, notTried},
 	}
 	for sentence, tc := range cases {
-		if verdict, message := admission(tc.err, "n"); verdict != tc.want || (tc.err != nil && message == "") {
+		if verdict, message := admission(tc.err, tc.may, "n"); verdict != tc.want || (tc.err != nil && message == "") {
 			t.Errorf("%s: %s %q, want %s", sentence, verdict, message, tc.want)
 		}
 	}

@@ -45,6 +45,32 @@ func (j *accessReviewer) Create(_ context.Context, o client.Object, _ ...client.
 	return j.refuse
 }
 
+// TestMayWrite: a refusal is for want of rights only where a review says so. An object that exists needs no right to create.
+func TestMayWrite(t *testing.T) {
+	resource := schema.GroupResource{Group: "fix.example", Resource: "reboots"}
+	forbidden := apierrors.NewForbidden(resource, "a", nil)
+	both := []string{"patch reboots.fix.example", "create reboots.fix.example"}
+	for sentence, tc := range map[string]struct {
+		err     error
+		isNew   bool
+		allowed []string
+		refuse  error
+		want    core.Tri
+	}{
+		"it may":                     {forbidden, true, both, nil, core.Yes},
+		"it may not patch":           {forbidden, false, both[1:], nil, core.No},
+		"it may not create":          {forbidden, true, both[:1], nil, core.No},
+		"it may patch, and it is":    {forbidden, false, both[:1], nil, core.Yes},
+		"the review fails":           {forbidden, false, both, apierrors.NewForbidden(resource, "", nil), core.Unknown},
+		"the answer has no resource": {&apierrors.StatusError{}, false, both, nil, core.Unknown},
+	} {
+		s := &session{cluster: &accessReviewer{allowed: tc.allowed, refuse: tc.refuse}}
+		if got := s.mayWrite(t.Context(), tc.err, tc.isNew, "n"); got != tc.want {
+			t.Errorf("%s: %v, want %v", sentence, got, tc.want)
+		}
+	}
+}
+
 // TestI14MissingGrants: what the controller may not use of a remediator is told, with the ClusterRole that grants exactly that.
 func TestI14MissingGrants(t *testing.T) {
 	all := []string{"list reboottemplates.fix.example", "watch reboottemplates.fix.example"}
