@@ -277,11 +277,31 @@ func (w *assessment) hidden(r core.Refusal) (why string, is bool) {
 	case core.QuorumUnknown:
 		why, is = w.unread.quorum[w.cluster.Targets[r.Target].ID.UID]
 		return "it is not known whether the cluster's quorum survives while it is out: " + why, is
-	case core.TemplateUnusable, core.RequestsUnseen:
-		for _, step := range w.policySteps(r.Policy, r.Target) {
-			if why, is := w.unread.requests(step); is && (r.Gate == core.RequestsUnseen || step.Problem == r.Detail) {
-				return "the state of its remediation objects is not known: " + why, true
-			}
+	case core.TemplateUnusable:
+		return w.hiddenRequests(w.unusableSteps(r))
+	case core.RequestsUnseen:
+		return w.hiddenRequests(w.policySteps(r.Policy, r.Target))
+	}
+	return "", false
+}
+
+// unusableSteps returns the step for which TemplateUnusable holds, or none: the first of the policy's steps that can't be taken, or else of those
+// of the repair.
+func (w *assessment) unusableSteps(r core.Refusal) []core.Step {
+	t := &w.cluster.Targets[r.Target]
+	for _, steps := range [][]core.Step{w.policies[r.Policy].StepsFor(t), w.policySteps(r.Policy, r.Target)} {
+		if step := core.UnusableStep(steps, t); step != nil {
+			return []core.Step{*step}
+		}
+	}
+	return nil
+}
+
+// hiddenRequests says why the remediation objects of steps are not known: the user may not read them.
+func (w *assessment) hiddenRequests(steps []core.Step) (why string, is bool) {
+	for _, step := range steps {
+		if why, is := w.unread.requests(step); is {
+			return "the state of its remediation objects is not known: " + why, true
 		}
 	}
 	return "", false

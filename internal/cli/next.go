@@ -96,7 +96,7 @@ func (w *assessment) nextOfRunning(target, repair int) Next {
 		return nextOfRecovery(r)
 	}
 	for _, v := range w.verdictsOf[target] {
-		if v.Reason == core.Recovering && v.Detail != "" {
+		if v.RequestRemains {
 			return Next{Text: "It is healthy again, and counts as not healthy as long as this remains: " + v.Detail + "."}
 		}
 	}
@@ -283,7 +283,7 @@ func (w *assessment) nextOfRecovering(target int) Next {
 		return nextOfRecovery(r)
 	}
 	for _, v := range w.verdictsOf[target] {
-		if v.Reason == core.Recovering && v.Detail != "" {
+		if v.RequestRemains {
 			return Next{Text: "It is healthy again, and counts as not healthy as long as this remains: " + v.Detail + "."}
 		}
 	}

@@ -150,9 +150,10 @@ type Target struct {
 	FailedSince time.Time
 	// ExternallyRemediated is set while the target is marked for an outside remediator.
 	ExternallyRemediated bool
-	// Claimed is a clause on which remediator has claimed the target for itself alone; empty when none
-	// has. The target gets no mark for another remediator meanwhile.
-	Claimed string
+	// Claimed is set while a remediator has claimed the target for itself alone. The target gets no mark for another
+	// remediator meanwhile. Claimant is a clause on which remediator that is.
+	Claimed  bool
+	Claimant string
 	// StartupFrom is the instant from which the target has its node startup time to get a node.
 	StartupFrom time.Time
 	Node        Node

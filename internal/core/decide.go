@@ -165,7 +165,8 @@ func (d *planner) judgeMember(policy, target int) {
 	}
 	v.Policy, v.Target = policy, target
 	if v.Health == Healthy && v.Reason != Premature && (d.awaitsRequest(policy, target) || d.settles(policy, target)) {
-		v.Health, v.Reason, v.Detail = Suspect, Recovering, d.foreignRequestText(policy, target)
+		v.Health, v.Reason = Suspect, Recovering
+		v.Detail, v.RequestRemains = d.remainingRequest(policy, target)
 	}
 	d.decision.Verdicts = append(d.decision.Verdicts, v)
 	d.wakeAt(v.Until)

@@ -254,16 +254,24 @@ func remedyGate(d *planner, p *proposal) (Refusal, bool) {
 // of a step that was never checked.
 func templateGate(d *planner, p *proposal) (Refusal, bool) {
 	t := &d.cluster.Targets[p.target]
-	steps := d.policies[p.leader].StepsFor(t)
+	unusable := UnusableStep(d.policies[p.leader].StepsFor(t), t)
+	if step := d.stepOf(p); unusable == nil && step != nil && step.problemFor(t) != "" {
+		unusable = step
+	}
+	if unusable == nil {
+		return Refusal{}, false
+	}
+	return Refusal{Policy: p.leader, Gate: TemplateUnusable, Detail: unusable.problemFor(t)}, true
+}
+
+// UnusableStep returns the first of some steps that can't be taken for a target, or nil.
+func UnusableStep(steps []Step, t *Target) *Step {
 	for i := range steps {
-		if problem := steps[i].problemFor(t); problem != "" {
-			return Refusal{Policy: p.leader, Gate: TemplateUnusable, Detail: problem}, true
+		if steps[i].problemFor(t) != "" {
+			return &steps[i]
 		}
 	}
-	if step := d.stepOf(p); step != nil && step.problemFor(t) != "" {
-		return Refusal{Policy: p.leader, Gate: TemplateUnusable, Detail: step.problemFor(t)}, true
-	}
-	return Refusal{}, false
+	return nil
 }
 
 // remediatorGate refuses a step while another remediator works on the target. A mark for a remediator waits while the
@@ -275,8 +283,8 @@ func remediatorGate(d *planner, p *proposal) (Refusal, bool) {
 	}
 	t, effect := &d.cluster.Targets[p.target], step.Nature.Effect()
 	switch {
-	case effect.MarksForRemediator && t.Claimed != "":
-		return Refusal{Policy: p.leader, Gate: AnotherRemediator, Detail: t.Claimed}, true
+	case effect.MarksForRemediator && t.Claimed:
+		return Refusal{Policy: p.leader, Gate: AnotherRemediator, Detail: t.Claimant}, true
 	case effect.CreatesRequest && t.ExternallyRemediated && d.policies[p.leader].RequestsAwaitMarks:
 		return Refusal{Policy: p.leader, Gate: AnotherRemediator, Detail: "it is marked for an outside remediator"}, true
 	}

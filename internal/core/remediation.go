@@ -45,20 +45,20 @@ func (d *planner) awaitsRequest(policy, target int) bool {
 	})
 }
 
-// foreignRequestText returns a sentence on a request of a policy that remains. Fettle did not make it and does not
-// withdraw it, or its withdrawal does not end. It is empty if all requests are Fettle's own and on their way.
-func (d *planner) foreignRequestText(policy, target int) string {
+// remainingRequest reports whether a request of a policy remains, and returns a sentence on it. Fettle did not make it and does not
+// withdraw it, or its withdrawal does not end. The other requests are Fettle's own and on their way.
+func (d *planner) remainingRequest(policy, target int) (text string, remains bool) {
 	p := &d.policies[policy]
 	for _, r := range d.requestsAbout[target] {
 		switch q := &d.cluster.Requests[r]; {
 		case !q.RequestedBy(&p.ID):
 		case !q.Own:
-			return "Fettle did not make " + q.ID.String() + ", so it does not delete it; delete it once its remediator is done"
+			return "Fettle did not make " + q.ID.String() + ", so it does not delete it; delete it once its remediator is done", true
 		case q.stuck(d.now):
-			return q.stuckText()
+			return q.stuckText(), true
 		}
 	}
-	return ""
+	return "", false
 }
 
 // markedForOwner reports whether a mark stands that the policy would make for the target's owner. Marks don't name their

@@ -10,7 +10,7 @@ import (
 // awaiting has the requests of a policy wait for the end of marks.
 func awaiting(p *core.Policy) { p.RequestsAwaitMarks = true }
 
-func claimed(t *core.Target) { t.Claimed = "PowerRemediation m has claimed it" }
+func claimed(t *core.Target) { t.Claimed, t.Claimant = true, "PowerRemediation m has claimed it" }
 
 // TestTwoRemediatorsNeverWorkOnOneTarget: a claimed target gets no mark, and a marked one no request of a policy that
 // waits for marks.

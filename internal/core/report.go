@@ -74,7 +74,7 @@ func (s *repairStates) of(v *Verdict, policies []Policy) string {
 	lead, led := s.lead[s.groupOf(v.Target)]
 	reason := " (" + v.Reason.String() + ")"
 	switch {
-	case v.Reason == Recovering && v.Detail != "":
+	case v.RequestRemains:
 		return "is healthy again, and the request to the remediator still stands: " + v.Detail
 	case v.Reason == Recovering:
 		return "is healthy again, and the request to the remediator is not withdrawn yet"

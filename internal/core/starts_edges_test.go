@@ -63,7 +63,7 @@ func TestConcernTexts(t *testing.T) {
 		"all steps were tried":            {sick, &p, &Refusal{Gate: StepsExhausted}, "is unhealthy (UnhealthyCondition) and held back by LadderExhausted"},
 		"all steps of another were tried": {sick, &q, &Refusal{Gate: StepsExhausted}, "is being repaired, which NodeCheck q leads"},
 		"healthy again":                   {Verdict{Health: Suspect, Reason: Recovering}, &p, nil, "is healthy again, and the request to the remediator is not withdrawn yet"},
-		"healthy again, and why it waits": {Verdict{Health: Suspect, Reason: Recovering, Detail: "it is not ours"}, &p, nil, "is healthy again, and the request to the remediator still stands: it is not ours"},
+		"healthy again, and why it waits": {Verdict{Health: Suspect, Reason: Recovering, RequestRemains: true, Detail: "it is not ours"}, &p, nil, "is healthy again, and the request to the remediator still stands: it is not ours"},
 		"suspect, with a detail":          {Verdict{Health: Suspect, Reason: ConditionsMet, Detail: "all hold"}, nil, nil, "may become unhealthy (UnhealthyConditions)"},
 		"being deleted":                   {Verdict{Health: Gone, Reason: ConditionMet}, nil, nil, "is being deleted"},
 		"unknown":                         {Verdict{Health: Undetermined, Reason: NodeUnconfirmed}, nil, nil, "can't be judged (NodeUnconfirmed)"},

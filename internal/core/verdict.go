@@ -108,6 +108,8 @@ type Verdict struct {
 	Detail string
 	// WasUnhealthy is set for a Gone target that was not healthy when its deletion was seen.
 	WasUnhealthy bool
+	// RequestRemains is set for a Recovering target if Fettle does not withdraw its request, or can't. Detail says why.
+	RequestRemains bool
 }
 
 // reclaimed reports whether the target is unhealthy because it goes away in any case.

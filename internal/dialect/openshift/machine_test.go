@@ -244,7 +244,7 @@ func readAPIMachine(s *apiMachine) core.Target {
 	}
 	_, t.ExternallyRemediated = s.Annotations["host.metal3.io/external-remediation"]
 	if by, claimed := s.Annotations["fettle.io/claimed-by"]; claimed {
-		t.Claimed = fmt.Sprintf("remediation %q has claimed it by annotation fettle.io/claimed-by", by)
+		t.Claimed, t.Claimant = true, fmt.Sprintf("remediation %q has claimed it by annotation fettle.io/claimed-by", by)
 	}
 	return t
 }

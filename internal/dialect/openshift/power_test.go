@@ -220,13 +220,13 @@ func TestClaimOfAMachine(t *testing.T) {
 		"":          `remediation "" has claimed it by annotation fettle.io/claimed-by`,
 		"m/a/a-uid": `remediation "m/a/a-uid" has claimed it by annotation fettle.io/claimed-by`,
 	} {
-		if got := readMachine(aMachine("a", annotated(annotation.ClaimedBy, value))).target.Claimed; got != want {
-			t.Errorf("%s: %q, want %q", value, got, want)
+		if got := readMachine(aMachine("a", annotated(annotation.ClaimedBy, value))).target; !got.Claimed || got.Claimant != want {
+			t.Errorf("%s: %q, want %q", value, got.Claimant, want)
 		}
 	}
 	for _, m := range []*Machine{aMachine("a"), aMachine("a", annotated("fettle.io/other", "x"))} {
-		if got := readMachine(m).target.Claimed; got != "" {
-			t.Errorf("without a claim it says %q", got)
+		if got := readMachine(m).target; got.Claimed || got.Claimant != "" {
+			t.Errorf("without a claim it says %q", got.Claimant)
 		}
 	}
 }

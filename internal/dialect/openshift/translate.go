@@ -286,7 +286,7 @@ func readMachine(m *Machine) *machine {
 		t.Owner = core.ID{Kind: owner.Kind, Namespace: m.Namespace, Name: owner.Name, UID: owner.UID}
 	}
 	if by, claimed := m.Annotations.Lookup(annotation.ClaimedBy); claimed {
-		t.Claimed = "remediation " + lenient.Quote(by) + " has claimed it by annotation " + annotation.ClaimedBy
+		t.Claimed, t.Claimant = true, "remediation "+lenient.Quote(by)+" has claimed it by annotation "+annotation.ClaimedBy
 	}
 	t.ExternallyRemediated, t.RepairRequest = m.Annotations.Has(externalAnnotation), m.RepairRequest()
 	if m.Node != "" {
