@@ -176,15 +176,15 @@ func misaligned(document string) (Finding, bool) {
 	lines := strings.Split(document, "\n")
 	first := -1 // the first entry of the present list
 	for i, line := range lines {
-		text := strings.TrimLeft(line, " ")
-		switch indent := len(line) - len(text); {
-		case text == "" || text[0] == '#':
-		case first < 0 && strings.HasPrefix(text, "- "):
+		entry := strings.TrimLeft(line, " ")
+		switch indent := len(line) - len(entry); {
+		case entry == "" || entry[0] == '#':
+		case first < 0 && strings.HasPrefix(entry, "- "):
 			first = i
 		case first < 0:
-		case !strings.HasPrefix(text, "- ") && indent <= indentOf(lines[first]):
+		case !strings.HasPrefix(entry, "- ") && indent <= indentOf(lines[first]):
 			first = -1
-		case strings.HasPrefix(text, "- ") && first > 0 && indent < indentOf(lines[first]) && indent > indentOf(lines[first-1]):
+		case strings.HasPrefix(entry, "- ") && first > 0 && indent < indentOf(lines[first]) && indent > indentOf(lines[first-1]):
 			return Finding{Line: i + 1, Message: fmt.Sprintf("it is not YAML: the entries of a list begin below each other; this one is indented by %d, and the first, in line %d, by %d",
 				indent, first+1, indentOf(lines[first]))}, true
 		}

@@ -23,7 +23,7 @@ func (p *page) checkExplanation(e *HealthCheckExplanation) {
 	p.kept(e)
 	p.endedRepairs(e)
 	p.shared(e.Shared)
-	if e.Idle != "" && e.Idle != e.Next.Text {
+	if e.Idle != "" && e.Idle != e.Next.Text { // a text of texts
 		p.head("Why nothing happens now")
 		p.item("%s", e.Idle)
 	}

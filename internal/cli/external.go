@@ -271,7 +271,7 @@ func (w *assessment) isLeftToOwner(target int) bool {
 func whyUnsure(err error) string {
 	var status apierrors.APIStatus
 	if apierrors.IsForbidden(err) && errors.As(err, &status) {
-		_, what, _ := strings.Cut(status.Status().Message, "cannot ")
+		_, what, _ := strings.Cut(status.Status().Message, "cannot ") // a text of texts
 		return "you may not " + what
 	}
 	return failureText(err)
