@@ -39,7 +39,7 @@ func table() []target {
 		{dir: "internal/watchdog"},
 		{dir: "internal/baremetalhost"},
 		{dir: "internal/fencing", skip: "^TestSmallWorlds(ByPromise|ByBoth)?$"},
-		{dir: "internal/selffence", skip: "^(TestSmallWorlds|TestFaultsAreFound)$", open: 5},
+		{dir: "internal/selffence", skip: "^(TestSmallWorlds|TestFaultsAreFound)$"},
 		{dir: "internal/promiselease"},
 		{dir: "internal/peer", skip: "^TestConnectionsOfAll$", unmeasured: true},
 		{dir: "internal/fencepolicy"},

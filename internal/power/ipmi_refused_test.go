@@ -1,6 +1,8 @@
 package power
 
 import (
+	"context"
+	"sync/atomic"
 	"testing"
 
 	"github.com/bougou/go-ipmi/pkg/hal/mock"
@@ -36,5 +38,32 @@ func TestIPMIRefusedCommands(t *testing.T) {
 				t.Errorf("the command was %d logins", n)
 			}
 		})
+	}
+}
+
+// TestIPMIRefusedCommandWithoutState: a command that was refused has no effect, as far as is known, where the state can't be read.
+func TestIPMIRefusedCommandWithoutState(t *testing.T) {
+	var refused atomic.Bool
+	b := startIPMIOf(t, func(c *mock.Chassis) {
+		c.SetPowerHook = func(bool) error {
+			refused.Store(true)
+			return types.CodeNotSupported
+		}
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	answers := 0
+	answer := func(datagram []byte) [][]byte {
+		if refused.Load() {
+			answers++
+		}
+		if answers == 2 { // the refusal was the first
+			cancel()
+			return nil
+		}
+		return [][]byte{datagram}
+	}
+	b.conn.answer.Store(&answer)
+	if at, f := b.host(t, newClock(), testPassword).Command(ctx, TurnOff, ""); f.Reason != CommandRefused {
+		t.Errorf("command acknowledged at %s, failure %q, want %q", at, f.Reason, CommandRefused)
 	}
 }

@@ -583,6 +583,10 @@ func TestWritesHang(t *testing.T) {
 	if !hangs.Unreached() || hangs.Away() {
 		t.Error("an agent whose write got no answer reaches the API server once it has read")
 	}
+	silent, _ := hangs.Sends(selffence.ReadLease, 105*time.Second)
+	if !silent.Failed().Read(stands).Unreached() {
+		t.Error("an agent whose write got no answer reaches the API server once a read got none either")
+	}
 	hangs, _ = hangs.Sends(selffence.WriteLease, 106*time.Second)
 	if !hangs.Unreached() || hangs.Written(8).Unreached() || hangs.Conflicts().Unreached() {
 		t.Error("a write that is answered counts for nothing")
@@ -606,6 +610,57 @@ func TestNotStored(t *testing.T) {
 	if a.Stated != timed() || a.Sent != timed() || a.Granted != 105*time.Second || a.InFlight() != (selffence.Request{}) {
 		t.Errorf("the agent remembers %+v", a.Memory)
 	}
+}
+
+// TestQuestionNotSent: answers to a question that the agent has not sent don't count, and it is sent at once.
+func TestQuestionNotSent(t *testing.T) {
+	t.Parallel()
+	a := bound(t)
+	if a.Agrees("x", 0).Counts() {
+		t.Error("an agent counts an answer, and has asked nobody")
+	}
+	a, _ = a.Sends(selffence.WriteLease, 104*time.Second)
+	a = a.Failed()
+	requires(t, a, 104*time.Second, selffence.AskWitnesses)
+	a, _ = a.Sends(selffence.AskWitnesses, 104*time.Second)
+	if a = a.Agrees("x", 104*time.Second); !a.Counts() {
+		t.Error("an answer doesn't count")
+	}
+	if a = a.Unsent(a.Memory); a.Counts() {
+		t.Error("an answer counts to what was not sent")
+	}
+	requires(t, a, 104*time.Second, selffence.AskWitnesses)
+}
+
+// TestNextPromise: a promise that is not timed needs no recent grant. An agent that has lost its memory first states what it has read.
+func TestNextPromise(t *testing.T) {
+	t.Parallel()
+	a := bound(t)
+	a.Wanted = untimed()
+	if _, r := a.Sends(selffence.WriteLease, 103*time.Second); r.Lease.Promise != untimed() {
+		t.Errorf("the agent states %+v", r.Lease.Promise)
+	}
+	lost := selffence.NewAgent(untimed(), 3*time.Second, selffence.Memory{}).Read(selffence.Lease{Revision: 7, State: selffence.Promised, Promise: timed()})
+	lost, r := lost.Sends(selffence.WriteLease, 103*time.Second)
+	if r.Lease.Promise != timed() {
+		t.Errorf("an agent that knows too little states %+v", r.Lease.Promise)
+	}
+	if _, r = lost.Written(8).Sends(selffence.WriteLease, 106*time.Second); r.Lease.Promise != untimed() {
+		t.Errorf("then it states %+v", r.Lease.Promise)
+	}
+}
+
+// TestLeaseDeleted: an agent that stops has read that there is no Lease, and so it reaches the API server.
+func TestLeaseDeleted(t *testing.T) {
+	t.Parallel()
+	a, _ := bound(t).Sends(selffence.WriteLease, 103*time.Second)
+	a = a.Failed()
+	a.Stopping = true
+	a, _ = a.Sends(selffence.ReadLease, 104*time.Second)
+	if a = a.Deleted(); a.Away() || a.InFlight() != (selffence.Request{}) {
+		t.Errorf("the agent waits for %+v", a.InFlight())
+	}
+	requires(t, a, 104*time.Second, selffence.Disarm)
 }
 
 // TestEvery: an agent renews a promise for shorter times in time, also if it wants a promise of a longer renewal.
