@@ -301,3 +301,14 @@ func (d *planner) finish(repair int, outcome Outcome, end ending) {
 		Repair: repair, Outcome: outcome, Reason: end.reason, Text: end.text(), RecordOnly: d.isDryRun(d.leaderAt(&d.cluster.Repairs[repair])),
 	})
 }
+
+// noteEvidence has the proofs recorded that no record has yet, for the repairs that go on. The end of a repair is written
+// anyway, with all evidence.
+func (d *planner) noteEvidence() {
+	for _, repair := range d.runningRepairs() {
+		ends := func(f Finish) bool { return f.Repair == repair }
+		if d.cluster.Repairs[repair].EvidenceUnrecorded && !slices.ContainsFunc(d.decision.Finishes, ends) {
+			d.keepNote(d.noteFor(repair))
+		}
+	}
+}

@@ -66,24 +66,6 @@ func (r *Request) mayBeEvidenceFor(repair *Repair) bool {
 	return r.Own && r.about(&repair.Target) && repair.made(r) && !r.Created.Before(repair.Started.Add(-createdEarlier))
 }
 
-// overlayEvidence adds to the running repairs the evidence of their requests, also of past ones. So each write of a repair
-// has it.
-func (m *Expectations) overlayEvidence(f *Cluster) {
-	about := map[string][]*Request{}
-	for _, requests := range [...][]Request{f.PastRequests, f.Requests} {
-		for i := range requests {
-			if q := &requests[i]; q.Evidence != (Evidence{}) {
-				about[q.Target.Name] = append(about[q.Target.Name], q)
-			}
-		}
-	}
-	for i := range f.Repairs {
-		if r := &f.Repairs[i]; r.Running() {
-			r.takeEvidence(about[r.Target.Name], m.repairs[r.key()].evidence)
-		}
-	}
-}
-
 // takeEvidence adds the evidence of the requests that were made for the repair. A proof that this process has written is not
 // written again: a record that never shows it must not be written for ever. An old definition of the kind drops the field.
 func (r *Repair) takeEvidence(requests []*Request, written []Evidence) {
@@ -105,15 +87,4 @@ func (r *Repair) lastMethod() string {
 		}
 	}
 	return ""
-}
-
-// noteEvidence has the proofs recorded that no record has yet, for the repairs that go on. The end of a repair is written
-// anyway, with all evidence.
-func (d *planner) noteEvidence() {
-	for _, repair := range d.runningRepairs() {
-		ends := func(f Finish) bool { return f.Repair == repair }
-		if d.cluster.Repairs[repair].EvidenceUnrecorded && !slices.ContainsFunc(d.decision.Finishes, ends) {
-			d.keepNote(d.noteFor(repair))
-		}
-	}
 }

@@ -5,10 +5,6 @@ import (
 	"time"
 )
 
-// expectationLimit bounds how long a write that the cache never showed is expected. A user may have
-// deleted the object at once. The API server refuses a second object of the same name (I2).
-const expectationLimit = time.Minute
-
 // Expectations are Fettle's writes and live reads that the caches may not show yet. They overlay
 // each snapshot, so that a pass does not repeat what an earlier one did. Losing them may delay a
 // repair, and never hastens it (I6). The zero Expectations are empty and ready. They are not safe

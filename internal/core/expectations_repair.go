@@ -89,3 +89,21 @@ func (e *repairExpectation) ahead(cached *Repair, now time.Time) (ahead bool, un
 	}
 	return true, until
 }
+
+// overlayEvidence adds to the running repairs the evidence of their requests, also of past ones. So each write of a repair
+// has it.
+func (m *Expectations) overlayEvidence(f *Cluster) {
+	about := map[string][]*Request{}
+	for _, requests := range [...][]Request{f.PastRequests, f.Requests} {
+		for i := range requests {
+			if q := &requests[i]; q.Evidence != (Evidence{}) {
+				about[q.Target.Name] = append(about[q.Target.Name], q)
+			}
+		}
+	}
+	for i := range f.Repairs {
+		if r := &f.Repairs[i]; r.Running() {
+			r.takeEvidence(about[r.Target.Name], m.repairs[r.key()].evidence)
+		}
+	}
+}

@@ -63,10 +63,6 @@ func finishedIn(repairs []Repair) []int {
 	return finished
 }
 
-// maxClockDifference is the most by which the clocks of two leaders may differ, and the clock of a leader from the
-// clock of a failure.
-const maxClockDifference = time.Hour
-
 // neededTime is how long a finished repair may count for a failure that begins later. The failure is dated by another
 // clock than the repair.
 const neededTime = unrelatedAfter + maxClockDifference

@@ -5,6 +5,14 @@ import (
 	"time"
 )
 
+// expectationLimit bounds how long a write that the cache never showed is expected. A user may have
+// deleted the object at once. The API server refuses a second object of the same name (I2).
+const expectationLimit = time.Minute
+
+// maxClockDifference is the most by which the clocks of two leaders may differ, and the clock of a leader from the
+// clock of a failure.
+const maxClockDifference = time.Hour
+
 // sooner orders instants, with the zero instant meaning never.
 func sooner(a, b time.Time) bool {
 	if a.IsZero() || b.IsZero() {
