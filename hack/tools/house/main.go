@@ -50,6 +50,15 @@ func run(args []string, out io.Writer) error {
 	broken = report(out, "a page is wrapped at 100 columns; tables, code and headings may be wider", wide(files)) || broken
 	broken = report(out, "a phrase is used more often than "+baselineName+" allows: name the actor, or write a plainer sentence",
 		above(limits, found)) || broken
+	table, err := readRooms(files)
+	if err != nil {
+		return err
+	}
+	upward, err := table.check(files)
+	if err != nil {
+		return err
+	}
+	broken = report(out, "a file of the core uses its own room and those below; see "+roomsName, upward) || broken
 	for _, line := range below(limits, found) {
 		fmt.Fprintf(out, "note: %s\n", line)
 	}
