@@ -163,7 +163,7 @@ func (d *planner) noteAnswer(repair int, q *Request) {
 	}
 	answer := q.Answer
 	if answer == "" {
-		answer = d.noAnswerText(q.Created)
+		answer = d.noAnswerText(q)
 	}
 	d.setAnswer(repair, answer)
 }
@@ -176,8 +176,13 @@ func (d *planner) setAnswer(repair int, answer string) {
 	}
 }
 
-// noAnswerText returns for how long there has been no answer, by the steps of noAnswerAfter.
-func (d *planner) noAnswerText(since time.Time) string {
+// noAnswerText returns for how long there has been no answer, by the steps of noAnswerAfter. It names the time that the
+// request has. A time that one leader counts from would not be that of another, and each would write over the other's note.
+func (d *planner) noAnswerText(q *Request) string {
+	since, named := q.Created, q.CreatedReported
+	if named.IsZero() {
+		named = since
+	}
 	for i, after := range noAnswerAfter {
 		if d.now.Before(since.Add(after)) {
 			continue
@@ -185,7 +190,7 @@ func (d *planner) noAnswerText(since time.Time) string {
 		if i > 0 {
 			d.wakeAt(since.Add(noAnswerAfter[i-1]))
 		}
-		return fmt.Sprintf("there has been no answer for more than %s, since %s", duration(after), stamp(since))
+		return fmt.Sprintf("there has been no answer for more than %s, since %s", duration(after), stamp(named))
 	}
 	d.wakeAt(since.Add(noAnswerAfter[len(noAnswerAfter)-1]))
 	return ""

@@ -246,3 +246,26 @@ func TestOwnerAfterAnotherStep(t *testing.T) {
 		t.Errorf("begins %v, ends %v, refusals %v", d.StepStarts, d.Finishes, d.Refusals)
 	}
 }
+
+// TestSilenceOfAMarkInTheFuture: the clock of one leader is behind that of another by less than what counts as wrong. Both
+// write the same note. Otherwise each would write over the other's for ever.
+func TestSilenceOfAMarkInTheFuture(t *testing.T) {
+	p := policy("p", []int{0}, asksOwner)
+	sick, behind := machine("m", dead), 4*time.Second
+	mark := markOn(sick, noon, func(q *core.Request) { q.Answers = true })
+	var texts []string
+	for _, fast := range []time.Duration{0, -behind} {
+		var m core.Expectations
+		f := clusterOf([]core.Target{sick}, repair(sick, p, started(ago(time.Minute))))
+		f.Requests = []core.Request{mark}
+		m.Overlay(&f, noon.Add(fast))
+		f.Requests = []core.Request{mark}
+		m.Overlay(&f, noon.Add(2*time.Minute+fast))
+		for _, n := range core.Decide([]core.Policy{p}, f, noon.Add(2*time.Minute+fast)).Notes {
+			texts = append(texts, n.Answer)
+		}
+	}
+	if want := "there has been no answer for more than 1m, since " + noon.Format(time.RFC3339); !slices.Equal(texts, []string{want, want}) {
+		t.Errorf("the notes are %q, want each to be %q", texts, want)
+	}
+}

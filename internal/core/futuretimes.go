@@ -206,7 +206,9 @@ func (s *timeClamper) request(q *Request) {
 		of = q.Target.UID + "/" + q.Remedy + "/" + q.Template.String()
 	}
 	s.setObject(of)
-	q.Created = s.clamp("creation", q.Created)
+	if created := s.clamp("creation", q.Created); !created.Equal(q.Created) {
+		q.Created, q.CreatedReported = created, q.Created
+	}
 	q.Stopped = s.clamp("stop", q.Stopped)
 	q.SucceededSince = s.clamp("success", q.SucceededSince)
 }

@@ -19,6 +19,8 @@ type Request struct {
 	// Policy made it. The UID is empty where the request lacks it.
 	Policy  ID
 	Created time.Time
+	// CreatedReported is Created as the object has it, where that is in the future and Created was replaced; else zero.
+	CreatedReported time.Time
 	// Stopped is when Fettle told the remediator that its time is over; zero while it hasn't.
 	Stopped time.Time
 	// Processing and Succeeded are as the remediator reports them.
