@@ -55,7 +55,7 @@ func taskTimeout(s pass.Stage) time.Duration {
 	case pass.EndingRepairs:
 		return endTimeout
 	case pass.ReadingLive, pass.Withdrawing, pass.CheckingSteps, pass.ReadingAhead, pass.CheckingPolicies, pass.RecordingRepairs,
-		pass.Admitting, pass.DeletingRepairs:
+		pass.CheckingLeases, pass.Admitting, pass.DeletingRepairs:
 	}
 	return callTimeout
 }

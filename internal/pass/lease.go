@@ -57,17 +57,42 @@ func (p *Pass) reportLostLeases() {
 	p.state.lostLeases = lost
 }
 
-// leasesToRelease returns how many orphaned leases are to be released. Unlike the release at the end of a repair, this
-// is tried again until it succeeds.
-func (p *Pass) leasesToRelease() int {
-	if !p.config.Leases {
+// leasesToCheck returns whether the running repairs are to be listed, as a number of tasks. Caches that lag may lack the
+// repair of another leader, or of an earlier process, which needs the lease.
+func (p *Pass) leasesToCheck() int {
+	if !p.config.Leases || len(p.decision.LeaseReleases) == 0 {
 		return 0
 	}
-	return len(p.decision.LeaseReleases)
+	return 1
 }
 
+// runningForLeases keeps the leases of nodes without a running repair, to be released. After an error it keeps none.
+func (p *Pass) runningForLeases(t *task, _ *Call, r *Result) {
+	switch {
+	case r.Skipped:
+		t.end(r.Err)
+		return
+	case r.Err != nil:
+		t.end(fmt.Errorf("listing the repairs that run, before leases without a repair are released: %w", r.Err))
+		return
+	}
+	inRepair := map[string]bool{}
+	for i := range r.Repairs {
+		inRepair[r.Repairs[i].Node], inRepair[r.Repairs[i].Target.Name] = true, true
+	}
+	for _, l := range p.decision.LeaseReleases {
+		if !inRepair[l.Node] {
+			p.running.orphaned = append(p.running.orphaned, l)
+		}
+	}
+}
+
+// leasesToRelease returns how many orphaned leases are to be released. Unlike the release at the end of a repair, this
+// is tried again until it succeeds.
+func (p *Pass) leasesToRelease() int { return len(p.running.orphaned) }
+
 func (p *Pass) releaseLease(_ *task, i int) []Call {
-	l := p.decision.LeaseReleases[i]
+	l := p.running.orphaned[i]
 	return []Call{{Kind: ReleaseLease, Node: l.Node, Holder: l.Holder}}
 }
 

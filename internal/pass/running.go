@@ -27,6 +27,8 @@ type runningRepairs struct {
 	withdrawn []bool
 	// leases has the result of each renewal.
 	leases []leaseAnswer
+	// orphaned has the leases to release, which belong to no running repair.
+	orphaned []core.NodeLease
 	// changed is set when a repair was written or a request withdrawn, so that another pass should decide anew.
 	changed bool
 	// conflict is set when another writer has changed a repair, or a step was not given up after all.

@@ -14,6 +14,7 @@ const (
 	CheckingSteps
 	UpdatingRepairs
 	RenewingLeases
+	CheckingLeases
 	ReleasingLeases
 	WritingConditions
 	ReadingAhead
@@ -30,7 +31,7 @@ const (
 var stageNames = [...]string{
 	ReportingBlocked: "report blocked", ReadingLive: "read live", WritingStatuses: "write statuses", Withdrawing: "withdraw requests",
 	CheckingSteps: "check policies of steps", UpdatingRepairs: "update repairs", RenewingLeases: "renew leases",
-	ReleasingLeases: "release leases", WritingConditions: "write conditions", ReadingAhead: "read ahead", CheckingPolicies: "check policies",
+	CheckingLeases: "check leases", ReleasingLeases: "release leases", WritingConditions: "write conditions", ReadingAhead: "read ahead", CheckingPolicies: "check policies",
 	RecordingRepairs: "record repairs", Admitting: "admit repairs", StartingRemedies: "start remedies",
 	EndingRepairs: "end repairs", DeletingRepairs: "delete repairs",
 }
@@ -71,6 +72,7 @@ type step struct {
 //   - A step is given up, and a repair recorded, only after each policy was read that selects the target (I1).
 //   - All repairs are recorded before any remedy starts, where another leader may contest a limit (I3). A task of StartingRemedies
 //     without that records its own repair first. Its lease is taken next, then the clock is read.
+//   - A lease without a repair is released only after the running repairs were listed, since another leader's may need it (I3).
 //   - Ends are recorded last, since nothing waits for them, and what they have held is released after that.
 var stages = [...]stage{
 	ReportingBlocked: {oneByOne: true, enter: (*Pass).unknownDialects, steps: []step{{(*Pass).reportBlocked, (*Pass).blockedReported}}},
@@ -81,7 +83,8 @@ var stages = [...]stage{
 	CheckingSteps:     {after: []Stage{WritingStatuses}, enter: (*Pass).policiesOfSteps, steps: []step{{(*Pass).readPolicyOfStep, (*Pass).policyOfStepRead}}, leave: (*Pass).holdSteps},
 	UpdatingRepairs:   {after: []Stage{CheckingSteps}, enter: (*Pass).repairChanges, steps: []step{{(*Pass).stopRequest, (*Pass).requestStopped}, {(*Pass).writeChange, (*Pass).changeWritten}}},
 	RenewingLeases:    {after: []Stage{WritingStatuses}, enter: (*Pass).leasesToRenew, steps: []step{{(*Pass).renewLease, (*Pass).leaseRenewed}}},
-	ReleasingLeases:   {after: []Stage{WritingStatuses}, enter: (*Pass).leasesToRelease, steps: []step{{(*Pass).releaseLease, (*Pass).leaseReleased}}},
+	CheckingLeases:    {after: []Stage{WritingStatuses}, enter: (*Pass).leasesToCheck, steps: []step{{(*Pass).listRunning, (*Pass).runningForLeases}}},
+	ReleasingLeases:   {after: []Stage{CheckingLeases}, enter: (*Pass).leasesToRelease, steps: []step{{(*Pass).releaseLease, (*Pass).leaseReleased}}},
 	WritingConditions: {after: []Stage{WritingStatuses}, oneByOne: true, enter: (*Pass).conditionWriters, steps: []step{{(*Pass).writeConditions, (*Pass).conditionsWritten}}},
 	ReadingAhead:      {after: []Stage{WritingStatuses}, enter: (*Pass).nextDeadline, steps: []step{{(*Pass).readAhead, (*Pass).readAheadDone}}},
 
