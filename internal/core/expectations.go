@@ -128,7 +128,10 @@ func (m *Expectations) ExpectRepair(r Repair, now time.Time) {
 	r = r.ToWrite()
 	m.keep(r, false, now)
 	e := m.repairs[r.key()]
-	e.ours, e.step, e.evidence = true, len(r.Tried)+1, r.Evidence
+	e.ours, e.evidence = true, r.Evidence
+	if r.Running() { // an end begins no step
+		e.step = len(r.Tried) + 1
+	}
 	if r.Running() && !e.seen {
 		m.expectUntil(now.Add(expectationLimit))
 	}

@@ -83,9 +83,9 @@ func TestExpectedRepairs(t *testing.T) {
 		"not shown yet":        {"the cache lags", []core.Repair{running}, []pass{{noon, nil, []core.Repair{running}}, {noon.Add(59 * time.Second), nil, []core.Repair{running}}}},
 		"shown":                {"once, not twice", []core.Repair{running}, []pass{{noon, []core.Repair{running}, []core.Repair{running}}}},
 		"an older version":     {"the cache lags", []core.Repair{running, tried}, []pass{{noon, []core.Repair{running}, []core.Repair{tried}}, {noon, []core.Repair{tried}, []core.Repair{tried}}}},
-		"ended, shown running": {"the cache lags", []core.Repair{done}, []pass{{noon, []core.Repair{running}, []core.Repair{done}}}},
+		"ended, shown running": {"the cache lags", []core.Repair{running, done}, []pass{{noon, []core.Repair{running}, []core.Repair{done}}}},
 		"a newer version":      {"another leader wrote it", []core.Repair{running}, []pass{{noon, []core.Repair{tried}, []core.Repair{tried}}}},
-		"finished and deleted": {"its back-off still counts", []core.Repair{done}, []pass{{noon, []core.Repair{done}, []core.Repair{done}}, {minute, nil, []core.Repair{done}}}},
+		"finished and deleted": {"its back-off still counts", []core.Repair{running, done}, []pass{{noon, []core.Repair{done}, []core.Repair{done}}, {minute, nil, []core.Repair{done}}}},
 		"no record":            {"what was never recorded is not remembered", nil, []pass{{noon, nil, nil}}},
 	}
 	for sentence, c := range cases {
@@ -223,7 +223,7 @@ func TestNamesakeInTheLedger(t *testing.T) {
 	x, namesake := machine("x"), machine("x", func(t *core.Target) { t.ID.UID = "another" })
 	var m core.Expectations
 	m.ExpectRepair(repair(x, p, ended(noon)), noon)
-	shown := repair(namesake, p, func(r *core.Repair) { r.Name = core.RepairName(x.ID, 1) })
+	shown := repair(namesake, p, func(r *core.Repair) { r.Name, r.RecordedElsewhere = core.RepairName(x.ID, 1), true })
 	if diff := cmp.Diff([]core.Repair{shown}, laid(&m, noon, []core.Target{namesake}, shown).Repairs); diff != "" {
 		t.Errorf("repairs (-want +got):\n%s", diff)
 	}

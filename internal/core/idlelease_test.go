@@ -64,3 +64,32 @@ func TestIdleLeases(t *testing.T) {
 		t.Errorf("a lease without a holder is released: %v", d.LeaseReleases)
 	}
 }
+
+// TestUnansweredUntil: a remedy may have done something that no cache shows for a minute after a call that failed, and for a
+// minute after another process has recorded the step.
+func TestUnansweredUntil(t *testing.T) {
+	began, failed := ago(2*time.Minute), ago(time.Minute)
+	attempt := func(r *core.Repair) { r.Attempts, r.LastAttempt = 1, failed }
+	elsewhere := func(r *core.Repair) { r.RecordedElsewhere = true }
+	seen := func(r *core.Repair) { r.RequestSeen = true }
+	secondStep := func(r *core.Repair) { r.Tried = []core.StepRecord{{Ended: failed}} }
+	for name, c := range map[string]struct {
+		changes []func(*core.Repair)
+		want    time.Time
+	}{
+		"no call has failed":    {nil, time.Time{}},
+		"a call has failed":     {[]func(*core.Repair){attempt}, failed.Add(time.Minute)},
+		"recorded elsewhere":    {[]func(*core.Repair){elsewhere}, began.Add(time.Minute)},
+		"both":                  {[]func(*core.Repair){elsewhere, attempt}, failed.Add(time.Minute)},
+		"its request was seen":  {[]func(*core.Repair){elsewhere, seen}, time.Time{}},
+		"its second step began": {[]func(*core.Repair){elsewhere, secondStep}, failed.Add(time.Minute)},
+	} {
+		r := core.Repair{Started: began}
+		for _, change := range c.changes {
+			change(&r)
+		}
+		if got := r.UnansweredUntil(); !got.Equal(c.want) {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+	}
+}

@@ -169,13 +169,18 @@ func (r *Repair) EndAt(recorded time.Time) time.Time {
 	return latest(recorded, known.Truncate(time.Second))
 }
 
-// UnansweredUntil returns until when the remedy may have done something that no cache shows. Its last call has
-// failed, and the API server may have granted it all the same. It is zero when no call of the step has failed.
+// UnansweredUntil returns until when the remedy may have done something that no cache shows; zero for never. Its last call has
+// failed, and the API server may have granted it all the same. Or another process has recorded the step, and may have
+// called the remedy since.
 func (r *Repair) UnansweredUntil() time.Time {
-	if r.Attempts == 0 {
-		return time.Time{}
+	var until time.Time
+	if r.Attempts > 0 {
+		until = r.LastAttempt.Add(expectationLimit)
 	}
-	return r.LastAttempt.Add(expectationLimit)
+	if r.RecordedElsewhere && !r.RequestSeen {
+		until = latest(until, r.StepBegan().Add(expectationLimit))
+	}
+	return until
 }
 
 // Running reports whether the repair has not ended.
