@@ -54,7 +54,7 @@ func (u *Universe) answer(p *passRun, c *pass.Call, refused bool) (r pass.Result
 		r.OK = u.truth.hold(c.Target.Node.Name, c.Holder, c.For)
 	case pass.ReleaseLease:
 		u.checkRelease(c.Node, c.Holder)
-		u.truth.release(c.Node, c.Holder)
+		p.freed = u.truth.release(c.Node, c.Holder) || p.freed
 	case pass.StopRequest:
 		r.Err = u.stop(c.Request)
 	case pass.WithdrawRequest:
@@ -90,7 +90,7 @@ func (u *Universe) create(p *passRun, e *core.NewRepair) (core.Repair, bool) {
 	if u.setup.Faults.OwnNames {
 		r.Name = p.engine.name + "-" + r.Name
 	}
-	r, created := u.truth.create(r)
+	r, created := u.truth.create(written(r))
 	if created {
 		p.created = append(p.created, r)
 	}
@@ -120,6 +120,7 @@ func (u *Universe) amend(p *passRun, r core.Repair) (core.Repair, bool) {
 	if len(r.Tried) > len(was.Tried) {
 		u.checkAdvance(p, &was, &r)
 	}
+	r = written(r)
 	r.Revision = u.truth.amend(r)
 	return r, true
 }
@@ -196,10 +197,13 @@ func (c *apiServer) hold(node, holder string, d time.Duration) bool {
 	return true
 }
 
-func (c *apiServer) release(node, holder string) {
-	if c.leases[node].holder == holder {
-		delete(c.leases, node)
+// release releases a lease of a holder, and reports whether the holder had it.
+func (c *apiServer) release(node, holder string) bool {
+	if c.leases[node].holder != holder {
+		return false
 	}
+	delete(c.leases, node)
+	return true
 }
 
 // remove deletes a machine.

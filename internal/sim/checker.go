@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/fettle-io/fettle/internal/core"
 )
@@ -46,7 +47,7 @@ func (u *Universe) checkStart(p *passRun, b remedyStart) {
 	}
 	u.checkYield(p, b)
 	t := &p.cluster.Targets[b.target]
-	leases := u.setup.Leases && u.sees(p.engine, "Node")
+	leases := u.setup.heedsLeases() && u.sees(p.engine, "Node")
 	if holder := u.truth.leases[t.Node.Name].holder; leases && p.policies[b.policy].Holder != holder && u.atOnce(p) {
 		u.complain("I3: a step of %s is taken, and %q holds the lease of its node", b.repair.Name, holder)
 	}
@@ -58,6 +59,11 @@ func (u *Universe) checkStart(p *passRun, b remedyStart) {
 	}
 }
 
+// heedsLeases reports whether policies hold leases. Others don't look at them.
+func (s *Setup) heedsLeases() bool {
+	return s.Leases && slices.ContainsFunc(s.Policies, func(p core.Policy) bool { return p.Holder != "" })
+}
+
 func (u *Universe) checkControlPlane(p *passRun, before *apiServer, slot int) {
 	if slot >= u.setup.ControlPlane {
 		return
@@ -66,7 +72,9 @@ func (u *Universe) checkControlPlane(p *passRun, before *apiServer, slot int) {
 		u.complain("I4: m%d of the control plane is repaired though it is unknown whether quorum survives", slot)
 	}
 	for other := range u.setup.ControlPlane {
-		if other != slot && (before.machines[other].deleting || before.hasRequest(other)) {
+		m := before.machines[other]
+		leaves := m.deleting && (p.engine.cluster.has("Machine") || m.byFettle && u.steady())
+		if other != slot && (leaves || before.hasRequest(other)) {
 			u.complain("I4: m%d and m%d of the control plane are out together", other, slot)
 		}
 	}
@@ -136,7 +144,7 @@ func (u *Universe) checkPass(p *passRun) {
 		return
 	}
 	u.checkRecovery(p)
-	if p.found || p.engine.repeat {
+	if p.found || p.freed || p.engine.repeat {
 		return
 	}
 	again := u.look(p.engine)

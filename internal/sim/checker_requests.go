@@ -109,18 +109,20 @@ func (u *Universe) checkRequest(p *passRun, before *apiServer, b remedyStart) {
 	}
 }
 
-// checkRelease checks that a lease is released only when no request about its node stands, and its machine is not being deleted.
+// checkRelease checks that a lease is released only when no request about its node stands, and its machine is not being
+// deleted. A node that is gone needs none, and a user who deletes a Repair gives up its lease.
 func (u *Universe) checkRelease(node, holder string) {
 	if u.truth.leases[node].holder != holder {
 		return
 	}
 	for _, r := range u.truth.requests {
-		if r.Target.Name == node && !r.Leaving {
+		if r.Target.Name == node && !r.Leaving && u.truth.hasRequest(r.slot) && (u.setup.Erasures == 0 || u.truth.inRepair(r.Target.UID)) {
 			u.complain("I3: the lease of %s was released while %s stands", node, r.ID.UID)
 		}
 	}
 	for _, m := range u.truth.machines {
-		if m.nodeID().Name == node && m.deleting && m.byFettle && len(u.setup.Workload) == 0 {
+		erased := u.setup.Erasures > 0 && !u.truth.inRepair(m.id().UID)
+		if m.nodeID().Name == node && m.deleting && m.byFettle && !erased && len(u.setup.Workload) == 0 {
 			u.complain("I3: the lease of %s was released while %s is being deleted", node, m.id().UID)
 		}
 	}

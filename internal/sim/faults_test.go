@@ -58,7 +58,8 @@ func explore(t *testing.T, worlds map[string]world) {
 
 func dryRun(p *core.Policy) { p.DryRun = true }
 
-func holder(p *core.Policy) { p.Holder = "fettle" }
+// holder has a policy hold leases, under a name of its own.
+func holder(p *core.Policy) { p.Holder = "fettle-" + p.ID.Kind }
 
 func startup(p *core.Policy) { p.Criteria.NodeStartup = sim.Ticks(2) }
 

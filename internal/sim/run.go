@@ -43,8 +43,8 @@ type progress struct {
 	made, writes int
 	// skew is by how much the clock was fast when it was read last.
 	skew time.Duration
-	// found is set when a request existed already that no cache showed.
-	found bool
+	// found is set when a request existed already that no cache showed, and freed when a lease was released.
+	found, freed bool
 	// conflict is set when another writer had changed a repair, so that the pass is repeated.
 	conflict bool
 	// failed is set when a call has failed, or its answer was lost.
@@ -140,7 +140,7 @@ func (e *engine) shows(u *Universe) pass.Snapshot {
 
 // clock returns what the clock of an engine shows. The engine knows how far it is from the API server's.
 func (u *Universe) clock(e *engine) pass.ClockReading {
-	r := pass.ClockReading{Now: at(u.truth.now).Add(e.skew), Agrees: core.Yes, Corrected: at(u.truth.now)}
+	r := pass.ClockReading{Now: fastAt(u.truth.now, e.skew), Agrees: core.Yes, Corrected: at(u.truth.now)}
 	if e.skew.Abs() > core.MaxSkew {
 		r.Agrees = core.No
 	}
@@ -203,7 +203,7 @@ func (u *Universe) make(p *passRun, c *pass.Call, m passFault) {
 	}
 	p.failed = p.failed || p.made == m.fails || loses
 	p.made++
-	r.Clock, r.Began = u.clock(p.engine), at(u.truth.now).Add(p.engine.skew)
+	r.Clock, r.Began = u.clock(p.engine), fastAt(u.truth.now, p.engine.skew)
 	p.pass.Done(*c, r)
 	if p.stepped != nil {
 		p.stepped.note(c.ID, r)
@@ -225,7 +225,7 @@ func (u *Universe) end(p *passRun) {
 	if !p.pass.Over() {
 		u.complain("a pass is not over, and offers no call")
 	}
-	next, now := u.next(p), at(u.truth.now).Add(e.skew)
+	next, now := u.next(p), fastAt(u.truth.now, e.skew)
 	e.repeat = len(p.pass.Failures()) > 0 || (!next.IsZero() && !next.After(now.Add(time.Second)))
 	e.nextAt, e.passed = next, true
 	if u.setup.Faults.NoSecondLook && len(p.decision.Finishes) > 0 {
@@ -240,7 +240,7 @@ func (u *Universe) end(p *passRun) {
 // next returns when the engine passes again. It leaves out repeated reads of the quorum, which never changes in some
 // universes, and deletions of repairs that outlast any story.
 func (u *Universe) next(p *passRun) time.Time {
-	next, now := p.pass.Next(), at(u.truth.now).Add(p.engine.skew)
+	next, now := p.pass.Next(), fastAt(u.truth.now, p.engine.skew)
 	asksAgain := slices.ContainsFunc(p.decision.Refusals, func(r core.Refusal) bool {
 		return r.Gate == core.QuorumLost || r.Gate == core.QuorumUnknown
 	})

@@ -157,10 +157,13 @@ func (u *Universe) atRest() {
 	}
 }
 
-// mayStaySick reports whether a machine may stay unhealthy: a short circuit holds, a policy is paused, or the control
-// plane is not to be touched.
+// mayStaySick reports whether a machine may stay unhealthy: a short circuit holds, a policy is paused, no policy selects
+// it, or the control plane is not to be touched.
 func (u *Universe) mayStaySick(slot int) bool {
 	if slot < u.setup.ControlPlane && u.truth.quorum != core.Yes {
+		return true
+	}
+	if u.truth.machines[slot].deselected {
 		return true
 	}
 	if u.truth.paused || u.truth.removed || u.setup.NeverGone || len(u.truth.leases) > 0 || u.anyRemediated() {
@@ -168,13 +171,17 @@ func (u *Universe) mayStaySick(slot int) bool {
 	}
 	for i := range u.setup.Policies {
 		p := &u.setup.Policies[i]
-		unhealthy := 0
+		unhealthy, selected := 0, 0
 		for _, m := range p.Members {
-			if m := u.truth.machines[m]; m.unhealthy(u.truth.now) || !m.node.ready {
+			m := u.truth.machines[m]
+			if m.deselected {
+				continue
+			}
+			if selected++; m.unhealthy(u.truth.now) || !m.node.ready {
 				unhealthy++
 			}
 		}
-		if p.Paused || p.Problem != "" || unhealthy > p.ShortCircuit.MaxUnhealthy.FloorOf(len(p.Members)) {
+		if p.Paused || p.Problem != "" || unhealthy > p.ShortCircuit.MaxUnhealthy.FloorOf(selected) {
 			return true
 		}
 	}
