@@ -50,16 +50,34 @@ func (p *Pass) endings() int {
 		}
 		p.ends = append(p.ends, end)
 	}
-	for _, id := range p.state.usedConfirmations {
-		if t, there := targetOf[id]; there {
-			var end ending
-			p.setTarget(&end, t)
-			if end.withdrawConfirmation {
-				p.ends = append(p.ends, end)
-			}
+	p.addUsedConfirmations(targetOf)
+	return len(p.ends)
+}
+
+// addUsedConfirmations adds the confirmations that an earlier pass has not withdrawn. While a repair of the target seems to
+// run, its end may have been recorded without an answer, and the confirmation waits for the cache.
+func (p *Pass) addUsedConfirmations(targetOf map[core.ID]int) {
+	running := map[core.ID]bool{}
+	for i := range p.cluster.Repairs {
+		if r := &p.cluster.Repairs[i]; r.Running() {
+			running[r.Target] = true
 		}
 	}
-	return len(p.ends)
+	for _, id := range p.state.usedConfirmations {
+		t, there := targetOf[id]
+		if !there {
+			continue
+		}
+		var end ending
+		p.setTarget(&end, t)
+		switch {
+		case !end.withdrawConfirmation:
+		case running[id]:
+			p.awaited = append(p.awaited, id)
+		default:
+			p.ends = append(p.ends, end)
+		}
+	}
 }
 
 // nodesInRepair returns the nodes of repairs that run after this pass.
@@ -150,12 +168,17 @@ func (p *Pass) confirmationWithdrawn(t *task, c *Call, r *Result) {
 }
 
 func (p *Pass) finishEnds() bool {
-	p.state.usedConfirmations = nil
+	p.state.usedConfirmations = p.awaited
 	for i := range p.ends {
 		end := &p.ends[i]
 		failed := len(p.progress[EndingRepairs].tasks[i].errs) > 0
-		if end.withdrawConfirmation && failed && (end.recorded || end.finish == nil) {
-			p.state.usedConfirmations = append(p.state.usedConfirmations, end.target.ID)
+		if end.withdrawConfirmation {
+			used := p.state.usedConfirmations
+			used = slices.DeleteFunc(used, func(id core.ID) bool { return id == end.target.ID })
+			if failed || (end.finish != nil && !end.recorded) { // the end may have been recorded without an answer
+				used = append(used, end.target.ID)
+			}
+			p.state.usedConfirmations = used
 		}
 		if end.recorded {
 			p.state.Expectations.ExpectRepair(end.repair, p.now)

@@ -114,7 +114,9 @@ type Pass struct {
 	conditions conditionWriting
 	ahead      readAhead
 	ends       []ending
-	deleting   deleting
+	// awaited has the targets whose confirmation is withdrawn once a cache shows the end of their repair.
+	awaited  []core.ID
+	deleting deleting
 }
 
 // New begins a pass. It owns the slices of the snapshot from then on, and the state until the pass is over.
