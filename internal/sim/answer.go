@@ -20,7 +20,8 @@ var (
 // writes reports whether a call changes something that a promise is about.
 func writes(c *pass.Call) bool {
 	switch c.Kind { //nolint:exhaustive // the others change nothing
-	case pass.CreateRepair, pass.UpdateRepair, pass.StartRemedy, pass.StopRequest, pass.WithdrawRequest, pass.DeleteRepair, pass.AcquireLease, pass.ReleaseLease:
+	case pass.CreateRepair, pass.UpdateRepair, pass.StartRemedy, pass.StopRequest, pass.WithdrawRequest, pass.DeleteRepair, pass.AcquireLease, pass.ReleaseLease,
+		pass.WriteConditions, pass.WithdrawConfirmation:
 		return true
 	}
 	return false
@@ -32,7 +33,7 @@ func (u *Universe) answer(p *passRun, c *pass.Call, refused bool) (r pass.Result
 	case pass.ReadNode:
 		r.Node = u.readNode(p, &c.Target)
 	case pass.ReadClock:
-		p.skew = p.engine.skew
+		p.skew = u.off(p.engine)
 	case pass.ReadQuorum:
 		r.Survives = u.truth.quorum
 	case pass.ReadPolicy:
@@ -53,12 +54,14 @@ func (u *Universe) answer(p *passRun, c *pass.Call, refused bool) (r pass.Result
 	case pass.AcquireLease:
 		r.OK = u.truth.hold(c.Target.Node.Name, c.Holder, c.For)
 	case pass.ReleaseLease:
-		u.checkRelease(c.Node, c.Holder)
+		u.checkRelease(p, c.Node, c.Holder)
 		p.freed = u.truth.release(c.Node, c.Holder) || p.freed
 	case pass.StopRequest:
 		r.Err = u.stop(c.Request)
 	case pass.WithdrawRequest:
 		u.withdraw(p, c.Request)
+	case pass.ReportBlocked, pass.WriteConditions, pass.WithdrawConfirmation, pass.FindSibling:
+		return u.report(p, c)
 	}
 	return r
 }
@@ -122,6 +125,7 @@ func (u *Universe) amend(p *passRun, r core.Repair) (core.Repair, bool) {
 	}
 	r = written(r)
 	r.Revision = u.truth.amend(r)
+	u.useConfirmation(p, &r)
 	return r, true
 }
 
@@ -129,6 +133,7 @@ func (u *Universe) amend(p *passRun, r core.Repair) (core.Repair, bool) {
 func (u *Universe) start(p *passRun, o *core.RemedyCall) (core.RemedyResult, error) {
 	b := remedyStart{target: p.target(o.Target.ID), policy: slices.IndexFunc(p.policies, func(q core.Policy) bool { return q.ID == o.Policy }), repair: p.repair(o.Repair)}
 	u.checkStart(p, b)
+	u.checkSibling(p, o)
 	switch effect := o.Step.Nature.Effect(); {
 	case effect.OwnerDecides:
 		return u.mark(p, b), nil
@@ -224,7 +229,7 @@ func (u *Universe) remove(p *passRun, t *core.Target) core.RemedyResult {
 func (u *Universe) ask(p *passRun, b remedyStart, step *core.Step) (core.RemedyResult, error) {
 	t := &p.cluster.Targets[b.target]
 	r := core.Request{
-		Remedy: step.Remedy, Template: step.Template, Target: t.ID, Policy: p.policies[b.policy].ID, Created: at(u.truth.now), Own: true,
+		Remedy: step.Remedy, Template: step.Template, Target: t.ID, Policy: p.policies[b.policy].ID, Created: at(u.truth.now + u.truth.ahead), Own: true,
 		Replaces: u.setup.Replacing,
 	}
 	before := u.truth.clone()

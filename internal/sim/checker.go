@@ -137,6 +137,7 @@ func (u *Universe) checkPass(p *passRun) {
 		u.complain("I1: an engine whose caches are not in step wrote something")
 	}
 	if p.cluster.Observed != core.Yes {
+		u.checkBlocked(p)
 		return
 	}
 	u.checkReasons(p)

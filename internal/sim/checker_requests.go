@@ -111,12 +111,12 @@ func (u *Universe) checkRequest(p *passRun, before *apiServer, b remedyStart) {
 
 // checkRelease checks that a lease is released only when no request about its node stands, and its machine is not being
 // deleted. A node that is gone needs none, and a user who deletes a Repair gives up its lease.
-func (u *Universe) checkRelease(node, holder string) {
+func (u *Universe) checkRelease(p *passRun, node, holder string) {
 	if u.truth.leases[node].holder != holder {
 		return
 	}
-	for _, r := range u.truth.requests {
-		if r.Target.Name == node && !r.Leaving && u.truth.hasRequest(r.slot) && (u.setup.Erasures == 0 || u.truth.inRepair(r.Target.UID)) {
+	for i := range u.truth.requests {
+		if r := &u.truth.requests[i]; r.Target.Name == node && u.holdsLease(p, r) {
 			u.complain("I3: the lease of %s was released while %s stands", node, r.ID.UID)
 		}
 	}
@@ -127,6 +127,17 @@ func (u *Universe) checkRelease(node, holder string) {
 		}
 	}
 }
+
+// holdsLease reports whether a request holds the lease of its node. A request that no cache has shown for a minute is not
+// counted any more.
+func (u *Universe) holdsLease(p *passRun, r *request) bool {
+	overdue := at(u.truth.now).Sub(r.Created) >= seenWithin && !slices.Contains(p.engine.requests[r.template], *r)
+	erased := u.setup.Erasures > 0 && !u.truth.inRepair(r.Target.UID)
+	return !r.Leaving && !overdue && !erased && u.truth.hasRequest(r.slot)
+}
+
+// seenWithin is how long a cache may lag behind a request before Fettle does not count the request any more.
+const seenWithin = time.Minute
 
 func (m machine) nodeUnhealthy(now int) bool {
 	return m.node.exists && !m.node.ready && time.Duration(now-m.node.since)*tick >= patience

@@ -25,6 +25,8 @@ type machine struct {
 	slot, generation int
 	revision         int
 	created          int
+	// createdAhead is by how many ticks the API server's clock was fast when it was created.
+	createdAhead     int
 	failed, deleting bool
 	// byFettle is set when an engine has deleted the machine.
 	byFettle bool
@@ -37,7 +39,10 @@ type machine struct {
 	markRemoved markRemoval
 	// deselected is set while no policy selects it.
 	deselected bool
-	node       node
+	// judged is what its condition says, and usedBy the engine that is to withdraw the confirmation of its node, from 1 on.
+	judged core.Health
+	usedBy int
+	node   node
 }
 
 // node is a machine's node, or a node alone. Each node that registers under its name has the next generation, which is
@@ -47,9 +52,14 @@ type node struct {
 	since         int
 	generation    int
 	deselected    bool
+	// confirmed is set while a user confirms that it is healthy.
+	confirmed bool
 	// ahead is by how many ticks the clock is fast that dates its condition.
 	ahead int
 }
+
+// stamped returns the creation as the API server has dated it.
+func (m machine) stamped() time.Time { return at(m.created + m.createdAhead) }
 
 func (m machine) id() core.ID {
 	return core.ID{Kind: "Machine", Namespace: "sim", Name: fmt.Sprintf("m%d", m.slot), UID: fmt.Sprintf("m%d.%d", m.slot, m.generation)}
@@ -57,7 +67,9 @@ func (m machine) id() core.ID {
 
 // apiServer is the API server: the truth.
 type apiServer struct {
-	now      int
+	now int
+	// ahead is by how many ticks its clock is fast.
+	ahead    int
 	machines []machine
 	ledger   []core.Repair
 	requests []request
@@ -215,9 +227,10 @@ func (m machine) nodeID() core.ID {
 }
 
 // replaced returns the machine that the machine set makes in its place.
-func (m machine) replaced(now int) machine {
+func (c *apiServer) replaced(m machine) machine {
+	now := c.now
 	return machine{
-		slot: m.slot, generation: m.generation + 1, revision: m.revision + 1, created: now,
+		slot: m.slot, generation: m.generation + 1, revision: m.revision + 1, created: now, createdAhead: c.ahead,
 		node: node{exists: true, ready: true, since: now, generation: m.node.generation + 1},
 	}
 }

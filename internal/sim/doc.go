@@ -1,13 +1,24 @@
 // Package sim is a toy cluster in memory, in which the core's promises are checked over time.
 //
-// It has what makes promises hard to keep: an API server with the truth, caches that lag behind it
-// object by object, a machine set, deletions that take their time, remediators that succeed, fail or
-// hang and don't let go at once of what was asked of them, owners that replace the machines that are
-// marked for them, one at a time or not, refuse for a while or never answer, nodes that flap, vanish and
-// register anew, engines that crash between two calls or forget everything, people who delete requests,
-// marks and entries of the ledger, two leaders at once, and two clusters of the same nodes. Its passes
-// are those of internal/pass: the simulator takes the calls that the machine offers, makes them against
-// the pretended cluster, and hands it the results.
+// It has what makes promises hard to keep:
+//
+//   - The API server has the truth. Caches lag behind it, object by object. Writes are lost, or their answers are.
+//   - A machine set replaces machines. Deletions take their time, or never end.
+//   - Remediators succeed, fail or hang. They don't let go at once of their requests.
+//   - Owners replace the machines that are marked for them, one at a time or not. Some refuse for a while, or never answer.
+//   - Nodes flap, vanish and register anew. The quorum of the control plane changes.
+//   - Engines crash between two calls, and forget everything. Two may lead at once.
+//   - Users pause and delete policies, and delete requests, marks and entries of the ledger. Other tools take leases.
+//   - Two clusters may have the same nodes.
+//
+// Clocks step. Each engine has a clock of its own, and its monotonic clock never steps. The API server's clock dates
+// machines and requests, and nodes date their conditions. Marks and what remediators report are dated correctly, since no
+// decision depends on whose clock that is. An engine always knows whether its clock agrees with the API server's:
+// internal/guard/clock measures that, and is tested for itself.
+//
+// The passes are those of internal/pass. The simulator takes the calls that the machine offers, makes them against the
+// pretended cluster, and hands it the results. Reports to users are among them: why nothing is known, conditions of
+// machines, and confirmations that are withdrawn.
 //
 //	u := sim.New(sim.Setup{Machines: 3, Ticks: 3, Flaps: 2})
 //	result := sim.Explore(u, sim.Bounds{Depth: 10})

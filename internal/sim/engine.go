@@ -49,6 +49,9 @@ type Faults struct {
 	// NoYield has a workload cluster act while policies of the home cluster act on the same nodes. RashYield has it act
 	// while that is not known. NoSecondYield doesn't look again whether it is to yield before it takes a step.
 	NoYield, RashYield, NoSecondYield bool
+	// NoConditions writes no conditions, KeptConfirmations withdraws no confirmation, GuessedSiblings takes a machine that is
+	// not known for known, and SilentDialects don't say that nothing is known.
+	NoConditions, KeptConfirmations, GuessedSiblings, SilentDialects bool
 }
 
 func (f *Faults) decide(policies []core.Policy, cluster core.Cluster, now time.Time) core.Decision {
@@ -177,8 +180,8 @@ func (e *engine) addMachines(f *core.Cluster, n int) {
 	for i, m := range e.machines[:n] {
 		m.node = e.nodes[i]
 		t := core.Target{
-			ID: m.id(), Created: at(m.created), Owner: owner(), Deleting: m.deleting, Failed: m.failed,
-			StartupFrom: at(m.created), Node: facts(m), Revision: fmt.Sprint(m.revision), Parts: core.NoParts(),
+			ID: m.id(), Created: m.stamped(), Owner: owner(), Deleting: m.deleting, Failed: m.failed,
+			StartupFrom: m.stamped(), Node: facts(m), Revision: fmt.Sprint(m.revision), Parts: core.NoParts(),
 		}
 		if !m.node.exists && !m.awaited {
 			t.Node.State = core.NodeUnseen
@@ -195,7 +198,7 @@ func (e *engine) addMachines(f *core.Cluster, n int) {
 func (e *engine) addNodes(f *core.Cluster, most int) {
 	for i, n := range e.nodes[:most] {
 		if m := (machine{slot: i, node: n}); n.exists && !n.deselected {
-			f.Targets = append(f.Targets, core.Target{ID: m.nodeID(), Created: at(-1000), Node: facts(m), Parts: core.NoParts()})
+			f.Targets = append(f.Targets, core.Target{ID: m.nodeID(), Created: at(-1000), Node: facts(m), ConfirmedHealthy: n.confirmed, Parts: core.NoParts()})
 		}
 	}
 }

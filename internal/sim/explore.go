@@ -142,7 +142,7 @@ func (u *Universe) fingerprint() fingerprint {
 	b = dump(b, reflect.ValueOf(u.truth.quorum))
 	b = dump(b, reflect.ValueOf(u.truth.leases))
 	b = dump(b, reflect.ValueOf(u.left))
-	b = binary.AppendVarint(b, int64(u.truth.now))
+	b = binary.AppendVarint(binary.AppendVarint(b, int64(u.truth.now)), int64(u.truth.ahead))
 	for _, e := range u.engines {
 		b = dump(b, reflect.ValueOf(e.machines))
 		b = dump(b, reflect.ValueOf(e.nodes))

@@ -51,10 +51,14 @@ const (
 	Lease
 	// Jump is a step of an engine's clock. StaleList is a restart whose caches are in step with an earlier moment.
 	Jump
+	// ServerJump is a step of the API server's clock.
+	ServerJump
 	StaleList
 	// Heal is an outside remediator that has repaired a machine which was handed over.
 	Heal
 	Deselect
+	// Confirm is a user's confirmation that a node is healthy.
+	Confirm
 	Restart
 	Resync
 	Erase
@@ -105,9 +109,11 @@ var sentences = [...]string{ //nolint:gosec // it takes a pass for a password
 	Turn:         "the quorum survives a loss no more, is not known, or does again",
 	Lease:        "another tool takes the lease of node %[2]d, or releases it",
 	Jump:         "clock of engine %[1]s jumps",
+	ServerJump:   "clock of the API server jumps",
 	StaleList:    "engine %[1]s lists what was so a while ago",
 	Heal:         "outside remediator of m%[2]d has repaired it",
 	Deselect:     "machine or node %[2]d is selected no more, or again",
+	Confirm:      "a user confirms that node of m%[2]d is healthy",
 	Restart:      "engine %[1]s restarts",
 	Resync:       "engine %[1]s has its caches in step",
 	Erase:        "a user deletes entry %[2]d of the ledger",

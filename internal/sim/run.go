@@ -49,11 +49,15 @@ type progress struct {
 	conflict bool
 	// failed is set when a call has failed, or its answer was lost.
 	failed bool
+	// blocked has the dialects that have said that nothing is known.
+	blocked [dialects]bool
+	// siblingUnknown has the nodes whose machine was not known when it was looked up.
+	siblingUnknown []bool
 }
 
 func (f *progress) clone() progress {
 	twin := *f
-	twin.unhealthy, twin.created = slices.Clone(f.unhealthy), slices.Clone(f.created)
+	twin.unhealthy, twin.created, twin.siblingUnknown = slices.Clone(f.unhealthy), slices.Clone(f.created), slices.Clone(f.siblingUnknown)
 	return twin
 }
 
@@ -81,6 +85,7 @@ func (u *Universe) begin(e *engine, flies bool) *passRun {
 	for _, m := range u.truth.machines {
 		p.unhealthy = append(p.unhealthy, m.unhealthy(u.truth.now))
 	}
+	p.siblingUnknown = make([]bool, len(u.truth.machines))
 	s := e.shows(u)
 	e.leases = maps.Clone(u.truth.leases)
 	if flies {
@@ -95,7 +100,7 @@ func (u *Universe) begin(e *engine, flies bool) *passRun {
 // config returns the configuration of the passes of an engine.
 func (u *Universe) config(e *engine) pass.Config {
 	return pass.Config{
-		Dialects: []pass.Dialect{{}, {}},
+		Dialects: u.setup.dialectsOf(), Siblings: u.setup.Reports,
 		Remedies: map[string]bool{"Delete": false, "Ask": true, MarkStep().Remedy: true, HandOverStep().Remedy: false},
 		Leases:   u.setup.Leases && e.cluster != workloadCluster, Quorum: true, Retention: u.retention(), Decide: u.setup.Faults.decide,
 	}
@@ -119,17 +124,17 @@ func (e *engine) shows(u *Universe) pass.Snapshot {
 	s.Policies = e.policies(u, &s.Cluster)
 	s.Cluster.ClockAgrees = s.Clock.Agrees
 	if (!e.inStep && !u.setup.Faults.Hasty) || u.yieldsTo(e) == core.Unknown {
-		s.Cluster.Observed = core.Unknown
+		s.Cluster.Observed, s.Unknown = core.Unknown, []int{machineDialect, nodeDialect}
 	}
 	for i := range s.Policies {
 		if id := s.Policies[i].ID; id.Kind == nodeCheck {
-			s.PolicyDialect[id] = 1
+			s.PolicyDialect[id] = nodeDialect
 		}
 	}
 	s.TargetDialect = make([]int, len(s.Cluster.Targets))
 	for i := range s.Cluster.Targets {
 		if s.Cluster.Targets[i].ID.Kind == "Node" {
-			s.TargetDialect[i] = 1
+			s.TargetDialect[i] = nodeDialect
 		}
 	}
 	for i := range s.Policies {
@@ -140,12 +145,15 @@ func (e *engine) shows(u *Universe) pass.Snapshot {
 
 // clock returns what the clock of an engine shows. The engine knows how far it is from the API server's.
 func (u *Universe) clock(e *engine) pass.ClockReading {
-	r := pass.ClockReading{Now: fastAt(u.truth.now, e.skew), Agrees: core.Yes, Corrected: at(u.truth.now)}
-	if e.skew.Abs() > core.MaxSkew {
+	r := pass.ClockReading{Now: fastAt(u.truth.now, e.skew), Agrees: core.Yes, Corrected: at(u.truth.now + u.truth.ahead)}
+	if u.off(e).Abs() > core.MaxSkew {
 		r.Agrees = core.No
 	}
 	return r
 }
+
+// off returns by how much the clock of an engine is fast, by that of the API server.
+func (u *Universe) off(e *engine) time.Duration { return e.skew - Ticks(u.truth.ahead) }
 
 // look takes in the calls and the decision of the step machine.
 func (p *passRun) look() {
@@ -215,6 +223,7 @@ func (u *Universe) make(p *passRun, c *pass.Call, m passFault) {
 func (u *Universe) crash(e *engine) {
 	for _, other := range u.processOf(e) {
 		other.forget()
+		u.forgetConfirmations(other)
 	}
 	u.forgetMarkRemovals()
 }

@@ -10,6 +10,7 @@ import (
 // calm returns the universe in which no pass is under way and no clock is wrong any more.
 func (u *Universe) calm() *Universe {
 	s := u.clone()
+	s.truth.ahead = 0
 	for _, e := range s.engines {
 		s.finishStepped(e)
 		if e.skew.Abs() > core.MaxSkew {
@@ -58,7 +59,7 @@ func (u *Universe) endDeletions() bool {
 	ended := false
 	for i := range u.truth.machines {
 		if i < u.setup.Machines && !u.setup.NeverGone && u.truth.machines[i].deleting {
-			u.truth.machines[i] = u.truth.machines[i].replaced(u.truth.now)
+			u.truth.machines[i] = u.truth.replaced(u.truth.machines[i])
 			ended = true
 		}
 	}
@@ -135,6 +136,7 @@ func (u *Universe) atRest() {
 		if next := u.next(p); !next.IsZero() {
 			u.complain("convergence: nothing wakes the engine, and it is to look again at %s", next)
 		}
+		u.judgedAtRest(p)
 		if e.cluster != workloadCluster {
 			u.nodesAtRest(p)
 		}
@@ -142,6 +144,7 @@ func (u *Universe) atRest() {
 			u.marksAtRest(p)
 		}
 	}
+	u.confirmationsAtRest()
 	if u.setup.Nodes > 0 || u.delegates {
 		return
 	}

@@ -51,7 +51,7 @@ func (d *draw) faults() {
 	d.SteppedPasses, d.OnlySteppedPasses = d.some(12), d.maybe(8)
 	d.Prunes, d.LastFirst = d.maybe(2), d.maybe(2)
 	d.Removals, d.Deselections, d.LaggingPolicies = d.rarely(2), d.rarely(3), d.maybe(3)
-	d.Unchecked = notStopped
+	d.Reports, d.Unchecked = d.maybe(2), notStopped
 	d.changes = []func(*core.Policy){inFlight(core.Count(1 + d.some(2))), maxUnhealthy(core.Percent(50 + 10*d.some(5)))}
 }
 
@@ -61,6 +61,9 @@ func (d *draw) rareFaults() {
 	d.QuorumSurvives, d.ControlPlane, d.Turns = core.Yes, min(d.n, d.rarely(3)), d.rarely(3)
 	if d.Jumps = d.rarely(3); d.Jumps > 0 {
 		d.Skew = []time.Duration{sim.Ticks(60), -sim.Ticks(60), 4 * time.Second, -4 * time.Second}[d.some(3)]
+	}
+	if d.ServerJumps = d.rarely(3); d.ServerJumps > 0 {
+		d.ServerSkew = []int{60, -60}[d.some(1)]
 	}
 	if d.Leases = d.maybe(4); d.Leases {
 		d.Thefts = d.some(2)
@@ -77,7 +80,8 @@ func (d *draw) leaders() {
 	if d.Vanishings == 0 && d.maybe(3) {
 		// Two leaders may reuse the number of a deleted Repair when the ledger lags by more than the retention. Here that is
 		// seconds, and a day by default.
-		d.Leaders, d.Prunes, d.Apart = 2, false, d.maybe(3)
+		// Two may record the same repair anew whose entry a user has deleted.
+		d.Leaders, d.Prunes, d.Erasures, d.Apart = 2, false, 0, d.maybe(3)
 	}
 }
 
@@ -106,6 +110,9 @@ func (d *draw) nodes() {
 func (d *draw) remediators() {
 	d.Mends, d.Defeats, d.Cancellations, d.Remakes = d.some(8), d.some(4), d.rarely(2), d.rarely(2)
 	d.Replacing, d.Clinging = d.maybe(4), d.maybe(6)
+	if d.Reports {
+		d.Confirmations = d.rarely(3)
+	}
 }
 
 // marks draws machines that their owners replace.

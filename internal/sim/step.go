@@ -22,6 +22,7 @@ func (u *Universe) Steps() []Step {
 	steps = u.maybe(steps, Step{Kind: Pause})
 	steps = u.maybe(steps, Step{Kind: Remove})
 	steps = u.maybe(steps, Step{Kind: Turn})
+	steps = u.maybe(steps, Step{Kind: ServerJump})
 	for i := range u.truth.ledger {
 		if u.left[Erase] > 0 {
 			steps = append(steps, Step{Kind: Erase, Which: i})
@@ -35,6 +36,9 @@ func (u *Universe) engineSteps(steps []Step, i int) []Step {
 	if !e.inStep {
 		steps = append(steps, Step{Kind: Resync, Engine: i})
 		steps = u.maybe(steps, Step{Kind: StaleList, Engine: i})
+		if u.setup.Reports && !u.setup.OnlySteppedPasses {
+			steps = append(steps, Step{Kind: Pass, Engine: i})
+		}
 		if !u.setup.Faults.Hasty {
 			return steps
 		}
@@ -103,6 +107,9 @@ func (u *Universe) machineSteps(steps []Step, m int) []Step {
 	if m < max(u.setup.Nodes, u.setup.Machines) {
 		steps = u.maybe(steps, Step{Kind: Deselect, Which: m})
 	}
+	if now.node.exists && !now.node.confirmed && m < u.setup.Nodes {
+		steps = u.maybe(steps, Step{Kind: Confirm, Which: m})
+	}
 	if u.left[Fail] > 0 && !now.failed && !now.deleting && m < u.setup.Machines {
 		steps = append(steps, Step{Kind: Fail, Which: m})
 	}
@@ -161,6 +168,8 @@ func (u *Universe) After(s Step) *Universe {
 		next.truth.now++
 	case Turn:
 		next.truth.quorum = (next.truth.quorum + 1) % (core.Yes + 1)
+	case ServerJump:
+		next.truth.ahead = next.setup.ServerSkew - next.truth.ahead
 	case Jump:
 		e.skew = next.setup.Skew - e.skew
 	case StaleList:
@@ -174,7 +183,7 @@ func (u *Universe) After(s Step) *Universe {
 		e.see(next.truth, s)
 	case Mend, Defeat, LetGo, Cancel, Remake:
 		next.changeRequest(s)
-	case Pause, Remove, Lease, Heal, Erase, Flap, Vanish, Fail, Deleted, Deselect, Follow, Discard, Defer, Unmark, Stray:
+	case Pause, Remove, Lease, Heal, Erase, Confirm, Flap, Vanish, Fail, Deleted, Deselect, Follow, Discard, Defer, Unmark, Stray:
 		next.happen(s)
 	case Rest, kinds:
 	}
@@ -235,10 +244,12 @@ func (u *Universe) happen(s Step) {
 	case Heal:
 		m := &c.machines[s.Which]
 		m.remediated, m.node.ready, m.node.since, m.revision = false, true, c.now, m.revision+1
+	case Confirm:
+		c.confirm(s.Which)
 	case Erase:
 		c.erase(c.ledger[s.Which].Name)
 	case Deleted:
-		c.machines[s.Which] = c.machines[s.Which].replaced(c.now)
+		c.machines[s.Which] = c.replaced(c.machines[s.Which])
 	case Fail:
 		c.machines[s.Which].failed = true
 		c.machines[s.Which].revision++
@@ -249,6 +260,9 @@ func (u *Universe) happen(s Step) {
 	default:
 		m := &c.machines[s.Which]
 		m.node.happen(s.Kind, c.now)
+		if s.Kind == Vanish {
+			m.usedBy = none
+		}
 		if m.awaited && m.node.exists {
 			m.awaited, m.revision = false, m.revision+1
 		}
@@ -281,7 +295,7 @@ func (n *node) happen(k Kind, now int) {
 	case Flap:
 		n.ready = !n.ready
 	case Vanish:
-		n.exists, n.ready = !n.exists, true
+		n.exists, n.ready, n.confirmed = !n.exists, true, false
 		if n.exists {
 			n.generation++
 		}

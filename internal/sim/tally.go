@@ -101,10 +101,12 @@ var faultNames = [kinds]string{ //nolint:gochecknoglobals // a constant
 	Stray:        "marks that a user makes",
 	Pause:        "pauses of policies, and their ends",
 	Remove:       "deletions of policies, and their creations",
+	Confirm:      "confirmations of users that a node is healthy",
 	Deselect:     "targets that are selected no more, or again",
 	Turn:         "changes of the quorum",
 	Lease:        "leases that another tool takes or releases",
 	Jump:         "jumps of Fettle's clock",
+	ServerJump:   "jumps of the API server's clock",
 	StaleList:    "lists of an earlier moment after a restart",
 	Restart:      "restarts",
 	Erase:        "Repairs that a user deletes",
@@ -132,6 +134,7 @@ var traits = [...]struct { //nolint:gochecknoglobals // a constant
 	{"remediators that never let go", func(s *Setup) bool { return s.Clinging }},
 	{"owners that replace one machine at a time", func(s *Setup) bool { return s.OneByOne }},
 	{"machines that are handed over", func(s *Setup) bool { return s.takes(HandOverStep().Remedy) }},
+	{"dialects that write reports", func(s *Setup) bool { return s.Reports }},
 	{"a dry run", func(s *Setup) bool {
 		return slices.ContainsFunc(s.Policies, func(p core.Policy) bool { return p.DryRun })
 	}},

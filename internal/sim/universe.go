@@ -46,6 +46,10 @@ type Setup struct {
 	OneByOne                                 bool
 	// Pauses and Deselections are how often users pause or resume policies, and relabel nodes.
 	Pauses, Deselections int
+	// Reports has dialects report that nothing is known, write conditions on machines and withdraw confirmations, and has nodes
+	// looked up whose machine is no target. Confirmations are how often users confirm that a node is healthy.
+	Reports       bool
+	Confirmations int
 	// LastFirst has passes make the last offered call first.
 	LastFirst bool
 	// Removals are how often policies are deleted, or created again. LaggingPolicies are policies whose watch lags.
@@ -55,6 +59,8 @@ type Setup struct {
 	// an engine jumps by Skew, and back.
 	Turns, Thefts, Jumps int
 	Skew                 time.Duration
+	// ServerJumps are how often the clock of the API server jumps by so many ticks, and back.
+	ServerJumps, ServerSkew int
 	// Apart has each leader begin without having seen that the node of its own number is not Ready.
 	Apart bool
 	// StaleLists are how often a restarted engine lists what was so before.
@@ -122,7 +128,7 @@ func New(s Setup) *Universe {
 		Pause: s.Pauses, Deselect: s.Deselections,
 		LosingPass: s.Losses, LoseAnswer: s.Losses, FailingPass: s.Misses, FailCall: s.Misses, BeginPass: s.SteppedPasses,
 		Remove: s.Removals, Turn: s.Turns, Lease: s.Thefts, Jump: s.Jumps, StaleList: s.StaleLists, Heal: s.Heals,
-		Follow: s.Replacements, Defer: s.Deferrals, Unmark: s.Unmarks, Stray: s.Strays,
+		Confirm: s.Confirmations, ServerJump: s.ServerJumps, Follow: s.Replacements, Defer: s.Deferrals, Unmark: s.Unmarks, Stray: s.Strays,
 	}
 	return u
 }
