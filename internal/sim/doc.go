@@ -12,9 +12,9 @@
 //   - Two clusters may have the same nodes.
 //
 // Clocks step. Each engine has a clock of its own, and its monotonic clock never steps. The API server's clock dates
-// machines and requests, and nodes date their conditions. Marks and what remediators report are dated correctly, since no
-// decision depends on whose clock that is. An engine always knows whether its clock agrees with the API server's:
-// internal/guard/clock measures that, and is tested for itself.
+// machines and requests, and nodes date their conditions. Marks and what remediators report are dated by a clock that is
+// right. An engine always knows whether its clock agrees with the API server's: internal/guard/clock measures that, and has
+// tests of its own. No world has both clocks jump by minutes. Nothing shows that two clocks are wrong alike.
 //
 // The passes are those of internal/pass. The simulator takes the calls that the machine offers, makes them against the
 // pretended cluster, and hands it the results. Reports to users are among them: why nothing is known, conditions of

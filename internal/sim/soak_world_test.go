@@ -62,7 +62,11 @@ func (d *draw) rareFaults() {
 	if d.Jumps = d.rarely(3); d.Jumps > 0 {
 		d.Skew = []time.Duration{sim.Ticks(60), -sim.Ticks(60), 4 * time.Second, -4 * time.Second}[d.some(3)]
 	}
-	if d.ServerJumps = d.rarely(3); d.ServerJumps > 0 {
+	// Two clocks that are wrong alike can't be told from two that are right.
+	if d.ServerJumps = d.rarely(3); d.Skew.Abs() > core.MaxSkew {
+		d.ServerJumps = 0
+	}
+	if d.ServerJumps > 0 {
 		d.ServerSkew = []int{60, -60}[d.some(1)]
 	}
 	if d.Leases = d.maybe(4); d.Leases {
