@@ -168,13 +168,13 @@ func (e *engine) machineOf(slot int) core.ID {
 	return e.machines[slot].id()
 }
 
-// checkSibling checks that a remediator is asked only when the machine of the node is known.
+// checkSibling checks that a request is made only when the machine of the node is known.
 func (u *Universe) checkSibling(p *passRun, c *core.RemedyCall) {
 	if !u.setup.Reports || !c.Step.Nature.Effect().CreatesRequest {
 		return
 	}
 	slot := slotOf(&c.Target)
 	if want := p.engine.machineOf(slot); p.siblingUnknown[slot] || c.Sibling.Name != want.Name {
-		u.complain("I1: a remediator of %s is asked, and the machine of the node is not known", c.Target.ID.UID)
+		u.complain("I1: a request about %s is made, and the machine of the node is not known", c.Target.ID.UID)
 	}
 }

@@ -41,7 +41,7 @@ func TestPlantedFaultsOfReportsAreFound(t *testing.T) {
 		"conditions that are not written":        {machines, sim.Faults{NoConditions: true}, "I9: at rest", nil},
 		"dialects that don't say what they lack": {machines, sim.Faults{SilentDialects: true}, "I9: nothing is known", nil},
 		"confirmations that stay":                {nodes, sim.Faults{KeptConfirmations: true}, "convergence: at rest the confirmation", nil},
-		"machines of nodes that are guessed":     {nodes, sim.Faults{GuessedSiblings: true}, "I1: a remediator", nil},
+		"machines of nodes that are guessed":     {nodes, sim.Faults{GuessedSiblings: true}, "I1: a request about", nil},
 	} {
 		t.Run(name, c.isFound)
 	}

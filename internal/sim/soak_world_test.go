@@ -171,9 +171,9 @@ func TestSoakHasEveryFault(t *testing.T) {
 			set[name] = set[name] || !world.Field(i).IsZero()
 		}
 	}
-	for i := range reflect.TypeFor[sim.Setup]().NumField() {
-		if name := reflect.TypeFor[sim.Setup]().Field(i).Name; !set[name] {
-			t.Errorf("no random world sets %s", name)
+	for field := range reflect.TypeFor[sim.Setup]().Fields() {
+		if !set[field.Name] {
+			t.Errorf("no random world sets %s", field.Name)
 		}
 	}
 }

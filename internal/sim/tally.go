@@ -113,7 +113,7 @@ var faultNames = [kinds]string{ //nolint:gochecknoglobals // a constant
 }
 
 // traits are the faults that a world has from its beginning.
-var traits = [...]struct { //nolint:gochecknoglobals // a constant
+var traits = [...]struct {
 	name string
 	has  func(*Setup) bool
 }{
