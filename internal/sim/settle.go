@@ -160,10 +160,16 @@ func (u *Universe) atRest() {
 	}
 }
 
+// memberInRepair reports whether a repair of a member of the control plane runs. While it waits for the quorum, it is in
+// flight.
+func (u *Universe) memberInRepair() bool {
+	return slices.ContainsFunc(u.truth.machines[:u.setup.ControlPlane], func(m machine) bool { return u.truth.inRepair(m.id().UID) })
+}
+
 // mayStaySick reports whether a machine may stay unhealthy: a short circuit holds, a policy is paused, no policy selects
 // it, or the control plane is not to be touched.
 func (u *Universe) mayStaySick(slot int) bool {
-	if slot < u.setup.ControlPlane && u.truth.quorum != core.Yes {
+	if u.truth.quorum != core.Yes && (slot < u.setup.ControlPlane || u.memberInRepair()) {
 		return true
 	}
 	if u.truth.machines[slot].deselected {
