@@ -374,7 +374,7 @@ func (p *pool) isRestored(node string) {
 	p.Helper()
 	n := p.node(cluster.Context(p.T), node)
 	for key := range n.Annotations {
-		if key == annotation.FencedBy || strings.HasPrefix(key, "cluster-autoscaler") {
+		if key == annotation.FencedBy || key == annotation.ScaleDownDisabledBefore || strings.HasPrefix(key, "cluster-autoscaler") {
 			p.Errorf("annotation %s is left on node %s", key, node)
 		}
 	}

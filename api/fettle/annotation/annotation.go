@@ -111,6 +111,10 @@ const FencingTaint = "fettle.io/fencing"
 // time of the fencing. Fettle sets and removes it.
 const FencedBy = "fettle.io/fenced-by"
 
+// ScaleDownDisabledBefore, on a node, is the value that the annotation for its scale-down had before the
+// fencing set it. Fettle sets and removes it together with FencedBy.
+const ScaleDownDisabledBefore = "fettle.io/scale-down-disabled-before"
+
 // RebootBareMetalHost, on a BareMetalHost of Metal3, has its operator keep the host off until the
 // annotation is removed. The part after the slash is Fettle's own key. Fettle sets and removes it for
 // a BMC that names the BareMetalHost.

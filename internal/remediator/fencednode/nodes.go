@@ -24,6 +24,9 @@ import (
 const (
 	// scaleDownDisabled keeps the cluster autoscaler from removing a node.
 	scaleDownDisabled = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
+	// disabled is the value of it that does so. Others are put back up to the length of mostScaleDown.
+	disabled      = "true"
+	mostScaleDown = 64
 	// kubernetesTaints begins the keys of the taints that Kubernetes sets and removes by itself.
 	kubernetesTaints = "node.kubernetes.io/"
 )
@@ -152,9 +155,11 @@ func missing(saved, present map[string]string) map[string]string {
 // fencing is left out.
 func Saved(by types.UID, n *corev1.Node) *v1alpha1.SavedNode {
 	s := &v1alpha1.SavedNode{UID: string(n.UID), Labels: maps.Clone(n.Labels), Annotations: maps.Clone(n.Annotations), Unschedulable: n.Spec.Unschedulable}
-	if s.Annotations[annotation.FencedBy] == string(by) {
-		delete(s.Annotations, annotation.FencedBy)
-		delete(s.Annotations, scaleDownDisabled)
+	for key, value := range takenBack(by, n.Annotations) {
+		delete(s.Annotations, key)
+		if value != nil {
+			s.Annotations[key] = *value
+		}
 	}
 	for _, t := range n.Spec.Taints {
 		if !isOwn(t) && !strings.HasPrefix(t.Key, kubernetesTaints) && !slices.Contains(passingTaints, t.Key) {
@@ -212,17 +217,45 @@ func (a *Nodes) patch(ctx context.Context, n *corev1.Node, p nodePatch) error {
 }
 
 // Taint sets Fettle's own taint, which keeps the pods of the node from starting again before they have moved. For the time of the
-// fencing it keeps the cluster autoscaler from removing the node, unless another does so already.
+// fencing it keeps the cluster autoscaler from removing the node, unless others do so already.
 func (a *Nodes) Taint(ctx context.Context, by types.UID, n *corev1.Node) error {
 	p := patchOf(n)
 	if !hasTaint(n, isOwn) {
 		p.withTaints(append(slices.Clone(n.Spec.Taints), corev1.Taint{Key: annotation.FencingTaint, Effect: corev1.TaintEffectNoExecute}))
 	}
-	if _, set := n.Annotations[scaleDownDisabled]; !set {
-		yes, uid := "true", string(by)
-		p.Metadata.Annotations[scaleDownDisabled], p.Metadata.Annotations[annotation.FencedBy] = &yes, &uid
-	}
+	p.disableScaleDown(by, n)
 	return a.patch(ctx, n, p)
+}
+
+// disableScaleDown keeps the cluster autoscaler from removing a node. Another value is kept beside it, unless it is longer than any that means
+// something.
+func (p *nodePatch) disableScaleDown(by types.UID, n *corev1.Node) {
+	before, set := n.Annotations[scaleDownDisabled]
+	if before == disabled {
+		return
+	}
+	value, uid := disabled, string(by)
+	p.Metadata.Annotations[scaleDownDisabled], p.Metadata.Annotations[annotation.FencedBy] = &value, &uid
+	p.Metadata.Annotations[annotation.ScaleDownDisabledBefore] = nil
+	if set && len(before) <= mostScaleDown {
+		p.Metadata.Annotations[annotation.ScaleDownDisabledBefore] = &before
+	}
+}
+
+// takenBack returns the annotations that take back what the fencing by the remediation with a UID has set. Those with the value nil are removed.
+// A value that others have set since is theirs, and stays.
+func takenBack(by types.UID, annotations map[string]string) map[string]*string {
+	if annotations[annotation.FencedBy] != string(by) {
+		return nil
+	}
+	changes := map[string]*string{annotation.FencedBy: nil, annotation.ScaleDownDisabledBefore: nil}
+	if annotations[scaleDownDisabled] == disabled {
+		changes[scaleDownDisabled] = nil
+		if before, had := annotations[annotation.ScaleDownDisabledBefore]; had {
+			changes[scaleDownDisabled] = &before
+		}
+	}
+	return changes
 }
 
 // SetOutOfService releases the workload of a node.
@@ -257,12 +290,7 @@ func (a *Nodes) Restore(ctx context.Context, by types.UID, saved *v1alpha1.Saved
 	for key, value := range m.annotations {
 		p.Metadata.Annotations[key] = &value
 	}
-	if n.Annotations[annotation.FencedBy] == string(by) {
-		p.Metadata.Annotations[annotation.FencedBy] = nil
-		if n.Annotations[scaleDownDisabled] == "true" {
-			p.Metadata.Annotations[scaleDownDisabled] = nil
-		}
-	}
+	maps.Copy(p.Metadata.Annotations, takenBack(by, n.Annotations))
 	if len(m.taints) > 0 {
 		p.withTaints(append(slices.Clone(n.Spec.Taints), m.taints...))
 	}

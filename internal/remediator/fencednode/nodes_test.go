@@ -162,12 +162,61 @@ func TestANodeThatWasRestoredLacksNothing(t *testing.T) {
 	}
 }
 
+// annotations has a node have some annotations, and removed has it lack one.
+func annotations(all map[string]string) func(*corev1.Node) {
+	return func(n *corev1.Node) {
+		for key, value := range all {
+			annotated(key, value)(n)
+		}
+	}
+}
+
+func removed(key string) func(*corev1.Node) {
+	return func(n *corev1.Node) { delete(n.Annotations, key) }
+}
+
+// TestTheAutoscalerFindsWhatItFoundBefore, also where the node was deleted meanwhile and fenced again.
+func TestTheAutoscalerFindsWhatItFoundBefore(t *testing.T) {
+	for _, value := range []string{"false", "true", ""} {
+		w := newWorld(t, node(annotated(scaleDownDisabled, value)))
+		n := w.node(t)
+		if err := w.Taint(t.Context(), by, n); err != nil {
+			t.Fatal(err)
+		}
+		if n.Annotations[scaleDownDisabled] != "true" {
+			t.Errorf("%q: while the node is fenced, it is %q", value, n.Annotations[scaleDownDisabled])
+		}
+		saved := Saved(by, n)
+		if diff := cmp.Diff(map[string]string{scaleDownDisabled: value}, saved.Annotations); diff != "" {
+			t.Errorf("%q: saved (-want +got):\n%s", value, diff)
+		}
+		registered := node()
+		registered.UID = "later"
+		w = newWorld(t, registered)
+		n = w.node(t)
+		if err := w.Taint(t.Context(), by, n); err != nil {
+			t.Fatal(err)
+		}
+		for looks := 0; Facts(by, saved, n).Changed && looks < 3; looks++ {
+			if err := w.Restore(t.Context(), by, saved, n); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if diff := cmp.Diff(map[string]string{scaleDownDisabled: value}, n.Annotations); diff != "" {
+			t.Errorf("%q: restored (-want +got):\n%s", value, diff)
+		}
+	}
+}
+
 // TestChangesOfANode: each change, from each state of the node.
 func TestChangesOfANode(t *testing.T) {
 	other := corev1.Taint{Key: "gpu", Effect: corev1.TaintEffectNoSchedule}
 	taint := func(w *world, n *corev1.Node) error { return w.Taint(t.Context(), by, n) }
 	restore := func(w *world, n *corev1.Node) error { return w.Restore(t.Context(), by, nil, n) }
 	mine := map[string]string{scaleDownDisabled: "true", annotation.FencedBy: "r-uid"}
+	mineAfter := func(value string) map[string]string {
+		return map[string]string{scaleDownDisabled: "true", annotation.FencedBy: "r-uid", annotation.ScaleDownDisabledBefore: value}
+	}
 	for sentence, tc := range map[string]struct {
 		node        *corev1.Node
 		change      func(*world, *corev1.Node) error
@@ -176,12 +225,22 @@ func TestChangesOfANode(t *testing.T) {
 	}{
 		"taint":                                     {node(tainted(other)), taint, []corev1.Taint{other, ownTaint}, mine},
 		"taint again":                               {node(tainted(ownTaint)), taint, []corev1.Taint{ownTaint}, mine},
-		"taint where another has disabled it":       {node(annotated(scaleDownDisabled, "false")), taint, []corev1.Taint{ownTaint}, map[string]string{scaleDownDisabled: "false"}},
+		"taint where another has disabled it":       {node(annotated(scaleDownDisabled, "true")), taint, []corev1.Taint{ownTaint}, map[string]string{scaleDownDisabled: "true"}},
+		"taint where another has enabled it":        {node(annotated(scaleDownDisabled, "false")), taint, []corev1.Taint{ownTaint}, mineAfter("false")},
+		"taint where its value is empty":            {node(annotated(scaleDownDisabled, "")), taint, []corev1.Taint{ownTaint}, mineAfter("")},
+		"taint where its value is long":             {node(annotated(scaleDownDisabled, strings.Repeat("x", 64))), taint, []corev1.Taint{ownTaint}, mineAfter(strings.Repeat("x", 64))},
+		"taint where its value is too long":         {node(annotated(scaleDownDisabled, strings.Repeat("x", 65))), taint, []corev1.Taint{ownTaint}, mine},
+		"taint again, where it was enabled":         {node(tainted(ownTaint), annotations(mineAfter("false"))), taint, []corev1.Taint{ownTaint}, mineAfter("false")},
+		"taint again, where a user has enabled it":  {node(annotations(mineAfter("no")), annotated(scaleDownDisabled, "false")), taint, []corev1.Taint{ownTaint}, mineAfter("false")},
+		"taint again, where a user has removed it":  {node(annotations(mineAfter("no")), removed(scaleDownDisabled)), taint, []corev1.Taint{ownTaint}, mine},
 		"out of service":                            {node(tainted(other)), func(w *world, n *corev1.Node) error { return w.SetOutOfService(t.Context(), n) }, []corev1.Taint{other, outOfServiceTaint}, nil},
 		"remove the own taint":                      {node(tainted(other, ownTaint)), func(w *world, n *corev1.Node) error { return w.Untaint(t.Context(), n) }, []corev1.Taint{other}, nil},
 		"remove the last taint":                     {node(tainted(ownTaint)), func(w *world, n *corev1.Node) error { return w.Untaint(t.Context(), n) }, nil, nil},
 		"remove out of service":                     {node(tainted(ownTaint, outOfServiceTaint)), func(w *world, n *corev1.Node) error { return w.RemoveOutOfService(t.Context(), n) }, []corev1.Taint{ownTaint}, nil},
 		"restore":                                   {node(tainted(ownTaint), annotated(scaleDownDisabled, "true"), annotated(annotation.FencedBy, "r-uid")), restore, []corev1.Taint{ownTaint}, nil},
+		"restore what was enabled":                  {node(tainted(ownTaint), annotations(mineAfter("false"))), restore, []corev1.Taint{ownTaint}, map[string]string{scaleDownDisabled: "false"}},
+		"restore what a user has enabled since":     {node(annotations(mineAfter("no")), annotated(scaleDownDisabled, "false")), restore, nil, map[string]string{scaleDownDisabled: "false"}},
+		"restore what a user has removed since":     {node(annotations(mineAfter("no")), removed(scaleDownDisabled)), restore, nil, nil},
 		"restore what a user has changed":           {node(annotated(scaleDownDisabled, "false"), annotated(annotation.FencedBy, "r-uid")), restore, nil, map[string]string{scaleDownDisabled: "false"}},
 		"restore what another has disabled":         {node(annotated(scaleDownDisabled, "true")), restore, nil, map[string]string{scaleDownDisabled: "true"}},
 		"restore what another remediation disabled": {node(annotated(scaleDownDisabled, "true"), annotated(annotation.FencedBy, "o")), restore, nil, map[string]string{scaleDownDisabled: "true", annotation.FencedBy: "o"}},
