@@ -74,6 +74,8 @@ func table() []target {
 		{dir: "internal/remediator/selffencing", unmeasured: true},
 		{dir: "internal/healthcheck", tests: dialects},
 		{dir: "internal/selector"},
+		{dir: "internal/metricsauth"},
+		{dir: "internal/cli", unmeasured: true},
 		{dir: "internal/dialect/openshift"},
 		{dir: "internal/dialect/capi"},
 		{dir: "internal/dialect/nhc"},

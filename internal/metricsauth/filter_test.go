@@ -129,6 +129,9 @@ func TestWhoIsLetIn(t *testing.T) {
 		"a token without a scheme":    {"good", http.StatusUnauthorized, nil},
 		"a password":                  {"Basic Z29vZDpnb29k", http.StatusUnauthorized, nil},
 		"a token that is a megabyte":  {"Bearer " + strings.Repeat("x", 1<<20), http.StatusUnauthorized, nil},
+		"a token as long as may be":   {"Bearer " + strings.Repeat("x", 16<<10), http.StatusUnauthorized, []string{"tokenreviews"}},
+		"a token that is longer":      {"Bearer " + strings.Repeat("x", 16<<10+1), http.StatusUnauthorized, nil},
+		"a token with blanks around":  {"Bearer  good ", http.StatusOK, []string{"tokenreviews", "subjectaccessreviews"}},
 		"a token with a blank in it":  {"Bearer good token", http.StatusUnauthorized, []string{"tokenreviews"}},
 		"a token that is not letters": {"Bearer \xff\xfe", http.StatusUnauthorized, []string{"tokenreviews"}},
 	}
