@@ -617,7 +617,7 @@ func TestQuestionNotSent(t *testing.T) {
 	t.Parallel()
 	a := bound(t)
 	if a.Agrees("x", 0).Counts() {
-		t.Error("an agent counts an answer, and has asked nobody")
+		t.Error("an agent counts an answer, and has asked no witness")
 	}
 	a, _ = a.Sends(selffence.WriteLease, 104*time.Second)
 	a = a.Failed()
