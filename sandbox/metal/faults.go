@@ -27,6 +27,7 @@ type order struct {
 	RefusesSameState bool `json:"refusesSameState"` // by IPMI
 
 	NoSessionLeft bool            `json:"noSessionLeft"`
+	NoBasic       bool            `json:"noBasic"`
 	Unauthorized  bool            `json:"unauthorized"`
 	LockoutAfter  int             `json:"lockoutAfter"`
 	LockoutFor    metav1.Duration `json:"lockoutFor"`
@@ -68,6 +69,7 @@ func (o order) faults() (redfish.Faults, error) {
 		Resets:           o.Resets,
 		ActionInfo:       o.ActionInfo,
 		NoSessionLeft:    o.NoSessionLeft,
+		NoBasic:          o.NoBasic,
 		Unauthorized:     o.Unauthorized,
 		LockoutAfter:     o.LockoutAfter,
 		LockoutFor:       o.LockoutFor.Duration,

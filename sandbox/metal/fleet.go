@@ -23,6 +23,8 @@ type fleet struct {
 	now     func() time.Time
 	changes chan event.GenericEvent // Nodes whose host has changed by itself
 	closed  chan struct{}
+	// requests logs the requests that reach BMCs by Redfish, or is nil.
+	requests *requestLog
 
 	// mu is taken before the lock of a host, and never after it.
 	mu    sync.Mutex
@@ -57,7 +59,9 @@ func (f *fleet) all() []*host {
 // add starts a host and its BMC for a Node. Only one goroutine adds the host of a name.
 func (f *fleet) add(node *corev1.Node) (*host, error) {
 	h := newHost(node, f.now, func() { f.changed(node.Name) })
-	bmc, err := redfish.Start(redfish.Config{User: User, Password: Password, Host: h, UUID: systemUUID(node.Name)})
+	bmc, err := redfish.Start(redfish.Config{
+		User: User, Password: Password, Host: h, UUID: systemUUID(node.Name), Log: f.requests.of(node.Name),
+	})
 	if err != nil {
 		return nil, fmt.Errorf("starting the BMC of node %s: %w", node.Name, err)
 	}

@@ -17,12 +17,14 @@ import (
 	"github.com/fettle-io/fettle/sandbox/simulation"
 )
 
-// Config configures the simulation. Every field but RunningPods is required.
+// Config configures the simulation. Client and Log are required.
 type Config struct {
 	Client *rest.Config // of an administrator
 	Log    logr.Logger
 	// RunningPods is the file to which a line is added for each running pod, ten times a second. Default: none.
 	RunningPods string
+	// Requests is the file to which a line is added for each request that reaches a BMC by Redfish. It has the tokens of sessions. Default: none.
+	Requests string
 }
 
 // Start runs the hosts, and returns when the caches have synced.
@@ -35,7 +37,12 @@ func Start(ctx context.Context, cfg Config) (*simulation.Simulation, error) {
 	if err != nil {
 		return nil, err
 	}
+	requests, err := openRequests(cfg.Requests)
+	if err != nil {
+		return nil, err
+	}
 	f := newFleet(time.Now)
+	f.requests = requests
 	metal3 := newOperator(mgr.GetClient(), f)
 	c := &keeper{client: mgr.GetClient(), live: mgr.GetAPIReader(), fleet: f, metal3: metal3}
 	if err := errors.Join(c.register(mgr), metal3.register(mgr)); err != nil {

@@ -32,6 +32,8 @@ type Config struct {
 	UUID           string           // of the system; default: none
 	MaxSessions    int              // default: 6
 	SessionTimeout time.Duration    // of a session without requests; default: 30 minutes
+	// Log gets each request before its answer is sent, one at a time. It must not call the BMC. Default: none.
+	Log func(Entry)
 }
 
 // Request is one request that reached the BMC.
@@ -42,6 +44,15 @@ type Request struct {
 	User   string    // of the credentials or of the session, also where they were refused
 	Reset  ResetType // only of a reset
 	Status int       // of the answer; 0 while there is none
+}
+
+// Entry is a request as the BMC answers it, and what the BMC has counted until then.
+type Entry struct {
+	Request
+
+	Token  string // of the session that the request has opened, if it has
+	Open   int    // sessions
+	Logins Logins
 }
 
 // Logins counts the passwords that the BMC was given: one for each new session and for each request with basic

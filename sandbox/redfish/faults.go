@@ -25,6 +25,7 @@ type Faults struct {
 
 	// Authentication.
 	NoSessionLeft bool          // answers 503 to a new session, with the message of iDRAC
+	NoBasic       bool          // answers 503 to credentials without a session, with the same message
 	Unauthorized  bool          // refuses all credentials and all sessions
 	LockoutAfter  int           // locks an account after that many refused logins in a row; 0 never does
 	LockoutFor    time.Duration // how long an account stays locked; 0 is for good

@@ -50,6 +50,7 @@ type world struct {
 	host   *powerhost.Host
 	clock  *clock
 	client *http.Client
+	log    []redfish.Entry // complete once the request was answered
 }
 
 func start(t *testing.T) *world {
@@ -60,6 +61,7 @@ func start(t *testing.T) *world {
 	}
 	bmc, err := redfish.Start(redfish.Config{
 		User: user, Password: password, Host: w.host, Now: w.clock.Now, MaxSessions: 2, SessionTimeout: time.Hour,
+		Log: func(e redfish.Entry) { w.log = append(w.log, e) },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -279,6 +281,14 @@ func TestFaultsOfAuthentication(t *testing.T) {
 		wantStatus(t, w.open(t, password), 503)
 		wantStatus(t, w.do(t, http.MethodGet, system, "", basic(user, password)), 200)
 	})
+	t.Run("no session left for basic authentication", func(t *testing.T) {
+		w := start(t)
+		before := w.open(t, password)
+		w.Order(func(f *redfish.Faults) { f.NoBasic = true })
+		wantStatus(t, w.do(t, http.MethodGet, system, "", basic(user, password)), 503)
+		wantStatus(t, w.do(t, http.MethodGet, system, "", token(before)), 200)
+		wantStatus(t, w.do(t, http.MethodGet, "/redfish/v1/", ""), 200)
+	})
 	t.Run("unauthorized", func(t *testing.T) {
 		w := start(t)
 		before := w.open(t, password)
@@ -413,4 +423,42 @@ func TestUnknown(t *testing.T) {
 	wantStatus(t, w.do(t, http.MethodGet, "/redfish/v1/Nothing", "", basic(user, password)), 404)
 	wantStatus(t, w.do(t, http.MethodPatch, system, "{}", basic(user, password)), 405)
 	wantStatus(t, w.do(t, http.MethodPost, reset, "no", basic(user, password)), 400)
+}
+
+// TestLog: the log has each request when it is answered, and what the BMC has counted until then.
+func TestLog(t *testing.T) {
+	w := start(t)
+	s := w.open(t, password)
+	w.open(t, "wrong")
+	w.do(t, http.MethodPost, reset, `{"ResetType":"ForceOff"}`, token(s))
+	w.do(t, http.MethodDelete, s.header.Get("Location"), "", token(s))
+	w.Order(func(f *redfish.Faults) { f.Drops = true })
+	if _, err := w.try(t.Context(), http.MethodGet, system, ""); err == nil {
+		t.Error("a dropped request was answered")
+	}
+	want := []struct {
+		request       string
+		reset         redfish.ResetType
+		status        int
+		opened        bool
+		open, refused int
+	}{
+		{request: "POST " + sessions, status: 201, opened: true, open: 1},
+		{request: "POST " + sessions, status: 401, open: 1, refused: 1},
+		{request: "POST " + reset, reset: redfish.ResetForceOff, status: 204, open: 1, refused: 1},
+		{request: "DELETE " + s.header.Get("Location"), status: 204, refused: 1},
+		{request: "GET " + system, refused: 1},
+	}
+	if len(w.log) < len(want) { // a client may try again after a connection that was ended
+		t.Fatalf("the log is %+v", w.log)
+	}
+	for i, r := range want {
+		e := w.log[i]
+		if e.Method+" "+e.Path != r.request || e.Reset != r.reset || e.Status != r.status || e.Open != r.open || e.Logins.Refused != r.refused {
+			t.Errorf("entry %d is %+v, want %+v", i, e, r)
+		}
+		if token := s.header.Get("X-Auth-Token"); (e.Token == token) != r.opened || !r.opened && e.Token != "" {
+			t.Errorf("entry %d has the token %q, want that of the session: %t", i, e.Token, r.opened)
+		}
+	}
 }

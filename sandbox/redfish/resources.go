@@ -46,6 +46,10 @@ func unauthorized() answer {
 	return a
 }
 
+func noSessionLeft() answer {
+	return refusal(http.StatusServiceUnavailable, "IDRAC.2.8.RAC0218", "The maximum number of user sessions is reached.")
+}
+
 func notFound() answer {
 	return refusal(http.StatusNotFound, "Base.1.8.ResourceMissingAtURI", "There is no such resource.")
 }

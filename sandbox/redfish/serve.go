@@ -9,7 +9,11 @@ import (
 	"strings"
 )
 
-const maxBody = 64 << 10
+const (
+	maxBody = 64 << 10
+	// sessionHeader has the token of a session.
+	sessionHeader = "X-Auth-Token"
+)
 
 func (b *BMC) serve(w http.ResponseWriter, r *http.Request) {
 	// The server notices that a client has gone only when the body is read.
@@ -17,11 +21,13 @@ func (b *BMC) serve(w http.ResponseWriter, r *http.Request) {
 	entry := b.log(r)
 	recorder := &recorder{ResponseWriter: w, note: func(status int) {
 		b.amend(entry, func(q *Request) { q.Status = status })
+		b.tell(entry, w.Header().Get(sessionHeader))
 	}}
 	switch {
 	case err != nil:
 		send(recorder, refusal(http.StatusRequestEntityTooLarge, "Base.1.8.GeneralError", "The body can't be read."), r)
 	case !b.hang(r):
+		b.tell(entry, "")
 		panic(http.ErrAbortHandler) // the connection ends without an answer
 	case misanswer(recorder, r, b.ordered()):
 	default:
@@ -43,6 +49,16 @@ func (b *BMC) amend(entry int, change func(*Request)) {
 	change(&b.requests[entry])
 }
 
+// tell logs a request that is about to be answered, or to end without an answer.
+func (b *BMC) tell(entry int, token string) {
+	if b.config.Log == nil {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.config.Log(Entry{Request: b.requests[entry], Token: token, Open: len(b.sessions), Logins: b.logins})
+}
+
 func (b *BMC) answer(r *http.Request, body []byte, entry int) answer {
 	path := strings.TrimRight(r.URL.Path, "/")
 	faults := b.ordered()
@@ -58,6 +74,9 @@ func (b *BMC) answer(r *http.Request, body []byte, entry int) answer {
 		case root:
 			return answer{status: http.StatusOK, body: b.get(root)}
 		}
+	}
+	if _, _, given := r.BasicAuth(); given && faults.NoBasic {
+		return noSessionLeft()
 	}
 	user, allowed := b.authenticate(r)
 	b.amend(entry, func(q *Request) { q.User = user })

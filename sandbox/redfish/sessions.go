@@ -93,7 +93,7 @@ func (b *BMC) login(user, password string) bool {
 
 // authenticate returns the user of a request, and whether the request may go on.
 func (b *BMC) authenticate(r *http.Request) (user string, allowed bool) {
-	if token := r.Header.Get("X-Auth-Token"); token != "" {
+	if token := r.Header.Get(sessionHeader); token != "" {
 		return b.resume(token)
 	}
 	user, password, given := r.BasicAuth()
@@ -140,7 +140,7 @@ func (b *BMC) openSession(body []byte) (asked string, _ answer) {
 	defer b.mu.Unlock()
 	b.expire()
 	if b.faults.NoSessionLeft || len(b.sessions) >= b.config.MaxSessions {
-		return user, refusal(http.StatusServiceUnavailable, "IDRAC.2.8.RAC0218", "The maximum number of user sessions is reached.")
+		return user, noSessionLeft()
 	}
 	b.nextID++
 	token := rand.Text()
@@ -148,7 +148,7 @@ func (b *BMC) openSession(body []byte) (asked string, _ answer) {
 	b.sessions[token] = s
 	return user, answer{
 		status: http.StatusCreated,
-		header: map[string]string{"X-Auth-Token": token, "Location": sessionList + "/" + s.id},
+		header: map[string]string{sessionHeader: token, "Location": sessionList + "/" + s.id},
 		body:   sessionResource(s),
 	}
 }

@@ -189,7 +189,7 @@ func TestMetalGoesOn(t *testing.T) {
 // TestMetalNeedsKubelets: a flag that would be of no use is refused.
 func TestMetalNeedsKubelets(t *testing.T) {
 	t.Parallel()
-	for _, args := range [][]string{{"--metal"}, {"--kubelets", "--metal-log", "pods.log"}} {
+	for _, args := range [][]string{{"--metal"}, {"--kubelets", "--metal-log", "pods.log"}, {"--kubelets", "--bmc-log", "requests.log"}} {
 		_, stderr, code := run(t, append([]string{"--dir", t.TempDir()}, args...)...)
 		if code == 0 || stderr == "" {
 			t.Errorf("%v: exit code %d: %s", args, code, stderr)

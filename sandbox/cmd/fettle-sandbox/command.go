@@ -49,6 +49,7 @@ type options struct {
 
 	metal    bool
 	metalLog string
+	bmcLog   string
 
 	clusterAPI              bool
 	clusterAPIHealthChecks  bool
@@ -111,6 +112,8 @@ func (o *options) register(flags *pflag.FlagSet) {
 		"simulate a host and its BMC for each node labelled "+metal.Label+"="+metal.LabelRedfish+" or "+metal.LabelBareMetalHost+" (needs --kubelets)")
 	flags.StringVar(&o.metalLog, "metal-log", "",
 		"file to which one JSON line is added for each pod that runs on a host, ten times a second")
+	flags.StringVar(&o.bmcLog, "bmc-log", "",
+		"file to which one JSON line is added for each request that reaches a BMC by Redfish, with the tokens of sessions")
 	flags.BoolVar(&o.clusterAPI, "cluster-api", false,
 		"be a management cluster: install Cluster API's kinds, run its reconcilers and webhooks, and simulate its providers")
 	flags.BoolVar(&o.clusterAPIHealthChecks, "cluster-api-health-checks", false,
@@ -149,6 +152,8 @@ func (o *options) checkMetal() error {
 		return errors.New("--metal needs --kubelets, which run on its hosts: add that, or leave it out")
 	case o.metalLog != "" && !o.metal:
 		return errors.New("--metal-log is of use only with --metal: add that, or leave it out")
+	case o.bmcLog != "" && !o.metal:
+		return errors.New("--bmc-log is of use only with --metal: add that, or leave it out")
 	}
 	return nil
 }

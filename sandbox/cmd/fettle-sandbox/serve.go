@@ -205,7 +205,7 @@ func startMetal(ctx context.Context, opts options, plane *controlplane.ControlPl
 	if err != nil {
 		return nil, err
 	}
-	return metal.Start(ctx, metal.Config{Client: identity.ClientConfig(), Log: klog.Background(), RunningPods: opts.metalLog})
+	return metal.Start(ctx, metal.Config{Client: identity.ClientConfig(), Log: klog.Background(), RunningPods: opts.metalLog, Requests: opts.bmcLog})
 }
 
 func startClusterAPI(ctx context.Context, opts options, plane *controlplane.ControlPlane) (*simulation.Simulation, error) {
