@@ -281,7 +281,7 @@ func evidence(s *v1alpha1.PowerRemediationStatus) string {
 func waitMessage(node string, step fencing.Step, found problem) string {
 	text := waitsFor(node, step.Reason)
 	if step.Reason == fencing.PowerNotRead && found.found() {
-		text += ": " + found.message
+		text += " (" + found.reason + "): " + found.message
 	}
 	return text
 }

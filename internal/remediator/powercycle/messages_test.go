@@ -161,11 +161,11 @@ func TestAFailedReleaseOfAHostThatIsOff(t *testing.T) {
 func TestWaitMessageSaysWhyThePowerIsNotRead(t *testing.T) {
 	found := problem{reason: "Unreachable", message: "the BMC can't be reached"}
 	for why, want := range map[fencing.Reason]bool{fencing.PowerNotRead: true, fencing.PowerNotOff: false} {
-		if got := strings.HasSuffix(waitMessage("node-a", fencing.Step{Reason: why}, found), ": "+found.message); got != want {
+		if got := strings.HasSuffix(waitMessage("node-a", fencing.Step{Reason: why}, found), " (Unreachable): "+found.message); got != want {
 			t.Errorf("%s says why: %t", why, got)
 		}
 	}
-	if got := waitMessage("node-a", fencing.Step{Reason: fencing.PowerNotRead}, problem{}); strings.HasSuffix(got, ": ") {
+	if got := waitMessage("node-a", fencing.Step{Reason: fencing.PowerNotRead}, problem{}); !strings.HasSuffix(got, "commanded") {
 		t.Errorf("without a problem it says %q", got)
 	}
 }
