@@ -2,9 +2,9 @@ package metal
 
 import "time"
 
-// The credentials of every BMC.
+// The credentials of every BMC. No other object has these words, so that a test can look for them everywhere. IPMI has room for 16 bytes of user name.
 const (
-	User     = "admin"
+	User     = "sandbox-bmc-user"
 	Password = "sandbox-secret"
 )
 

@@ -39,6 +39,7 @@ var raceBuild = sync.OnceValues(func() (string, error) {
 type Fettle struct {
 	process *process
 	ended   bool
+	killed  bool
 }
 
 // StartFettle runs a fettle controller with the race detector, as its own service account. It ends with the test at the
@@ -144,13 +145,19 @@ func (f *Fettle) Stop(t testing.TB) {
 // Kill sends Fettle SIGKILL.
 func (f *Fettle) Kill(t testing.TB) {
 	t.Helper()
-	f.ended = true
+	f.ended, f.killed = true, true
 	_ = f.process.end(syscall.SIGKILL, fettleStopsWithin)
 	f.wantNoRace(t)
 }
 
 // Ended reports whether the test has ended Fettle, or has seen it end.
 func (f *Fettle) Ended() bool { return f.ended }
+
+// Killed reports whether the test has killed Fettle.
+func (f *Fettle) Killed() bool { return f.killed }
+
+// LogFile returns the file to which Fettle logs. It goes with the test.
+func (f *Fettle) LogFile() string { return f.process.log }
 
 // Halt stops Fettle in the middle of its work, until Resume.
 func (f *Fettle) Halt(t testing.TB) {

@@ -169,7 +169,7 @@ func (p *pool) deadBMC(i int) {
 	p.Helper()
 	name := fmt.Sprintf("dead-%d", i)
 	meta := metav1.ObjectMeta{Namespace: namespace, Name: name}
-	secret := &corev1.Secret{ObjectMeta: meta, StringData: map[string]string{"username": "admin", "password": password}}
+	secret := &corev1.Secret{ObjectMeta: meta, StringData: map[string]string{"username": username, "password": password}}
 	bmc := &v1alpha1.BMC{ObjectMeta: meta, Spec: v1alpha1.BMCSpec{NodeName: name, Address: fmt.Sprintf("redfish+http://127.0.0.%d:1", i+2), CredentialsName: name}}
 	if err := errors.Join(p.Create(cluster.Context(p.T), secret), p.Create(cluster.Context(p.T), bmc)); err != nil {
 		p.Fatalf("creating a BMC: %v", err)

@@ -30,6 +30,7 @@ func newMachineSite(t *testing.T) *site {
 	t.Helper()
 	s := startSite(t)
 	s.InstallFettle(t)
+	s.records(t)
 	s.Namespace(t, machines)
 	s.schedules(t)
 	s.neverTwo(t)

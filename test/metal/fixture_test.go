@@ -1,6 +1,7 @@
 package metal
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -27,6 +27,7 @@ import (
 
 const (
 	namespace = "fettle-system"
+	username  = "sandbox-bmc-user"
 	password  = "sandbox-secret"
 	sandboxes = "sandbox.fettle.io/"
 )
@@ -35,11 +36,14 @@ const (
 type site struct {
 	*cluster.Cluster
 
-	log string
-	// token is that of a service account that may read metrics, and pages is how many pages of them were read.
+	// log is that of the pods that run on its hosts, and requests that of what reaches its BMCs by Redfish.
+	log, requests string
+	// workload is a cluster whose nodes Fettle fences from this one, or nil.
+	workload *site
+	// token is that of a service account that may read metrics.
 	scrapers sync.Once
 	token    string
-	pages    atomic.Int32
+	shown    shown
 }
 
 // newSite starts a cluster on bare metal with these flags of the sandbox, and with Fettle's definitions and rights. Fettle itself does not run yet.
@@ -48,17 +52,31 @@ func newSite(t *testing.T, flags ...string) *site {
 	s := startSite(t, flags...)
 	s.InstallFettleForNodes(t)
 	s.AllowPower(t)
+	s.records(t)
 	s.schedules(t)
 	return s
 }
 
-// startSite starts a cluster on bare metal with these flags of the sandbox, where nothing is installed.
+// startSite starts a cluster on bare metal with these flags of the sandbox, where nothing is installed. At its end, no pod of a StatefulSet has run
+// twice at a time, no secret of a BMC is shown anywhere, and no session is left open.
 func startSite(t *testing.T, flags ...string) *site {
 	t.Helper()
-	log := filepath.Join(t.TempDir(), "pods.log")
-	c := cluster.Start(t, cluster.Options{Args: append([]string{"--kubelets", "--metal", "--metal-log", log, "--node-monitor-grace-period=4s", "--node-monitor-period=1s"}, flags...)})
-	s := &site{Cluster: c, log: log}
-	s.leaksNothing(t)
+	s := startHosts(t, flags...)
+	t.Cleanup(func() {
+		s.showsNoSecret(t)
+		s.leavesNoSession(t)
+	})
+	return s
+}
+
+// startHosts is startSite for a cluster that Fettle doesn't run in. Its pods are looked at alone.
+func startHosts(t *testing.T, flags ...string) *site {
+	t.Helper()
+	dir := t.TempDir()
+	s := &site{log: filepath.Join(dir, "pods.log"), requests: filepath.Join(dir, "requests.log")}
+	args := []string{"--kubelets", "--metal", "--metal-log", s.log, "--bmc-log", s.requests, "--node-monitor-grace-period=4s", "--node-monitor-period=1s"}
+	s.Cluster = cluster.Start(t, cluster.Options{Args: append(args, flags...)})
+	t.Cleanup(func() { runs.Check(t, s.log) })
 	return s
 }
 
@@ -177,11 +195,12 @@ func (p *pool) hosted(name string) *corev1.Node {
 	return node
 }
 
-// bmc creates the BMC of a node, and its Secret, in a cluster.
-func (p *pool) bmc(in *cluster.Cluster, node *corev1.Node, name string, change func(*v1alpha1.BMC)) {
+// bmc creates the BMC of a node, and its Secret, in a cluster. The password is the right one by default.
+func (p *pool) bmc(in *cluster.Cluster, node *corev1.Node, name string, change func(*v1alpha1.BMC), passwords ...string) {
 	p.Helper()
 	ctx := cluster.Context(p.T)
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, StringData: map[string]string{"username": "admin", "password": password}}
+	word := cmp.Or(append(passwords, password)...)
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, StringData: map[string]string{"username": username, "password": word}}
 	bmc := &v1alpha1.BMC{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: v1alpha1.BMCSpec{
 		NodeName: node.Name, Address: node.Annotations[sandboxes+"bmc-address"], CredentialsName: name,
 		TLS: &v1alpha1.BMCTLS{Fingerprint: node.Annotations[sandboxes+"bmc-fingerprint"]},

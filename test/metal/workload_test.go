@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -57,13 +56,8 @@ type fleet struct {
 // newFleet starts both clusters. Cluster API's own controller of health checks runs, and Fettle does not yet.
 func newFleet(t *testing.T) *fleet {
 	t.Helper()
-	quick := []string{"--kubelets", "--metal", "--node-monitor-grace-period=4s", "--node-monitor-period=1s"}
-	log := filepath.Join(t.TempDir(), "pods.log")
-	f := &fleet{
-		management: &site{Cluster: cluster.Start(t, cluster.Options{Args: append([]string{"--cluster-api", "--cluster-api-kinds-only", "--cluster-api-health-checks"}, quick...)})},
-		workload:   &site{Cluster: cluster.Start(t, cluster.Options{Args: append([]string{"--metal-log", log}, quick...)}), log: log},
-	}
-	f.management.leaksNothing(t)
+	f := &fleet{workload: startHosts(t), management: startSite(t, "--cluster-api", "--cluster-api-kinds-only", "--cluster-api-health-checks")}
+	f.management.workload = f.workload
 	f.workload.schedules(t)
 	f.workload.Apply(t, fencesNodes)
 	f.workload.ServiceAccount(t, "default", "fettle")
@@ -71,6 +65,7 @@ func newFleet(t *testing.T) *fleet {
 	m.InstallFettleForNodes(t)
 	m.AllowPower(t)
 	m.AllowClusterAPI(t)
+	m.records(t)
 	m.Namespace(t, fleetNamespace)
 	f.register(t)
 	m.Apply(t, `apiVersion: fettle.io/v1alpha1
