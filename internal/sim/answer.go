@@ -51,16 +51,11 @@ func (u *Universe) answer(p *passRun, c *pass.Call, refused bool) (r pass.Result
 		r.RemedyResult, r.Err = u.start(p, c.RemedyCall)
 	case pass.DeleteRepair:
 		r.OK = u.drop(c.Repair)
-	case pass.AcquireLease:
-		r.OK = u.truth.hold(c.Target.Node.Name, c.Holder, c.For)
-	case pass.ReleaseLease:
-		u.checkRelease(p, c.Node, c.Holder)
-		p.freed = u.truth.release(c.Node, c.Holder) || p.freed
 	case pass.StopRequest:
 		r.Err = u.stop(c.Request)
 	case pass.WithdrawRequest:
 		u.withdraw(p, c.Request)
-	case pass.ReportBlocked, pass.WriteConditions, pass.WithdrawConfirmation, pass.FindSibling:
+	default:
 		return u.report(p, c)
 	}
 	return r

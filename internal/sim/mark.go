@@ -98,7 +98,7 @@ func (u *Universe) forgetMarkRemovals() {
 func (u *Universe) markSteps(steps []Step, i int) []Step {
 	m := u.truth.machines[i]
 	switch {
-	case m.deleting:
+	case m.deleting, !u.delegates:
 		return steps
 	case m.mark.followed:
 		return append(steps, Step{Kind: Discard, Which: i})

@@ -22,7 +22,7 @@ func (s *Setup) dialectsOf() []pass.Dialect {
 	return d
 }
 
-// report makes a call by which a dialect tells users something, or looks something up.
+// report makes a call by which a dialect tells users something, or that looks something up, and calls about leases.
 func (u *Universe) report(p *passRun, c *pass.Call) (r pass.Result) {
 	switch c.Kind { //nolint:exhaustive // the others are answered elsewhere
 	case pass.ReportBlocked:
@@ -33,6 +33,11 @@ func (u *Universe) report(p *passRun, c *pass.Call) (r pass.Result) {
 		u.withdrawConfirmation(p, &c.Target)
 	case pass.FindSibling:
 		r.ID, r.OK = u.findSibling(p, &c.Target)
+	case pass.AcquireLease:
+		r.OK = u.truth.hold(c.Target.Node.Name, c.Holder, c.For)
+	case pass.ReleaseLease:
+		u.checkRelease(p, c.Node, c.Holder)
+		p.freed = u.truth.release(c.Node, c.Holder) || p.freed
 	}
 	return r
 }

@@ -178,21 +178,21 @@ func (u *Universe) mayStaySick(slot int) bool {
 	if u.truth.paused || u.truth.removed || u.setup.NeverGone || len(u.truth.leases) > 0 || u.anyRemediated() {
 		return true
 	}
-	for i := range u.setup.Policies {
-		p := &u.setup.Policies[i]
-		unhealthy, selected := 0, 0
-		for _, m := range p.Members {
-			m := u.truth.machines[m]
-			if m.deselected {
-				continue
-			}
-			if selected++; m.unhealthy(u.truth.now) || !m.node.ready {
-				unhealthy++
-			}
+	return slices.ContainsFunc(u.setup.Policies, u.permitsNothing)
+}
+
+// permitsNothing reports whether a policy is paused, or its short circuit holds.
+func (u *Universe) permitsNothing(p core.Policy) bool {
+	unhealthy, selected := 0, 0
+	for _, m := range p.Members {
+		m := u.truth.machines[m]
+		if m.deselected {
+			continue
 		}
-		if p.Paused || p.Problem != "" || unhealthy > p.ShortCircuit.MaxUnhealthy.FloorOf(selected) {
-			return true
+		selected++
+		if m.unhealthy(u.truth.now) || !m.node.ready {
+			unhealthy++
 		}
 	}
-	return false
+	return p.Paused || p.Problem != "" || unhealthy > p.ShortCircuit.MaxUnhealthy.FloorOf(selected)
 }

@@ -107,8 +107,8 @@ func (u *Universe) machineSteps(steps []Step, m int) []Step {
 	if m < max(u.setup.Nodes, u.setup.Machines) {
 		steps = u.maybe(steps, Step{Kind: Deselect, Which: m})
 	}
-	if now.node.exists && !now.node.confirmed && m < u.setup.Nodes {
-		steps = u.maybe(steps, Step{Kind: Confirm, Which: m})
+	if m < u.setup.Nodes {
+		steps = u.confirmSteps(steps, m)
 	}
 	if u.left[Fail] > 0 && !now.failed && !now.deleting && m < u.setup.Machines {
 		steps = append(steps, Step{Kind: Fail, Which: m})
@@ -119,11 +119,15 @@ func (u *Universe) machineSteps(steps []Step, m int) []Step {
 	if now.remediated {
 		steps = u.maybe(steps, Step{Kind: Heal, Which: m})
 	}
-	steps = u.maybe(steps, Step{Kind: Lease, Which: m})
-	if u.delegates {
-		steps = u.markSteps(steps, m)
+	return u.markSteps(u.maybe(steps, Step{Kind: Lease, Which: m}), m)
+}
+
+// confirmSteps returns whether a user may confirm that a node is healthy.
+func (u *Universe) confirmSteps(steps []Step, m int) []Step {
+	if n := &u.truth.machines[m].node; !n.exists || n.confirmed {
+		return steps
 	}
-	return steps
+	return u.maybe(steps, Step{Kind: Confirm, Which: m})
 }
 
 func (e *engine) staleMachine(c *apiServer, m int) bool {
