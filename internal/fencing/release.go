@@ -19,17 +19,27 @@ func release(c Config, r Record, f Facts) Step {
 		return attemptFailed(c, r, f, ReleaseTimedOut)
 	case overdue:
 		return released(c, r.because(ReleaseTimedOut), f)
-	case r.runsUntainted(n) && n.Ready && !c.Off:
-		return released(c, r, f) // its kubelet finishes what is left
-	case r.runsUntainted(n):
-		return void(r, f)
-	case !n.Tainted:
-		return do(TaintNode) // others have removed it
+	}
+	if s, ok := staysTainted(c, r, f); !ok {
+		return s
 	}
 	if s, ok := confirm(r, f, limit); !ok {
 		return s
 	}
 	return releaseStopped(c, r, f, limit)
+}
+
+// staysTainted reports whether the node has the taint. If not, it returns what to do: others have removed it.
+func staysTainted(c Config, r Record, f Facts) (Step, bool) {
+	switch n := f.Node; {
+	case r.runsUntainted(n) && n.Ready && !c.Off:
+		return released(c, r, f), false // its kubelet finishes what is left
+	case r.runsUntainted(n):
+		return void(r, f), false
+	case !n.Tainted:
+		return do(TaintNode), false
+	}
+	return Step{}, true
 }
 
 // releaseStopped releases the workload of a node that has stopped, by a proof that holds now.
