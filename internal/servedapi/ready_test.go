@@ -29,7 +29,7 @@ func TestReadiness(t *testing.T) {
 		ready("it wakes, and its caches are filling", false)
 		m.answers("The Part", nil, true)
 		ready("they are full", true)
-		m.handler.OnDelete(definition(things))
+		m.Of(crdKind).Handler.OnDelete(definition(things))
 		m.answers("The Part", nil, false)
 		ready("what it needs is gone, so it has nothing to wait for", true)
 		m.stop()
@@ -79,7 +79,7 @@ func TestReadyOnceDefinedAnew(t *testing.T) {
 		if err := m.waker.Checks()["p"](nil); err != nil {
 			t.Errorf("no version is served, and it is not ready: %v", err)
 		}
-		m.handler.OnDelete(definition(things))
+		m.Of(crdKind).Handler.OnDelete(definition(things))
 		synctest.Wait()
 		m.defines(things)
 		synctest.Wait()
@@ -127,13 +127,13 @@ func TestWhatIsServed(t *testing.T) {
 		serves("it is defined", core.Yes, things)
 		serves("half of it is", core.No, things, others)
 		changed = m.waker.Changed()
-		m.handler.OnDelete("a word")
+		m.Of(crdKind).Handler.OnDelete("a word")
 		select {
 		case <-changed:
 			t.Error("an object without a name is a change")
 		default:
 		}
-		m.handler.OnDelete(definition(things))
+		m.Of(crdKind).Handler.OnDelete(definition(things))
 		<-changed
 		serves("it is gone", core.No, things)
 		m.stop()

@@ -19,10 +19,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	toolscache "k8s.io/client-go/tools/cache"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/informer/informertest"
 )
 
 var (
@@ -30,40 +29,10 @@ var (
 	errNoKind = &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: "example.org", Kind: "Thing"}}
 )
 
-// informers return the informer of definitions, which tests fill.
-type informers struct {
-	cache.Informers
-
-	refuse, refuseHandler error
-	requested             schema.GroupVersionKind
-	handler               toolscache.ResourceEventHandler
-}
-
-func (i *informers) GetInformer(_ context.Context, obj client.Object, _ ...cache.InformerGetOption) (cache.Informer, error) {
-	i.requested = obj.GetObjectKind().GroupVersionKind()
-	return definitionsInformer{of: i}, i.refuse
-}
-
-// definitionsInformer is the informer that informers give.
-type definitionsInformer struct {
-	cache.Informer
-
-	of *informers
-}
-
-func (i definitionsInformer) AddEventHandler(h toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
-	i.of.handler = h
-	return registration{}, i.of.refuseHandler
-}
-
-type registration struct {
-	toolscache.ResourceEventHandlerRegistration
-}
-
-func (registration) HasSynced() bool { return true }
+const crdKind = "CustomResourceDefinition"
 
 // defines has a definition come.
-func (i *informers) defines(name string) { i.handler.OnAdd(definition(name), false) }
+func (m *fixture) defines(name string) { m.Of(crdKind).Handler.OnAdd(definition(name), false) }
 
 func definition(name string) *metav1.PartialObjectMetadata {
 	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -72,7 +41,7 @@ func definition(name string) *metav1.PartialObjectMetadata {
 // fixture is a Starter that runs in a bubble of time, with a log of its actions.
 type fixture struct {
 	*testing.T
-	*informers
+	*informertest.Informers
 
 	mu    sync.Mutex
 	diary []string
@@ -95,8 +64,9 @@ func begins(t *testing.T, parts map[string][]string) *fixture {
 // beginsWith starts a Starter with a mapper, which may be nil.
 func beginsWith(t *testing.T, mapper meta.RESTMapper, parts map[string][]string) *fixture {
 	t.Helper()
-	m := &fixture{T: t, informers: &informers{}, watch: map[string]error{}, inStep: map[string]bool{}}
-	w := &Starter{Informers: m.informers, Mapper: mapper, OnChange: m.changed, Log: funcr.New(func(_, args string) { m.note("log " + args) }, funcr.Options{})}
+	m := &fixture{T: t, Informers: informertest.New(), watch: map[string]error{}, inStep: map[string]bool{}}
+	m.SetSynced(true)
+	w := &Starter{Informers: m.Informers, Mapper: mapper, OnChange: m.changed, Log: funcr.New(func(_, args string) { m.note("log " + args) }, funcr.Options{})}
 	for name, kinds := range parts {
 		m.inStep[name] = true
 		w.Parts = append(w.Parts, Part{
@@ -187,20 +157,20 @@ func TestPartWakesWhenAllItsKindsAreThere(t *testing.T) {
 		m.wantDid("one is not enough", time.Hour)
 		m.defines("unrelated.example.org")
 		m.wantDid("nor is another", time.Hour)
-		m.handler.OnDelete(toolscache.DeletedFinalStateUnknown{Key: things, Obj: definition(things)})
-		m.handler.OnDelete(definition("unrelated.example.org"))
-		m.handler.OnDelete("a word")
+		m.Of(crdKind).Handler.OnDelete(toolscache.DeletedFinalStateUnknown{Key: things, Obj: definition(things)})
+		m.Of(crdKind).Handler.OnDelete(definition("unrelated.example.org"))
+		m.Of(crdKind).Handler.OnDelete("a word")
 		m.wantDid("what p needs has left, so no pass may wait for p", 0, "awake")
 		m.defines(others)
 		m.wantDid("a removed definition does not count", time.Hour)
 		m.defines(things)
 		m.wantDid("both are there, and it wakes at once", 0, "watch p", isUp, "awake")
-		m.handler.OnDelete(definition(things))
+		m.Of(crdKind).Handler.OnDelete(definition(things))
 		m.defines(things)
 		m.wantDid("once awake it stays so", time.Hour, "awake")
 		m.stop()
-		if want := (schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}); m.requested != want {
-			t.Errorf("it watches %s", m.requested)
+		if want := (schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}); m.Of(crdKind).Kind != want {
+			t.Errorf("it watches %s", m.Of(crdKind).Kind)
 		}
 	})
 }
@@ -224,7 +194,7 @@ func TestServed(t *testing.T) {
 		served("all must be", core.No, things, others)
 		m.defines(others)
 		served("all are", core.Yes, things, others)
-		m.handler.OnDelete(definition(things))
+		m.Of(crdKind).Handler.OnDelete(definition(things))
 		served("one has left", core.No, things, others)
 		served("nothing is needed", core.Yes)
 		m.stop()
@@ -333,7 +303,7 @@ func TestPartIsWaitedForAnew(t *testing.T) {
 		m.wantUnread("it is served, and fails", false)
 		m.later(time.Minute)
 		m.wantUnread("it has failed for a minute", true)
-		m.handler.OnDelete(definition(things))
+		m.Of(crdKind).Handler.OnDelete(definition(things))
 		m.later(time.Hour)
 		m.wantUnread("there is nothing to read", false)
 		m.defines(things)
@@ -382,7 +352,7 @@ func TestPartSleepsUntilItMay(t *testing.T) {
 		m.wantDid("it asks now and then, and tells no more", 61*time.Second, "watch p", "watch p")
 		m.wantForbidden("it may not", 1)
 		m.wantUnread("it may not", true)
-		m.handler.OnDelete(definition(things))
+		m.Of(crdKind).Handler.OnDelete(definition(things))
 		m.wantDid("the cluster doesn't serve it any more", 0, "awake")
 		m.wantForbidden("there is nothing to read", 0)
 		m.defines(things)
@@ -458,9 +428,9 @@ func TestWakerStops(t *testing.T) {
 }
 
 func TestWakerTellsWhyItCantStart(t *testing.T) {
-	refused, unsubscribed := &informers{}, &informers{}
-	refused.refuse, unsubscribed.refuseHandler = errDown, errDown
-	for _, in := range []*informers{refused, unsubscribed} {
+	refused, unsubscribed := informertest.New(), informertest.New()
+	refused.Refuse[crdKind], unsubscribed.Of(crdKind).Refuse = errDown, errDown
+	for _, in := range []*informertest.Informers{refused, unsubscribed} {
 		if err := (&Starter{Informers: in}).Start(t.Context()); !errors.Is(err, errDown) {
 			t.Errorf("the error is %v", err)
 		}

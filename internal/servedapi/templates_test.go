@@ -103,7 +103,7 @@ func TestTemplatesThatAreServed(t *testing.T) {
 		if after, _ := mapper.looked(); after != before {
 			t.Errorf("it was looked up %d times more without need", after-before)
 		}
-		m.handler.OnDelete(toolscache.DeletedFinalStateUnknown{Key: reboots, Obj: definition(reboots)})
+		m.Of(crdKind).Handler.OnDelete(toolscache.DeletedFinalStateUnknown{Key: reboots, Obj: definition(reboots)})
 		wants("it is gone", nil)
 		m.wantDid("a pass is due", 0, "awake")
 	})

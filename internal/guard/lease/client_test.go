@@ -16,10 +16,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/informer/informertest"
 )
 
 const (
@@ -143,46 +143,12 @@ func (f *fakeAPI) holder() string {
 
 func key(o client.Object) string { return client.ObjectKeyFromObject(o).String() }
 
-// fakeInformers serve Leases to one handler.
-type fakeInformers struct {
-	cache.Informers
-
-	kind    schema.GroupVersionKind
-	handler toolscache.ResourceEventHandler
-	synced  bool
-	err     error
-}
-
-func (i *fakeInformers) GetInformer(_ context.Context, o client.Object, _ ...cache.InformerGetOption) (cache.Informer, error) {
-	i.kind = o.GetObjectKind().GroupVersionKind()
-	return fakeInformer{of: i}, i.err
-}
-
-type fakeInformer struct {
-	cache.Informer
-
-	of *fakeInformers
-}
-
-func (i fakeInformer) AddEventHandler(h toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
-	i.of.handler = h
-	return fakeRegistration{of: i.of}, nil
-}
-
-type fakeRegistration struct {
-	toolscache.ResourceEventHandlerRegistration
-
-	of *fakeInformers
-}
-
-func (r fakeRegistration) HasSynced() bool { return r.of.synced }
-
 // clientFixture is a Client with an API server and informers that a test fills.
 type clientFixture struct {
 	*Client
 
 	api   *fakeAPI
-	in    *fakeInformers
+	in    *informertest.Informers
 	now   time.Time
 	woken int
 }
@@ -191,13 +157,17 @@ func newClientFixture(t *testing.T) *clientFixture {
 	t.Helper()
 	f := &clientFixture{
 		api: &fakeAPI{leases: map[string]*unstructured.Unstructured{}, fail: map[string]error{}},
-		in:  &fakeInformers{synced: true}, now: noon,
+		in:  informertest.New(), now: noon,
 	}
+	f.in.SetSynced(true)
 	f.Client = NewClient(Config{
 		Informers: f.in, Live: f.api, Writer: f.api, Now: func() time.Time { return f.now }, Wake: func() { f.woken++ },
 	})
 	return f
 }
+
+// leases returns the informer of Leases.
+func (f *clientFixture) leases() *informertest.Informer { return f.in.Of("Lease") }
 
 // watched watches what the API server has.
 func (f *clientFixture) watched(t *testing.T) *clientFixture {
@@ -206,7 +176,7 @@ func (f *clientFixture) watched(t *testing.T) *clientFixture {
 		t.Fatalf("watching: %v", err)
 	}
 	for _, l := range f.api.leases {
-		f.in.handler.OnAdd(l.DeepCopy(), true)
+		f.leases().Handler.OnAdd(l.DeepCopy(), true)
 	}
 	return f
 }
@@ -471,8 +441,8 @@ func TestRefusedCalls(t *testing.T) {
 // TestWatchedLeases: the engine wakes when a lease of a node changes, and a survey shows the lease.
 func TestWatchedLeases(t *testing.T) {
 	f := newClientFixture(t).watched(t)
-	if f.in.kind != leaseKind || !f.HasSynced() {
-		t.Errorf("it watches %s, synced: %t", f.in.kind, f.HasSynced())
+	if f.leases().Kind != leaseKind || !f.HasSynced() {
+		t.Errorf("it watches %s, synced: %t", f.leases().Kind, f.HasSynced())
 	}
 	seen := func(sentence string, woken int, want core.Lease) {
 		t.Helper()
@@ -488,35 +458,35 @@ func TestWatchedLeases(t *testing.T) {
 	seen("nothing yet", 0, core.Lease{})
 	first, second := held(them, 0, time.Minute), held(them, 0, 0)
 	node := core.Node{Name: "n", UID: "n-uid"}
-	f.in.handler.OnAdd(render(node, &first), true)
+	f.leases().Handler.OnAdd(render(node, &first), true)
 	seen("a lease", 1, core.Lease{Holder: them, Until: noon.Add(59 * time.Minute)})
-	f.in.handler.OnUpdate(nil, render(node, &first))
+	f.leases().Handler.OnUpdate(nil, render(node, &first))
 	seen("the same lease", 1, core.Lease{Holder: them, Until: noon.Add(59 * time.Minute)})
-	f.in.handler.OnUpdate(nil, render(node, &second))
+	f.leases().Handler.OnUpdate(nil, render(node, &second))
 	seen("a renewed lease", 2, core.Lease{Holder: them, Until: noon.Add(time.Hour)})
-	f.in.handler.OnAdd("no Lease", false)
+	f.leases().Handler.OnAdd("no Lease", false)
 	seen("another object", 2, core.Lease{Holder: them, Until: noon.Add(time.Hour)})
 	third := held("another", 0, 0)
 	other := render(core.Node{Name: "n"}, &third)
 	other.SetName("n")
-	f.in.handler.OnAdd(other, false)
-	f.in.handler.OnDelete(other)
+	f.leases().Handler.OnAdd(other, false)
+	f.leases().Handler.OnDelete(other)
 	seen("the lease of something else", 2, core.Lease{Holder: them, Until: noon.Add(time.Hour)})
-	f.in.handler.OnDelete("no object")
+	f.leases().Handler.OnDelete("no object")
 	seen("the deletion of another object", 2, core.Lease{Holder: them, Until: noon.Add(time.Hour)})
-	f.in.handler.OnDelete(toolscache.DeletedFinalStateUnknown{Key: Namespace + "/node-n"})
+	f.leases().Handler.OnDelete(toolscache.DeletedFinalStateUnknown{Key: Namespace + "/node-n"})
 	seen("its deletion", 3, core.Lease{})
 }
 
 // TestWatchThatFails is tried again.
 func TestWatchThatFails(t *testing.T) {
 	f := newClientFixture(t)
-	f.in.err = errors.New("no such kind")
+	f.in.Refuse["Lease"] = errors.New("no such kind")
 	if err := f.Watch(t.Context()); err == nil || !strings.Contains(err.Error(), "leases of nodes") || f.HasSynced() {
 		t.Errorf("watching: %v, synced: %t", err, f.HasSynced())
 	}
-	f.in.err = nil
-	f.in.synced = false
+	delete(f.in.Refuse, "Lease")
+	f.in.SetSynced(false)
 	f.watched(t)
 	if f.HasSynced() {
 		t.Error("it has synced before its informer")

@@ -4,6 +4,7 @@ package informertest
 import (
 	"context"
 	"reflect"
+	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -111,6 +112,37 @@ func (i *Informer) HideUnseen(key string) {
 	delete(i.shown, key)
 	i.Handler.OnDelete(toolscache.DeletedFinalStateUnknown{Key: key, Obj: old})
 }
+
+// Syncing are informers that sync while they are in use. They have no objects.
+type Syncing struct {
+	cache.Informers
+
+	// Synced is what the registration of each handler reports.
+	Synced atomic.Bool
+}
+
+// GetInformer implements cache.Informers.
+func (s *Syncing) GetInformer(context.Context, client.Object, ...cache.InformerGetOption) (cache.Informer, error) {
+	return syncing{of: s}, nil
+}
+
+type syncing struct {
+	cache.Informer
+	toolscache.ResourceEventHandlerRegistration
+
+	of *Syncing
+}
+
+// AddEventHandler implements cache.Informer.
+func (s syncing) AddEventHandler(toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
+	return s, nil
+}
+
+// HasSyncedChecker implements both interfaces. Nothing calls it.
+func (syncing) HasSyncedChecker() toolscache.DoneChecker { panic("not called") }
+
+// HasSynced implements toolscache.ResourceEventHandlerRegistration.
+func (s syncing) HasSynced() bool { return s.of.Synced.Load() }
 
 type registration struct {
 	toolscache.ResourceEventHandlerRegistration

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -25,7 +24,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
@@ -538,39 +536,10 @@ func TestEventsOfMachinesWake(t *testing.T) {
 	c.queue.ShutDown()
 }
 
-// syncingInformers sync when a test says so, also while they are in use.
-type syncingInformers struct {
-	cache.Informers
-
-	synced atomic.Bool
-}
-
-type syncingInformer struct {
-	cache.Informer
-
-	of *syncingInformers
-}
-
-type syncingRegistration struct {
-	toolscache.ResourceEventHandlerRegistration
-
-	of *syncingInformers
-}
-
-func (i *syncingInformers) GetInformer(context.Context, client.Object, ...cache.InformerGetOption) (cache.Informer, error) {
-	return syncingInformer{of: i}, nil
-}
-
-func (i syncingInformer) AddEventHandler(toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
-	return syncingRegistration{of: i.of}, nil
-}
-
-func (r syncingRegistration) HasSynced() bool { return r.of.synced.Load() }
-
 // TestStartWaitsForTheWatch, and for the first lists; then some remediations are reconciled at a time.
 func TestStartWaitsForTheWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		informers := &syncingInformers{}
+		informers := &informertest.Syncing{}
 		s, c := world()
 		c.Informers, s.hangs = informers, true
 		ctx, cancel := context.WithCancel(t.Context())
@@ -595,7 +564,7 @@ func TestStartWaitsForTheWatch(t *testing.T) {
 			t.Errorf("watching again: %v", err)
 		}
 		wantLeft("the first lists are not here", 20)
-		informers.synced.Store(true)
+		informers.Synced.Store(true)
 		wantLeft("eight at a time", 12)
 		cancel()
 		ends := clock()
@@ -621,13 +590,13 @@ func TestKindsThatAreNotServedAreNotWatched(t *testing.T) {
 // TestAllRemediationsAreReconciled, however few workers there are.
 func TestAllRemediationsAreReconciled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		informers := &syncingInformers{}
+		informers := &informertest.Syncing{}
 		_, c := world()
 		c.Informers, c.Cache = informers, emptyReader{}
 		if err := c.Watch(t.Context()); err != nil {
 			t.Fatalf("watching: %v", err)
 		}
-		informers.synced.Store(true)
+		informers.Synced.Store(true)
 		ctx, cancel := context.WithCancel(t.Context())
 		for i := range 5 * workers {
 			c.queue.Add(types.NamespacedName{Namespace: "machines", Name: fmt.Sprint(i)})

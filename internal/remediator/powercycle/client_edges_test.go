@@ -11,6 +11,7 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fettle-io/fettle/internal/informer/informertest"
 	"github.com/fettle-io/fettle/internal/slim"
 )
 
@@ -35,8 +36,8 @@ func TestWorkOfOneMoment(t *testing.T) {
 		for range maxOperations { // no operation of a BMC begins
 			w.hosts.slots <- struct{}{}
 		}
-		informers := &syncingInformers{}
-		informers.synced.Store(true)
+		informers := &informertest.Syncing{}
+		informers.Synced.Store(true)
 		w.Informers = informers
 		ctx, cancel := context.WithCancel(t.Context())
 		if err := w.Watch(ctx); err != nil {
@@ -93,8 +94,8 @@ func (r lateReader) Get(ctx context.Context, _ client.ObjectKey, _ client.Object
 func TestSessionsEndAfterTheWork(t *testing.T) {
 	w, r := newRack(t, 1)
 	bmc := w.bmc(t, hostKey(0).Name)
-	informers := &syncingInformers{}
-	informers.synced.Store(true)
+	informers := &informertest.Syncing{}
+	informers.Synced.Store(true)
 	w.Informers = informers
 	entered := make(chan struct{})
 	w.Cache = lateReader{entered: entered, use: func() {

@@ -2,7 +2,6 @@ package powercycle
 
 import (
 	"context"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,8 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
 	"github.com/fettle-io/fettle/internal/informer/informertest"
@@ -98,40 +95,11 @@ func TestKindsThatAreNotServed(t *testing.T) {
 	}
 }
 
-// syncingInformers sync when a test says so, also while they are in use.
-type syncingInformers struct {
-	cache.Informers
-
-	synced atomic.Bool
-}
-
-func (i *syncingInformers) GetInformer(context.Context, client.Object, ...cache.InformerGetOption) (cache.Informer, error) {
-	return syncingInformer{of: i}, nil
-}
-
-type syncingInformer struct {
-	cache.Informer
-
-	of *syncingInformers
-}
-
-func (i syncingInformer) AddEventHandler(toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
-	return syncingRegistration{of: i.of}, nil
-}
-
-type syncingRegistration struct {
-	toolscache.ResourceEventHandlerRegistration
-
-	of *syncingInformers
-}
-
-func (r syncingRegistration) HasSynced() bool { return r.of.synced.Load() }
-
 // TestStart waits for the watch and the first lists, begins the turns with a pause, and works until the context ends.
 func TestStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		informers := &syncingInformers{}
+		informers := &informertest.Syncing{}
 		w.Informers = informers
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
@@ -154,7 +122,7 @@ func TestStart(t *testing.T) {
 			t.Fatal(err)
 		}
 		left("the first lists are not here", 1)
-		informers.synced.Store(true)
+		informers.Synced.Store(true)
 		left("all is here", 0)
 		cancel()
 		if err := <-done; err != nil || !w.remediations.ShuttingDown() || !w.probes.ShuttingDown() {
@@ -171,8 +139,8 @@ func TestStartGivesSessionsBack(t *testing.T) {
 			t.Fatal(found)
 		}
 	}
-	informers := &syncingInformers{}
-	informers.synced.Store(true)
+	informers := &informertest.Syncing{}
+	informers.Synced.Store(true)
 	w.Informers = informers
 	if err := w.Watch(t.Context()); err != nil {
 		t.Fatal(err)
