@@ -31,9 +31,6 @@ var (
 
 const crdKind = "CustomResourceDefinition"
 
-// defines has a definition come.
-func (m *fixture) defines(name string) { m.Of(crdKind).Handler.OnAdd(definition(name), false) }
-
 func definition(name string) *metav1.PartialObjectMetadata {
 	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name}}
 }
@@ -54,6 +51,9 @@ type fixture struct {
 	ended    chan error
 	stop     func()
 }
+
+// defines has a definition come.
+func (m *fixture) defines(name string) { m.Of(crdKind).Handler.OnAdd(definition(name), false) }
 
 // begins starts a Starter with parts, each of which needs the kinds.
 func begins(t *testing.T, parts map[string][]string) *fixture {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -46,20 +47,22 @@ func TestTurns(t *testing.T) {
 	}
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {
-			times, waits := 0, 0
-			err := brief().run(t.Context(), tc.tardy, func(ctx context.Context) (bool, error) {
-				times++
-				if times > len(tc.got) {
-					return true, tc.fails
+			synctest.Test(t, func(t *testing.T) { // a turn ends by time alone
+				times, waits := 0, 0
+				err := brief().run(t.Context(), tc.tardy, func(ctx context.Context) (bool, error) {
+					times++
+					if times > len(tc.got) {
+						return true, tc.fails
+					}
+					return tc.got[times-1], tillTheEnd(ctx)
+				}, func() { waits++ })
+				if !errors.Is(err, tc.want) || times != tc.times {
+					t.Errorf("after %d turns: %v; want %d turns: %v", times, err, tc.times, tc.want)
 				}
-				return tc.got[times-1], tillTheEnd(ctx)
-			}, func() { waits++ })
-			if !errors.Is(err, tc.want) || times != tc.times {
-				t.Errorf("after %d turns: %v; want %d turns: %v", times, err, tc.times, tc.want)
-			}
-			if wantWaits := times - 1; tc.want == nil && waits != wantWaits {
-				t.Errorf("it waited %d times, want %d", waits, wantWaits)
-			}
+				if wantWaits := times - 1; tc.want == nil && waits != wantWaits {
+					t.Errorf("it waited %d times, want %d", waits, wantWaits)
+				}
+			})
 		})
 	}
 }
