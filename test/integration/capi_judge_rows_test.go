@@ -103,13 +103,13 @@ func explanationsOfRepair() []explanation {
 func explanationsOfTemplates() []explanation {
 	return []explanation{
 		{
-			"A machine that has an object already holds up no other;",
+			"A machine that has an object already holds up no other.",
 			func(w *judgedWorld, d difference) bool {
 				return w.template == templateIsThere && (d.isVerdict() || d.begins()) && w.says(fettle, d.machine, succeeded, "False/")
 			},
 		},
 		{
-			"a healthy machine without one is marked healthy;",
+			"A healthy machine without one is marked healthy.",
 			func(w *judgedWorld, d difference) bool {
 				return w.template != byTheOwner && d.isVerdict() && strings.HasPrefix(d.fettle, "True") && w.fact(judge, d.machine, saysHasRequest) == ""
 			},
