@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"net/http"
 	"os"
 	"slices"
 	"sync"
@@ -21,6 +22,8 @@ type Request struct {
 	At, Ended time.Time
 	// UID and Revision are the preconditions of a deletion.
 	UID, Revision string
+	// Unread is set if the API server failed without a body. A client that was killed has sent a part of the request, and nothing was done.
+	Unread bool
 	// Patch is the body of a patch of the status of one of Cluster API's machines.
 	Patch []byte
 }
@@ -126,6 +129,7 @@ func readRequest(line []byte) (Request, bool) {
 		Namespace: e.ObjectRef.Namespace, Name: e.ObjectRef.Name, Code: e.ResponseStatus.Code,
 		At: e.RequestReceivedTimestamp, Ended: e.StageTimestamp,
 	}
+	r.Unread = r.Code == http.StatusInternalServerError && len(e.RequestObject) == 0
 	if e.Verb == "patch" {
 		r.Patch = e.RequestObject
 		return r, true

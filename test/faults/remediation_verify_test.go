@@ -306,7 +306,7 @@ func (m *monitor) calls(requests []cluster.Request) []error {
 			problems = append(problems, fmt.Errorf("a foreign object was written to: %+v", r))
 		case isRemediation && r.Verb == "create" && r.Code == 201:
 			created[at]++
-		case isRemediation && r.Verb == "delete" && r.UID == "":
+		case isRemediation && r.Verb == "delete" && r.UID == "" && !r.Unread:
 			problems = append(problems, fmt.Errorf("a deletion insists on no UID: %+v", r))
 		case isRemediation && r.Verb == "deletecollection":
 			problems = append(problems, fmt.Errorf("many were deleted at once: %+v", r))
