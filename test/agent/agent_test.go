@@ -359,7 +359,7 @@ func isSelected(n *node) {
 		n.t.Fatal(err)
 	}
 	finds(agent.Settings{
-		Watchdog: agent.Watchdog{Device: "/dev/watchdog", Timeout: 10 * time.Second}, Renewal: 5 * time.Second, Validity: 20 * time.Second,
+		Watchdog: agent.Watchdog{Device: "/dev/watchdog", Timeout: 10 * time.Second}, Renewal: 5 * time.Second, Validity: 20 * time.Second, Reset: true,
 	})
 }
 
