@@ -39,8 +39,8 @@ func later(a, b time.Time) time.Time {
 }
 
 // confirmBoth reports whether a proof by the power and by a promise holds in this look. If not, it returns what to do.
-func confirmBoth(r Record, f Facts, limit time.Time) (Step, bool) {
-	if _, ok := newBoot(r, f.Node); ok {
+func confirmBoth(c Config, r Record, f Facts, limit time.Time) (Step, bool) {
+	if _, ok := newBoot(r, f.Node); ok && !c.Off {
 		return Step{}, true
 	}
 	if s, ok := confirmOff(r, f, limit); !ok {

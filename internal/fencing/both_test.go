@@ -138,6 +138,8 @@ func TestReleaseByBoth(t *testing.T) {
 		"the promise is read":       {byBoth(), r, look(down(), off, promise(fencing.Revoked, 1, expires(-9))), does(fencing.ReadPromise)},
 		"the node is read after it": {byBoth(), r, look(down(), off, promise(fencing.Revoked, 0, endedLater)), does(fencing.ReadNode)},
 		"it has the power alone":    {byBoth(), alone, look(down(), off, held), void()},
+		"it boots anew":             {byBoth(), r, look(down(rebooted), commandedOff(20, read(fencing.IsOn, 0)), held), writes(both(fencing.Releasing, released, releasedNow))},
+		"it must stay off":          {func() fencing.Config { c := byBoth(); c.Off = true; return c }(), r, look(down(rebooted), commandedOff(20, read(fencing.IsOn, 0)), held), void()},
 		"both hold":                 {byBoth(), r, look(down(), off, held), writes(both(fencing.Releasing, released, releasedNow))},
 		"it is on":                  {byBoth(), r, look(down(), commandedOff(20, read(fencing.IsOn, 0)), held), void()},
 		"it was freed":              {byBoth(), r, look(down(), off, promise(fencing.NoPromise, 0)), void()},

@@ -157,7 +157,7 @@ func (p Power) MayBeOn() Power {
 // Recorded returns the power after a record was written. Nothing that was read or commanded before the node was recorded is part of a later proof.
 func (p Power) Recorded(r Record) Power {
 	if r.Phase == Preparing {
-		return p.MayBeOn()
+		return Power{RetryAt: p.RetryAt}
 	}
 	return p
 }

@@ -165,13 +165,14 @@ func anew(c Config, r Record, f Facts) Step {
 	if r.Reason != ProofVoid { // else it was counted
 		r.Void++
 	}
+	if r.Void%maxVoid == 0 {
+		return attemptFailed(c, r, f, BootedUntainted)
+	}
 	return write(r.needing(c).of(f.Node).in(Preparing, f.Now, BootedUntainted))
 }
 
-// voidTooOften reports whether an attempt ends, since a proof has just been void, or the node has booted untainted, as often as that may be.
-func (r Record) voidTooOften() bool {
-	return (r.Reason == ProofVoid || r.Reason == BootedUntainted) && r.Void%maxVoid == 0
-}
+// voidTooOften reports whether an attempt ends, since a proof has just been void as often as that may be.
+func (r Record) voidTooOften() bool { return r.Reason == ProofVoid && r.Void%maxVoid == 0 }
 
 // stop has the power commanded off and read until that is a proof.
 func stop(c Config, r Record, f Facts) Step {

@@ -23,7 +23,7 @@ func release(c Config, r Record, f Facts) Step {
 	if s, ok := staysTainted(c, r, f); !ok {
 		return s
 	}
-	if s, ok := confirm(r, f, limit); !ok {
+	if s, ok := confirm(c, r, f, limit); !ok {
 		return s
 	}
 	return releaseStopped(c, r, f, limit)
@@ -68,7 +68,7 @@ func (r Record) runsAnew(n *Node) bool {
 
 // confirm reports whether the proof holds in this look. The read of the power must have begun in it, and the read of
 // the node after that. If not, it returns what to do.
-func confirm(r Record, f Facts, limit time.Time) (Step, bool) {
+func confirm(c Config, r Record, f Facts, limit time.Time) (Step, bool) {
 	if _, ok := newBoot(r, f.Node); ok && r.Proof.Kind == NewBoot {
 		return Step{}, true
 	}
@@ -79,7 +79,7 @@ func confirm(r Record, f Facts, limit time.Time) (Step, bool) {
 	case PromiseExpired:
 		return confirmExpired(r, f, limit)
 	case OffAndExpired:
-		return confirmBoth(r, f, limit)
+		return confirmBoth(c, r, f, limit)
 	case PowerOff:
 		return confirmOff(r, f, limit)
 	case NewBoot:

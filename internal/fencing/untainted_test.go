@@ -15,7 +15,10 @@ func TestBootWithoutTheTaint(t *testing.T) {
 	stopping, condemning := recorded(fencing.PoweringOff), condemned(fencing.Condemning)
 	byBoot, byPower, again := recorded(fencing.Releasing, provenByBoot), recorded(fencing.Releasing), recorded(fencing.Preparing, voids(1))
 	once := recorded(fencing.PoweringOff, because(fencing.ProofVoid), voids(1))
-	often := recorded(fencing.PoweringOff, because(fencing.BootedUntainted), voids(3))
+	often, self2 := recorded(fencing.PoweringOff, voids(2)), condemned(fencing.Condemning, voids(2))
+	fails := func(r fencing.Record) fencing.Step {
+		return writes(since(r, fencing.Failed, now, because(fencing.BootedUntainted), voids(3)))
+	}
 	anew := func(r fencing.Record) fencing.Step {
 		return writes(since(r, fencing.Preparing, now, because(fencing.BootedUntainted), func(r *fencing.Record) { r.BootID, r.Void = "boot 2", 1 }))
 	}
@@ -33,7 +36,8 @@ func TestBootWithoutTheTaint(t *testing.T) {
 		"a taint that stands is enough":     {limits, stopping, known(down(rebooted), none), proven(stopping)},
 		"a node that serves is":             {limits, stopping, known(down(rebooted, untainted, ready), none), proven(stopping)},
 		"the recorded boot goes on":         {limits, stopping, known(down(untainted), none), does(fencing.CommandOff)},
-		"too often":                         {limits, often, known(down(rebooted, untainted), none), writes(since(often, fencing.Failed, now, because(fencing.PoweredOnByOthers)))},
+		"too often":                         {limits, often, known(down(rebooted, untainted), none), fails(often)},
+		"too often, by promise":             {self(), self2, promised(down(rebooted, untainted), fencing.Promise{}), fails(self2)},
 		"by promise":                        {self(), condemning, promised(down(rebooted, untainted), fencing.Promise{}), anew(condemning)},
 		"by promise, and it serves":         {self(), condemning, promised(down(rebooted, untainted, ready), fencing.Promise{}), proven(condemning)},
 		"just before the release":           {limits, byBoot, known(down(rebooted, untainted), none), voided(byBoot)},
@@ -54,8 +58,10 @@ func TestPowerOfARecord(t *testing.T) {
 	if d := cmp.Diff(p, p.Recorded(recorded(fencing.PoweringOff))); d != "" {
 		t.Errorf("a later record changes the power: %s", d)
 	}
-	anew := p.Recorded(recorded(fencing.Preparing))
-	if anew.Last != p.Last || !anew.Off.IsZero() || anew.FirstOff != (fencing.Reading{}) {
-		t.Errorf("after the node was recorded, the power is %+v", anew)
+	for _, p := range []fencing.Power{p, commandedOn(5, read(fencing.IsOn, 1))} {
+		p.RetryAt = in(7)
+		if d := cmp.Diff(fencing.Power{RetryAt: in(7)}, p.Recorded(recorded(fencing.Preparing))); d != "" {
+			t.Errorf("after the node was recorded, something is known of the power: %s", d)
+		}
 	}
 }

@@ -198,7 +198,7 @@ func advise(s *v1alpha1.PowerRemediationStatus) string {
 	const held = "; its workload is held, since it may still run: see to it that the host is off, and delete the node or set the taint node.kubernetes.io/out-of-service by hand"
 	const console = "; look at the console of the host"
 	switch why := fencing.Reason(s.Reason); why { //nolint:exhaustive // the others don't end a fencing
-	case fencing.PowerOffTimedOut, fencing.FenceTimedOut, fencing.PoweredOnByOthers:
+	case fencing.PowerOffTimedOut, fencing.FenceTimedOut, fencing.PoweredOnByOthers, fencing.BootedUntainted:
 		return held
 	case statusNotKept:
 		return heldWithout(s, held) + mayBeOff(s) + "; apply the definitions of this version of Fettle (config/crd)"

@@ -61,7 +61,7 @@ func TestFailureSaysWhatToDo(t *testing.T) {
 		proof *v1alpha1.FencingProof
 		want  string
 	}{
-		{fencing.PowerOffTimedOut, unproven, held}, {fencing.FenceTimedOut, unproven, held}, {fencing.PoweredOnByOthers, unproven, held}, {fencing.KeptControlPlane, unproven, held}, {fencing.NoMachine, unproven, held},
+		{fencing.PowerOffTimedOut, unproven, held}, {fencing.FenceTimedOut, unproven, held}, {fencing.PoweredOnByOthers, unproven, held}, {fencing.BootedUntainted, unproven, held}, {fencing.KeptControlPlane, unproven, held}, {fencing.NoMachine, unproven, held},
 		{fencing.PowerOnTimedOut, proven, console}, {fencing.BootTimedOut, proven, console}, {fencing.KeptControlPlane, proven, ""}, {fencing.NoMachine, proven, ""},
 		{fencing.NodeReplaced, unproven, ""}, {fencing.TaintTimedOut, unproven, held}, {fencing.TaintTimedOut, proven, ""},
 		{fencing.MachineDeletionTimedOut, unproven, held}, {fencing.MachineDeletionTimedOut, proven, ""}, {fencing.ReleaseTimedOut, proven, ""},

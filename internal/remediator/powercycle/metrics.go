@@ -30,10 +30,10 @@ type Metrics struct {
 //nolint:gochecknoglobals // a constant list
 var failures = map[fencing.Phase][]fencing.Reason{
 	fencing.DeletingMachine: {
-		fencing.TaintTimedOut, fencing.PowerOffTimedOut, fencing.FenceTimedOut, fencing.PoweredOnByOthers, fencing.ReleaseTimedOut, fencing.PowerOnTimedOut, fencing.BootTimedOut,
+		fencing.TaintTimedOut, fencing.PowerOffTimedOut, fencing.FenceTimedOut, fencing.PoweredOnByOthers, fencing.BootedUntainted, fencing.ReleaseTimedOut, fencing.PowerOnTimedOut, fencing.BootTimedOut,
 	},
 	fencing.Failed: {
-		fencing.TaintTimedOut, fencing.PowerOffTimedOut, fencing.FenceTimedOut, fencing.PoweredOnByOthers, fencing.ReleaseTimedOut, fencing.PowerOnTimedOut, fencing.BootTimedOut,
+		fencing.TaintTimedOut, fencing.PowerOffTimedOut, fencing.FenceTimedOut, fencing.PoweredOnByOthers, fencing.BootedUntainted, fencing.ReleaseTimedOut, fencing.PowerOnTimedOut, fencing.BootTimedOut,
 		fencing.NodeReplaced, fencing.MachineDeletionTimedOut, fencing.HostNotLeft, statusNotKept,
 		fencing.KeptControlPlane, fencing.KeptNoController, fencing.KeptOtherNode, fencing.KeptExternallyProvisioned, fencing.KeptHostUnknown, fencing.NoMachine,
 	},

@@ -31,8 +31,8 @@ func TestFailuresAreCountedFromZero(t *testing.T) {
 	}
 	want := map[string]float64{}
 	for phase, reasons := range map[string][]string{
-		"DeletingMachine": {"TaintTimedOut", "PowerOffTimedOut", "FenceTimedOut", "PoweredOnByOthers", "ReleaseTimedOut", "PowerOnTimedOut", "BootTimedOut"},
-		"Failed":          {"TaintTimedOut", "PowerOffTimedOut", "FenceTimedOut", "PoweredOnByOthers", "ReleaseTimedOut", "PowerOnTimedOut", "BootTimedOut", "MachineDeletionTimedOut", "HostNotLeft", "StatusNotKept", "NodeReplaced", "MachineKeptControlPlane", "MachineKeptNoController", "MachineKeptOtherNode", "MachineKeptExternallyProvisioned", "MachineKeptHostUnknown", "NoMachine"},
+		"DeletingMachine": {"TaintTimedOut", "PowerOffTimedOut", "FenceTimedOut", "PoweredOnByOthers", "BootedUntainted", "ReleaseTimedOut", "PowerOnTimedOut", "BootTimedOut"},
+		"Failed":          {"TaintTimedOut", "PowerOffTimedOut", "FenceTimedOut", "PoweredOnByOthers", "BootedUntainted", "ReleaseTimedOut", "PowerOnTimedOut", "BootTimedOut", "MachineDeletionTimedOut", "HostNotLeft", "StatusNotKept", "NodeReplaced", "MachineKeptControlPlane", "MachineKeptNoController", "MachineKeptOtherNode", "MachineKeptExternallyProvisioned", "MachineKeptHostUnknown", "NoMachine"},
 	} {
 		for _, reason := range reasons {
 			want["fettle_power_remediation_phases_total "+phase+" "+reason] = 0

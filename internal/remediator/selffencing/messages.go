@@ -114,7 +114,7 @@ func reasonMessage(why fencing.Reason) string {
 // advise returns what a user can do after a failure, to append to a message.
 func advise(s *v1alpha1.SelfFenceRemediationStatus) string {
 	switch fencing.Reason(s.Reason) { //nolint:exhaustive // the others don't end a fencing
-	case fencing.FenceTimedOut, fencing.FreedByOthers:
+	case fencing.FenceTimedOut, fencing.FreedByOthers, fencing.BootedUntainted:
 		return "; its workload is held, since it may still run: see to it that the host is off, and delete the node or set the taint node.kubernetes.io/out-of-service by hand"
 	case fencing.TaintTimedOut:
 		return "; nothing was revoked, and its workload is held; see whether a webhook or a missing right forbids the taint"

@@ -18,7 +18,7 @@ func NewMetrics() *Metrics {
 	m := &Metrics{prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "fettle_self_fence_remediation_phases_total", Help: "Phases of SelfFenceRemediations that have begun, and remediations that could not start.",
 	}, []string{"phase", "reason"})}
-	for _, reason := range []fencing.Reason{fencing.FenceTimedOut, fencing.FreedByOthers, fencing.BootTimedOut, fencing.NodeReplaced} {
+	for _, reason := range []fencing.Reason{fencing.FenceTimedOut, fencing.FreedByOthers, fencing.BootedUntainted, fencing.BootTimedOut, fencing.NodeReplaced} {
 		m.phases.WithLabelValues(string(fencing.Failed), string(reason))
 	}
 	for _, reason := range []string{

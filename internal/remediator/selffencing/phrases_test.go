@@ -60,7 +60,7 @@ func TestEachReasonHasAMessage(t *testing.T) {
 func TestFailureSaysWhatToDo(t *testing.T) {
 	const held, console, untainted = "its workload is held, since it may still run", "look at the console of the host", "nothing was revoked"
 	for why, want := range map[fencing.Reason]string{
-		fencing.FenceTimedOut: held, fencing.FreedByOthers: held, fencing.TaintTimedOut: untainted, fencing.BootTimedOut: console, fencing.NodeReplaced: "",
+		fencing.FenceTimedOut: held, fencing.FreedByOthers: held, fencing.BootedUntainted: held, fencing.TaintTimedOut: untainted, fencing.BootTimedOut: console, fencing.NodeReplaced: "",
 	} {
 		s := remediation(in(fencing.Failed)).Status
 		s.Reason = string(why)
