@@ -2,7 +2,7 @@ package cluster
 
 import "testing"
 
-// TestReadRequest: a deletion without its body is one that was cut off only if the API server failed.
+// TestReadRequest: a deletion without its body was cut off only if the API server failed.
 func TestReadRequest(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]Request{
