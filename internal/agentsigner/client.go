@@ -233,7 +233,7 @@ func (c *Client) turn(ctx context.Context, node string) {
 
 // errNotInstalled means that an object is missing that Fettle may change, and not create. The right to create one Secret would be that to
 // create any, also with a token of each service account in the namespace.
-var errNotInstalled = errors.New("it is created empty by config/selffence, and by the chart; apply that again")
+var errNotInstalled = errors.New("it is created empty by config/selffence/authorities.yaml, and by the chart; apply that file again, or upgrade the release")
 
 // authorities returns the authorities, and has agents know them. It makes and replaces them where that is due. Of two leaders that do, one fails.
 func (c *Client) authorities(ctx context.Context) (authorities, error) {
