@@ -274,9 +274,55 @@ func (w *leasesWorld) authoritiesAreFettles(t *testing.T) {
 			t.Errorf("%s writes the authorities: %v", name, err)
 		}
 	}
+	w.staysChangeable(t)
+	w.keysAreFettles(t)
 	key := client.ObjectKey{Namespace: "fettle-system", Name: agentsigner.SecretName}
 	if err := w.agents[promisedNode].Get(cluster.Context(t), key, &corev1.Secret{}); !apierrors.IsForbidden(err) {
 		t.Errorf("an agent reads the keys of the authorities: %v", err)
+	}
+}
+
+// staysChangeable: Fettle can replace the authorities, and nothing but a user deletes them.
+func (w *leasesWorld) staysChangeable(t *testing.T) {
+	for name, change := range map[string]func(*corev1.ConfigMap){
+		"is immutable": func(m *corev1.ConfigMap) { m.Immutable = new(true) },
+		"has an owner": func(m *corev1.ConfigMap) {
+			m.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "gone", UID: "gone"}}
+		},
+		"has a finalizer": func(m *corev1.ConfigMap) { m.Finalizers = []string{"example.org/stays"} },
+	} {
+		m := &corev1.ConfigMap{}
+		w.must(w.Get(cluster.Context(t), client.ObjectKey{Namespace: promiselease.Namespace, Name: agentsigner.ConfigMapName}, m))
+		change(m)
+		if err := w.Update(cluster.Context(t), m, client.DryRunAll); !apierrors.IsForbidden(err) {
+			t.Errorf("an administrator updates the ConfigMap, and it %s: %v", name, err)
+		}
+	}
+}
+
+// keysAreFettles: an authority in the Secret is one that agents come to trust. Others empty and label the Secret.
+func (w *leasesWorld) keysAreFettles(t *testing.T) {
+	s := &corev1.Secret{}
+	w.must(w.Get(cluster.Context(t), client.ObjectKey{Namespace: "fettle-system", Name: agentsigner.SecretName}, s))
+	for name, c := range map[string]struct {
+		change  func(*corev1.Secret)
+		allowed bool
+	}{
+		"another authority": {func(s *corev1.Secret) { s.Data = map[string][]byte{"newest.crt": []byte("x")} }, false},
+		"the same as text":  {func(s *corev1.Secret) { s.StringData = map[string]string{"newest.crt": "x"} }, false},
+		"immutable":         {func(s *corev1.Secret) { s.Immutable = new(true) }, false},
+		"nothing":           {func(s *corev1.Secret) { s.Data = nil }, true},
+		"a label":           {func(s *corev1.Secret) { s.Labels = map[string]string{"applied": "again"} }, true},
+	} {
+		changed := s.DeepCopy()
+		c.change(changed)
+		if err := w.Update(cluster.Context(t), changed, client.DryRunAll); c.allowed != (err == nil) || err != nil && !apierrors.IsForbidden(err) {
+			t.Errorf("an administrator writes %s into the Secret: %v", name, err)
+		}
+	}
+	elsewhere := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "other"}, Data: map[string][]byte{"a": []byte("b")}}
+	if err := w.Create(cluster.Context(t), elsewhere, client.DryRunAll); err != nil {
+		t.Errorf("an administrator creates another Secret: %v", err)
 	}
 }
 
