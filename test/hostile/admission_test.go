@@ -69,7 +69,7 @@ type grantsWorld struct {
 	*identityWorld
 
 	grants []grant
-	// stored are objects of both kinds.
+	// stored are objects of all granted kinds.
 	stored []client.Object
 }
 
@@ -90,7 +90,7 @@ const grantsRights = `
 
 // grantedKinds are the kinds that only users with rights in all namespaces may write, in the order of objects.
 func grantedKinds() []string {
-	return []string{"repairs", "machinedeletionremediations", "powerremediations", "bmcs", "selffenceremediations", "powerremediationtemplates"}
+	return []string{"repairs", "machinedeletionremediations", "powerremediations", "bmcs", "selffenceremediations", "powerremediationtemplates", "selffenceremediationtemplates"}
 }
 
 // allGrants are each verb that a policy checks, and all other verbs, on each resource.
@@ -196,11 +196,17 @@ func (*grantsWorld) objects(name string) []client.Object {
 			ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: name},
 			Spec:       v1alpha1.SelfFenceRemediationSpec{FenceTimeout: &limit, ReleaseTimeout: &limit, BootTimeout: &limit},
 		},
-		// A user who writes the template that a health check names would decide that machines are deleted.
+		// A user who writes the template that a health check names would decide that machines or nodes are deleted.
 		&v1alpha1.PowerRemediationTemplate{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: name},
 			Spec: v1alpha1.PowerRemediationTemplateSpec{Template: v1alpha1.PowerRemediationTemplateResource{Spec: v1alpha1.PowerRemediationSpec{
 				OnFailure: v1alpha1.DeleteMachineAction, PowerOffTimeout: &limit, FenceTimeout: &limit, ReleaseTimeout: &limit, PowerOnTimeout: &limit, BootTimeout: &limit, MachineDeletionTimeout: &limit,
+			}}},
+		},
+		&v1alpha1.SelfFenceRemediationTemplate{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: name},
+			Spec: v1alpha1.SelfFenceRemediationTemplateSpec{Template: v1alpha1.SelfFenceRemediationTemplateResource{Spec: v1alpha1.SelfFenceRemediationSpec{
+				Release: v1alpha1.DeleteNodeRelease, FenceTimeout: &limit, ReleaseTimeout: &limit, BootTimeout: &limit,
 			}}},
 		},
 	}
@@ -241,7 +247,7 @@ func grantsRows(resource string) []grantsRow {
 	if resource != "repairs" {
 		remove.needs = nil // the right in the namespace suffices
 	}
-	if resource == "powerremediationtemplates" { // they have no status
+	if strings.HasSuffix(resource, "templates") { // they have no status
 		rows = slices.DeleteFunc(rows, func(r grantsRow) bool { return strings.HasSuffix(r.does, "the status") })
 	}
 	return append(rows, remove)
@@ -260,6 +266,9 @@ func (w *grantsWorld) wantRows() {
 				switch {
 				case !may:
 					w.wantForbidden(what, err, "in all namespaces", "ClusterRoleBinding")
+					if strings.HasSuffix(resource, "templates") && strings.Contains(fmt.Sprint(err), "fettle-self-fence-remediation") {
+						w.t.Errorf("%s: the advice names a role without that right: %v", what, err)
+					}
 					if resource != "powerremediations" && resource != "powerremediations/status" && strings.Contains(fmt.Sprint(err), "fettle-power-remediation") {
 						w.t.Errorf("%s: the advice names a role without that right: %v", what, err)
 					}

@@ -284,6 +284,7 @@ func (w *leasesWorld) authoritiesAreFettles(t *testing.T) {
 
 // staysChangeable: Fettle can replace the authorities, and nothing but a user deletes them.
 func (w *leasesWorld) staysChangeable(t *testing.T) {
+	t.Helper()
 	for name, change := range map[string]func(*corev1.ConfigMap){
 		"is immutable": func(m *corev1.ConfigMap) { m.Immutable = new(true) },
 		"has an owner": func(m *corev1.ConfigMap) {
@@ -300,8 +301,9 @@ func (w *leasesWorld) staysChangeable(t *testing.T) {
 	}
 }
 
-// keysAreFettles: an authority in the Secret is one that agents come to trust. Others empty and label the Secret.
+// keysAreFettles: agents come to trust each authority in the Secret, so only Fettle writes it. Others may empty and label it.
 func (w *leasesWorld) keysAreFettles(t *testing.T) {
+	t.Helper()
 	s := &corev1.Secret{}
 	w.must(w.Get(cluster.Context(t), client.ObjectKey{Namespace: "fettle-system", Name: agentsigner.SecretName}, s))
 	for name, c := range map[string]struct {
