@@ -105,20 +105,28 @@ func (a *standInAutoscaler) overdue(ctx context.Context, set string) ([]string, 
 }
 
 // retreat waits until a machine set has so many failed machines, scales it down by them, and scales up another set
-// instead.
+// instead. A machine that is deleted meanwhile doesn't scale the set down. So retreat waits for its replacement.
 func (a *standInAutoscaler) retreat(c *cluster.Cluster, broken, other string, machines int) {
 	a.t.Helper()
-	var overdue []string
-	c.Eventually(a.t, "machine set "+broken+" looks broken to the autoscaler", func(ctx context.Context) error {
-		var err error
-		if overdue, err = a.overdue(ctx, broken); err == nil && len(overdue) < machines {
-			err = fmt.Errorf("%d machines have had no node for %s", len(overdue), a.provision)
+	removed := 0
+	c.Eventually(a.t, "machine set "+broken+" looks broken to the autoscaler, and is scaled down", func(ctx context.Context) error {
+		overdue, err := a.overdue(ctx, broken)
+		if err != nil {
+			return err
 		}
-		return err
+		if removed+len(overdue) < machines {
+			return fmt.Errorf("%d machines have had no node for %s, and %d were removed", len(overdue), a.provision, removed)
+		}
+		for _, m := range overdue {
+			if removed < machines && a.remove(broken, m) {
+				removed++
+			}
+		}
+		if removed < machines {
+			return fmt.Errorf("%d machines were removed, want %d", removed, machines)
+		}
+		return nil
 	})
-	for _, m := range overdue {
-		a.remove(broken, m)
-	}
 	a.scale(other, int64(machines))
 }
 
