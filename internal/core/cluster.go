@@ -47,10 +47,13 @@ type qualifiedName struct{ kind, namespace, name string }
 
 func (id ID) qualified() qualifiedName { return qualifiedName{id.Kind, id.Namespace, id.Name} }
 
+// IsNode reports whether the target is a node.
+func (id ID) IsNode() bool { return id.Kind == nodeKind }
+
 // backoffID returns the ID by which back-off knows a target. A node that registers anew has another
 // UID and is the same computer, so nodes have none.
 func (id ID) backoffID() ID {
-	if id.Kind == nodeKind {
+	if id.IsNode() {
 		id.UID = ""
 	}
 	return id

@@ -120,7 +120,7 @@ func nodeInTime(c *Criteria, t *Target, now time.Time) (finding, bool) {
 func nodeExists(c *Criteria, t *Target, now time.Time) (finding, bool) {
 	switch t.Node.State {
 	case NodeGone:
-		if t.ID.Kind == nodeKind {
+		if t.ID.IsNode() {
 			return finding{health: Gone, reason: NodeNotFound}, true
 		}
 		return nodeGone(c, t, now), true

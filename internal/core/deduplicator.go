@@ -141,7 +141,7 @@ func (p *eventCollector) stuck(s *Stuck, cluster *Cluster) {
 	}
 	q := &cluster.Requests[s.Request]
 	h := Event{Kind: EventStuck, Policy: p.policies[s.Policy].ID, Target: q.Target, Text: q.stuckText()}
-	if q.Target.Kind == nodeKind {
+	if q.Target.IsNode() {
 		h.Node = q.Target.Name
 	}
 	p.add(stateKey{kind: h.Kind, policy: h.Policy.UID, target: q.Target.UID, about: q.ID.UID}, h)

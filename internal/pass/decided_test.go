@@ -115,6 +115,29 @@ func TestNamesakesLease(t *testing.T) {
 	}
 }
 
+// TestOrphanedLease: the lease of a node without a repair is released. A machine in repair that has the name of the node does not keep it.
+func TestOrphanedLease(t *testing.T) {
+	for name, c := range map[string]struct {
+		kind, target, node string
+		want               []string
+	}{
+		"another machine runs":         {"Machine", "a", "a-node", []string{"ReleaseLease other"}},
+		"a machine of the node":        {"Machine", "a", "other", []string{}},
+		"a machine called as the node": {"Machine", "other", "a-node", []string{"ReleaseLease other"}},
+		"the node":                     {"Node", "other", "", []string{}},
+		"another node":                 {"Node", "a", "", []string{"ReleaseLease other"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := worldOf(t, "b")
+			w.create(&core.NewRepair{
+				Name: "running", Target: core.Target{ID: id(c.kind, c.target), Node: core.Node{Name: c.node}}, Policy: w.policies[0], Steps: w.policies[0].Steps, Started: w.now.Add(-time.Hour),
+			})
+			w.decides(core.Decision{LeaseReleases: []core.NodeLease{{Node: "other", Holder: "fettle"}}})
+			equal(t, "releases", only(w.runs(-1, ending{}), "ReleaseLease"), c.want)
+		})
+	}
+}
+
 // TestLeaseOfTheNodeByNow: the lease of the node that the target names by now is released.
 func TestLeaseOfTheNodeByNow(t *testing.T) {
 	w := worldOf(t, "a")

@@ -78,7 +78,11 @@ func (p *Pass) runningForLeases(t *task, _ *Call, r *Result) {
 	}
 	inRepair := map[string]bool{}
 	for i := range r.Repairs {
-		inRepair[r.Repairs[i].Node], inRepair[r.Repairs[i].Target.Name] = true, true
+		running := &r.Repairs[i]
+		inRepair[running.Node] = true
+		if running.Target.IsNode() {
+			inRepair[running.Target.Name] = true
+		}
 	}
 	for _, l := range p.decision.LeaseReleases {
 		if !inRepair[l.Node] {
