@@ -24,7 +24,7 @@ func named(t *testing.T, objects []*unstructured.Unstructured) map[string]any {
 		for _, key := range []string{"helm.sh/chart", "app.kubernetes.io/managed-by", "app.kubernetes.io/version"} {
 			delete(labels, key)
 		}
-		if u.GetKind() == "CustomResourceDefinition" || u.GetName() == "medik8s-leases" {
+		if u.GetKind() == "CustomResourceDefinition" || u.GetName() == "medik8s-leases" || u.GetName() == "fettle-agent-authorities" {
 			delete(annotations, "helm.sh/resource-policy")
 		}
 		if u.GetKind() == "SelfFenceRemediationTemplate" {
