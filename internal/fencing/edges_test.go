@@ -52,6 +52,10 @@ func writes(r fencing.Record) fencing.Step { return fencing.Step{Kind: fencing.W
 // since is a record with another phase, which begins with the facts.
 func since(r fencing.Record, p fencing.Phase, f fencing.Facts, change ...func(*fencing.Record)) fencing.Record {
 	r.Phase, r.Since = p, f.Now
+	return changed(r, change...)
+}
+
+func changed(r fencing.Record, change ...func(*fencing.Record)) fencing.Record {
 	for _, c := range change {
 		c(&r)
 	}
@@ -283,6 +287,9 @@ func TestRetry(t *testing.T) {
 	again := fencing.Record{Phase: fencing.Preparing, Since: start.Add(5 * time.Minute), Attempt: 2, Reason: fencing.BootTimedOut}
 	retries := limits
 	retries.Retries = 1
+	kept := with(off)
+	kept.Retries = 1
+	ours := recorded(fencing.Preparing, secondAttempt, releasedBefore, because(fencing.ReleaseTimedOut), func(r *fencing.Record) { r.Since = start.Add(5 * time.Minute) })
 	check(t, map[string]edge{
 		"the node was replaced before the first command": {limits, recorded(fencing.Preparing), known(down(recreated), none), writes(since(recorded(fencing.Preparing), fencing.Failed, now, because(fencing.NodeReplaced)))},
 		"it has registered again":                        {limits, second, known(down(recreated), none), writes(anew)},
@@ -290,6 +297,8 @@ func TestRetry(t *testing.T) {
 		"it is gone":                                     {limits, second, known(down(gone), none), does(fencing.CommandOff)},
 		"a boot does not keep a host off":                {with(off), recorded(fencing.Preparing), known(down(rebooted), none), does(fencing.CommandOff)},
 		"there is no node to fence again":                {retries, failed, known(down(gone), none, late), writes(again)},
+		"a late release is not of others":                {kept, recorded(fencing.Releasing, releasedBefore), known(down(outOfService), none, late), writes(ours)},
+		"but it is on a node that has registered again":  {limits, changed(second, releasedBefore), known(down(outOfService, recreated), none), writes(changed(anew, releasedBefore, foreign))},
 		"a host that is to stay off needs no new boot":   {with(off), recorded(fencing.PoweringOff), known(down(rebooted), commandedOff(9)), does(fencing.ReadPower)},
 	})
 }

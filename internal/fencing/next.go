@@ -71,8 +71,12 @@ func (r Record) mustServeAgain(n *Node) bool {
 
 // holdsOutOfService reports whether the node has the out-of-service taint, and it may be Fettle's.
 func (r Record) holdsOutOfService(n *Node) bool {
-	return n.OutOfService && r.Released && !r.ForeignOutOfService && r.sameNode(n)
+	return n.OutOfService && r.MayHaveReleased() && !r.ForeignOutOfService && r.sameNode(n)
 }
+
+// MayHaveReleased reports whether the workload of the node was released, or may still be: a release that got no answer may arrive late, also once
+// its proof is void.
+func (r Record) MayHaveReleased() bool { return r.Released || r.ReleasedBefore }
 
 // begin records the node as it is before anything is done. The same record allows the command to power off, so that nothing has to be
 // written between the taint and the command.
@@ -80,11 +84,13 @@ func begin(c Config, f Facts) Step {
 	return write(Record{Attempt: 1, Both: c.Both, PoweredOff: !c.ByPromise}.of(f.Node).in(Preparing, f.Now, ""))
 }
 
-// of returns the record of an attempt that fences a node as it is now. The out-of-service taint that it has is not Fettle's.
+// of returns the record of an attempt that fences a node as it is now. The out-of-service taint that it has is not Fettle's, unless Fettle may have
+// released that node before.
 func (r Record) of(n *Node) Record {
+	foreign := n.OutOfService && !r.holdsOutOfService(n)
 	r.NodeUID, r.BootID, r.OffBootID, r.ForeignOutOfService = "", "", "", false
 	if n.Exists {
-		r.NodeUID, r.BootID, r.ForeignOutOfService = n.UID, n.BootID, n.OutOfService
+		r.NodeUID, r.BootID, r.ForeignOutOfService = n.UID, n.BootID, foreign
 	}
 	return r
 }
@@ -210,6 +216,7 @@ func readAt(f Facts, at time.Time, why Reason, limit time.Time) Step {
 
 // proven returns the step after a proof.
 func proven(r Record, f Facts, p Proof) Step {
+	r.ReleasedBefore = r.MayHaveReleased()
 	r.Proof, r.Released, r.ReleasedAt = p, false, time.Time{}
 	if p.Kind.byPower() && f.Node.Exists {
 		r.OffBootID = f.Node.BootID

@@ -45,8 +45,9 @@ func commandedNow(r *fencing.Record) { r.CommandedAt = in(0) }
 func commandedAt(ago int) func(*fencing.Record) {
 	return func(r *fencing.Record) { r.CommandedAt = in(-ago) }
 }
-func releasedNow(r *fencing.Record) { r.ReleasedAt = in(0) }
-func backNow(r *fencing.Record)     { r.BackAt, r.BackBootID = in(0), "boot 2" }
+func releasedBefore(r *fencing.Record) { r.ReleasedBefore = true }
+func releasedNow(r *fencing.Record)    { r.ReleasedAt = in(0) }
+func backNow(r *fencing.Record)        { r.BackAt, r.BackBootID = in(0), "boot 2" }
 func provenByBoot(r *fencing.Record) {
 	r.Proof = fencing.Proof{Kind: fencing.NewBoot, BootID: "boot 2"}
 }
@@ -222,6 +223,13 @@ func TestNext(t *testing.T) {
 		"Ready again":                   {recorded(fencing.Releasing, released), seen(down(ready, outOfService), fresh), does(fencing.RemoveOutOfService)},
 		"the workload is counted":       {recorded(fencing.Releasing, released), seen(down(outOfService), fresh), does(fencing.CountWorkload)},
 		"nothing is left":               {recorded(fencing.Releasing, released), drained(seen(down(outOfService), fresh)), writes(fencing.PoweringOn, "", released)},
+		"a late release, and Ready":     {recorded(fencing.Releasing, releasedBefore), seen(down(ready, outOfService), fresh), does(fencing.RemoveOutOfService)},
+		"a late release is recorded":    {recorded(fencing.Releasing, releasedBefore), seen(down(outOfService), fresh), fencing.Step{Kind: fencing.Write, Record: recorded(fencing.Releasing, releasedBefore, released, releasedNow)}},
+		"late, before there is a proof": {recorded(fencing.PoweringOff, releasedBefore), seen(down(outOfService), commandedOff(9)), does(fencing.RemoveOutOfService)},
+		"another boot ID, once more": {recorded(fencing.PoweringOff, released), seen(down(rebooted), commandedOff(9)), writes(fencing.Releasing, "", func(r *fencing.Record) {
+			r.Proof, r.ReleasedBefore = fencing.Proof{Kind: fencing.NewBoot, At: now, BootID: "boot 2"}, true
+		})},
+		"the taint of others, Ready":    {recorded(fencing.Releasing, releasedBefore, foreign), seen(down(ready, outOfService), fresh), writes(fencing.PoweringOn, "", releasedBefore, foreign)},
 		"back in service first":         {recorded(fencing.PoweringOn, released), seen(down(outOfService), fresh), does(fencing.RemoveOutOfService)},
 		"in service after the end":      {recorded(fencing.Succeeded, released), seen(down(outOfService), fresh), does(fencing.RemoveOutOfService)},
 		"the node was deleted":          {recorded(fencing.Releasing, released, deletedNode), seen(down(gone), fresh), does(fencing.CountWorkload)},

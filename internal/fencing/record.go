@@ -43,8 +43,10 @@ type Record struct {
 	Proof Proof
 	// Void counts the proofs that did not hold until the release.
 	Void int
-	// Released is set before the workload of the node is released.
+	// Released is set before the workload of the node is released by the proof.
 	Released bool
+	// ReleasedBefore is set once an earlier proof had the workload released. The API server may carry that release out late.
+	ReleasedBefore bool
 	// DeletedNode is set before the node is deleted, and MachineDeletion before its machine is.
 	DeletedNode, MachineDeletion bool
 	// PoweredOff is set before the power is commanded off, and cleared once the power was observed on again.

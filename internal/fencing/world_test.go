@@ -55,7 +55,9 @@ type world struct {
 	other      other
 	neverFires bool
 	// eased is set once the configuration needs one proof in place of both.
-	eased  bool
+	eased bool
+	// late is the revision of the node as it was read for a release that has got no answer yet, or 0.
+	late   int
 	budget budget
 	broken string
 }
@@ -101,6 +103,8 @@ type budget struct {
 	eases int
 	// refusals are changes of the node and deletions of the machine that the API server refuses.
 	refusals int
+	// lates are releases that get no answer, and that the API server may still carry out at any time.
+	lates int
 }
 
 // setup is a world to walk through.
@@ -219,6 +223,22 @@ var events = []event{
 		w.manager.changeFailed = at(w.now)
 		w.manager.look()
 		return w, true
+	}},
+	{"the release gets no answer", func(s *setup, w world) (world, bool) {
+		ok := w.budget.lates > 0 && !w.manager.finished && w.next(s).Kind == fencing.SetOutOfService
+		w.budget.lates--
+		w.late = w.manager.revision
+		w.manager.look()
+		return w, ok
+	}},
+	{"the release arrives late", func(_ *setup, w world) (world, bool) {
+		ok := w.late != 0
+		if ok && w.node.exists && w.late == w.node.revision {
+			w.node.outOfService = true
+			w.node.revision++
+		}
+		w.late = 0
+		return w, ok
 	}},
 	{"the provider has deleted the machine", func(_ *setup, w world) (world, bool) {
 		ok := w.machine.deleting && !w.machine.gone
@@ -557,6 +577,7 @@ type key struct {
 	machine2                         fencing.Machine
 	machineRead                      bool
 	changeFailed                     int
+	late, arrives                    bool
 	other                            other
 	left                             bool
 	workload                         fencing.Workload
@@ -590,6 +611,7 @@ func (w *world) key() key {
 	}
 	k.machine, k.left, k.changeFailed = w.machine, m.power.Left, age(m.changeFailed)
 	k.promise, k.other = w.promiseKey(), w.other
+	k.late, k.arrives = w.late != 0, w.late != 0 && w.late == w.node.revision
 	k.retry, k.looking = at(w.now).Before(m.power.RetryAt), m.looking
 	if m.looking {
 		k.lastOff = w.host.lastOff >= m.begun-1
@@ -740,6 +762,8 @@ func TestSmallWorlds(t *testing.T) {
 		"a machine, and a person":                 {config(deleteMachine, retry), budget{flips: 1, heals: 1}, true},
 		"a taint that is removed":                 {config(), budget{untaints: 1, flips: 1, cuts: 1}, false},
 		"the same, off":                           {config(off), budget{untaints: 1, flips: 1, cuts: 1}, true},
+		"a release that is late":                  {config(), budget{lates: 1, flips: 2}, false},
+		"late, and another attempt":               {config(retry), budget{lates: 1, flips: 1}, true},
 		"a clock that is put":                     {config(), budget{crashes: 1, steps: 1}, false},
 		"the clock, and deleted":                  {config(), budget{crashes: 1, deletions: 1, steps: 1}, true},
 	}
@@ -823,6 +847,10 @@ func TestPlantedFaults(t *testing.T) {
 			}
 			return s
 		}, config(), budget{flips: 1, crashes: 1}, "I12"},
+		"an earlier release is forgotten": {func(c fencing.Config, r fencing.Record, f fencing.Facts) fencing.Step {
+			r.ReleasedBefore = false
+			return fencing.Next(c, r, f)
+		}, config(), budget{lates: 1, flips: 2}, "I12"},
 		"the end of the release is not recorded": {func(c fencing.Config, r fencing.Record, f fencing.Facts) fencing.Step {
 			s := fencing.Next(c, r, f)
 			if s.Kind == fencing.Write && s.Record.Phase == fencing.PoweringOn && f.Node.OutOfService {

@@ -64,6 +64,10 @@ type FencingStatus struct {
 	// workloadReleased is set before the workload of the node is released.
 	// +optional
 	WorkloadReleased bool `json:"workloadReleased,omitempty"`
+	// releasedBefore is set once an earlier proof had the workload released. A release that got no
+	// answer may arrive late, and Fettle takes it back.
+	// +optional
+	ReleasedBefore bool `json:"releasedBefore,omitempty"`
 	// nodeDeletion is set before the node is deleted.
 	// +optional
 	NodeDeletion bool `json:"nodeDeletion,omitempty"`

@@ -17,7 +17,7 @@ import (
 func RecordOf(s *v1alpha1.FencingStatus) fencing.Record {
 	r := fencing.Record{
 		Phase: fencing.Phase(s.Phase), Since: Instant(s.PhaseSince), Attempt: int(s.Attempt), Void: int(s.VoidProofs),
-		Released: s.WorkloadReleased, DeletedNode: s.NodeDeletion, Reason: fencing.Reason(s.Reason),
+		Released: s.WorkloadReleased, ReleasedBefore: s.ReleasedBefore, DeletedNode: s.NodeDeletion, Reason: fencing.Reason(s.Reason),
 	}
 	r.ReleasedAt, r.BackAt = Instant(s.ReleasedAt), Instant(s.BackAt)
 	if n := s.Node; n != nil {
@@ -34,7 +34,7 @@ func WriteRecord(s *v1alpha1.FencingStatus, node string, r fencing.Record) {
 	since := metav1.NewMicroTime(r.Since.UTC().Truncate(time.Microsecond))
 	s.Phase, s.PhaseSince, s.Reason = string(r.Phase), &since, string(r.Reason)
 	s.Attempt, s.VoidProofs = int32(min(r.Attempt, 100)), int32(min(r.Void, 1<<30)) //nolint:gosec // bounded on the same line
-	s.WorkloadReleased, s.NodeDeletion = r.Released, r.DeletedNode
+	s.WorkloadReleased, s.ReleasedBefore, s.NodeDeletion = r.Released, r.ReleasedBefore, r.DeletedNode
 	if s.Node == nil {
 		s.Node = &v1alpha1.FencedNode{}
 	}

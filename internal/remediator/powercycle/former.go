@@ -101,7 +101,7 @@ func (c *Client) leaveFormerHosts(ctx context.Context, l *look) error {
 		return nil
 	}
 	l.lane.leave()
-	limited, done := c.interruptible(ctx, l, c.sessions.wakesOf(l.s), l.record.Released)
+	limited, done := c.interruptible(ctx, l, c.sessions.wakesOf(l.s), l.record.MayHaveReleased())
 	kept := slices.DeleteFunc(slices.Clone(former), func(h v1alpha1.FormerHost) bool {
 		return !c.bareMetalHost(h.Namespace, h.Name).Leave(limited, baremetalhost.Identity{UID: types.UID(h.UID)}).Failed()
 	})

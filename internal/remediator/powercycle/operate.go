@@ -13,7 +13,7 @@ import (
 
 // releases reports whether the node has the taint that releases its workload.
 func (l *look) releases() bool {
-	return l.record.Released && l.facts.Node != nil && l.facts.Node.OutOfService && !l.record.ForeignOutOfService
+	return l.record.MayHaveReleased() && l.facts.Node != nil && l.facts.Node.OutOfService && !l.record.ForeignOutOfService
 }
 
 // operateHost reads or commands the power, without a lane. A change of the node ends that once its workload is released: the node may have to serve

@@ -20,7 +20,7 @@ func fullRecord() fencing.Record {
 	return fencing.Record{
 		Phase: fencing.Releasing, Since: noon.Add(123456 * time.Microsecond), Attempt: 2, NodeUID: "uid", BootID: "before", OffBootID: "off",
 		ForeignOutOfService: true, Proof: fencing.Proof{Kind: fencing.NewBoot, At: noon.Add(7 * time.Microsecond), BootID: "now"},
-		Void: 3, Released: true, DeletedNode: true, MachineDeletion: true, PoweredOff: true, Reason: fencing.ProofVoid,
+		Void: 3, Released: true, ReleasedBefore: true, DeletedNode: true, MachineDeletion: true, PoweredOff: true, Reason: fencing.ProofVoid,
 		Times: fencing.Times{CommandedAt: noon, ReleasedAt: noon.Add(time.Second), BackAt: noon.Add(time.Minute), BackBootID: "back"},
 	}
 }
@@ -55,6 +55,7 @@ func TestRecordOutlivesItsStatus(t *testing.T) {
 		"boot ID at off":  func(r *fencing.Record) { r.OffBootID = "boot" },
 		"foreign taint":   func(r *fencing.Record) { r.ForeignOutOfService = true },
 		"command":         func(r *fencing.Record) { r.CommandedAt = noon },
+		"earlier release": func(r *fencing.Record) { r.ReleasedBefore = true },
 		"release":         func(r *fencing.Record) { r.ReleasedAt = noon },
 		"back":            func(r *fencing.Record) { r.BackAt, r.BackBootID = noon, "back" },
 		"proof":           func(r *fencing.Record) { r.Proof = fencing.Proof{Kind: fencing.PowerOff, At: noon} },
