@@ -50,6 +50,26 @@ func (c *Cluster) ServiceAccount(t testing.TB, namespace, name string) string {
 	return request.Status.Token
 }
 
+// MetricsReader creates the service account fettle-system/scraper, which may read metrics, and returns its token.
+func (c *Cluster) MetricsReader(t testing.TB) string {
+	t.Helper()
+	c.Apply(t, `
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: metrics-reader}
+rules:
+- {nonResourceURLs: [/metrics], verbs: [get]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: metrics-reader}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: metrics-reader}
+subjects:
+- {kind: ServiceAccount, namespace: fettle-system, name: scraper}
+`)
+	return c.ServiceAccount(t, "fettle-system", "scraper")
+}
+
 // RemoveServiceAccount deletes a service account, which revokes its tokens.
 func (c *Cluster) RemoveServiceAccount(t testing.TB, namespace, name string) {
 	t.Helper()

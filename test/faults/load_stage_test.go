@@ -26,21 +26,6 @@ const (
 	flips, leastKept = 1500, 5
 )
 
-const scrapes = `
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRole
-metadata: {name: scrapes}
-rules:
-- {nonResourceURLs: [/metrics], verbs: [get]}
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRoleBinding
-metadata: {name: scrapes}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: scrapes}
-subjects:
-- {kind: ServiceAccount, namespace: fettle-system, name: scraper}
-`
-
 // load is a management cluster with fixtures whose workload clusters each meet a fault, and two replicas of Fettle.
 type load struct {
 	*stage
@@ -77,8 +62,7 @@ func newLoad(t *testing.T) *load {
 	c := cluster.Start(t, cluster.Options{Args: ofClusterAPI})
 	c.InstallFettle(t)
 	c.AllowClusterAPI(t)
-	c.Apply(t, scrapes)
-	l := &load{stage: newStage(t, c), whole: t, token: c.ServiceAccount(t, "fettle-system", "scraper"), reads: map[string]*cluster.Injected{}}
+	l := &load{stage: newStage(t, c), whole: t, token: c.MetricsReader(t), reads: map[string]*cluster.Injected{}}
 	for i := range 6 {
 		l.outdated = append(l.outdated, l.behind(fmt.Sprintf("outdated-%d", i), ofEach, cluster.Fault{Path: nodesPath, Watch: true, Status: http.StatusGone}))
 	}

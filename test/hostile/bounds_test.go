@@ -29,30 +29,13 @@ type bounds struct {
 	metrics, token string
 }
 
-// boundsScraper lets a service account read metrics.
-const boundsScraper = `
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRole
-metadata: {name: bounds-scraper}
-rules:
-- {nonResourceURLs: [/metrics], verbs: [get]}
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRoleBinding
-metadata: {name: bounds-scraper}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: bounds-scraper}
-subjects:
-- {kind: ServiceAccount, namespace: fettle-system, name: bounds-scraper}
-`
-
 // TestBounds is about a compromised kubelet, and about a control plane of which nothing is known.
 func TestBounds(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Args: []string{"--controllers=*,-node-lifecycle-controller"}})
 	c.InstallFettle(t)
-	c.Apply(t, boundsScraper)
 	address := cluster.FreeAddress(t)
-	b := &bounds{Cluster: c, t: t, metrics: "https://" + address + "/metrics", token: c.ServiceAccount(t, "fettle-system", "bounds-scraper")}
+	b := &bounds{Cluster: c, t: t, metrics: "https://" + address + "/metrics", token: c.MetricsReader(t)}
 	c.StartFettle(t, "--metrics-bind-address", address)
 	t.Run("I15 a kubelet fills no memory", func(t *testing.T) { b.of(t).kubeletFillsNoMemory() })
 	t.Run("I01 a control plane without evidence", func(t *testing.T) { b.of(t).controlPlaneWithoutEvidence() })

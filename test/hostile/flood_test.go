@@ -96,7 +96,6 @@ func newFloodWorld(t *testing.T) *floodWorld {
 	c := cluster.Start(t, cluster.Options{Args: []string{"--controllers=*,-node-lifecycle-controller"}})
 	c.InstallFettle(t)
 	c.Apply(t, identityTenantRights)
-	c.Apply(t, boundsScraper)
 	w := &floodWorld{identityWorld: newIdentityWorld(t, c, "victims"), tenant: newIdentityWorld(t, c, "tenant")}
 	for i := range floodHonest {
 		name := fmt.Sprintf("honest-%d", i)
@@ -104,7 +103,7 @@ func newFloodWorld(t *testing.T) *floodWorld {
 		w.machine(name, name)
 	}
 	address := cluster.FreeAddress(t)
-	w.url, w.token = "https://"+address+"/metrics", c.ServiceAccount(t, "fettle-system", "bounds-scraper")
+	w.url, w.token = "https://"+address+"/metrics", c.MetricsReader(t)
 	c.StartFettle(t, "--metrics-bind-address="+address)
 	return w
 }

@@ -24,7 +24,7 @@ import (
 )
 
 // repairsRights are the rights of a tenant: all in the namespace tenant, and in the namespace machines all on Repairs
-// and none on machines. The service account scraper may read metrics.
+// and none on machines.
 const repairsRights = `
 apiVersion: rbac.authorization.k8s.io/v1
 kind: Role
@@ -51,19 +51,6 @@ metadata: {name: repairs, namespace: machines}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: repairs}
 subjects:
 - {kind: ServiceAccount, namespace: tenant, name: tenant}
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRole
-metadata: {name: repairs-metrics-reader}
-rules:
-- {nonResourceURLs: [/metrics], verbs: [get]}
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRoleBinding
-metadata: {name: repairs-metrics-reader}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: repairs-metrics-reader}
-subjects:
-- {kind: ServiceAccount, namespace: fettle-system, name: scraper}
 `
 
 // repairsWorld is a cluster with machines, and a tenant who forges Repairs.
@@ -87,7 +74,7 @@ func newRepairsWorld(t *testing.T) *repairsWorld {
 	c.Namespace(t, "tenant")
 	w.tenant = w.clientOf(c.ServiceAccount(t, "tenant", "tenant"))
 	c.Apply(t, repairsRights)
-	w.token = c.ServiceAccount(t, "fettle-system", "scraper")
+	w.token = c.MetricsReader(t)
 	return w
 }
 

@@ -26,21 +26,6 @@ import (
 // mostHeap bounds Fettle's heap while all hostile clusters attack at once. Each of them tries to take more than that.
 const mostHeap = 512 << 20
 
-const workloadScraper = `
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRole
-metadata: {name: workload-scraper}
-rules:
-- {nonResourceURLs: [/metrics], verbs: [get]}
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRoleBinding
-metadata: {name: workload-scraper}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: workload-scraper}
-subjects:
-- {kind: ServiceAccount, namespace: fettle-system, name: workload-scraper}
-`
-
 // workloadStage is a management cluster with honest and hostile workload clusters, and Fettle.
 type workloadStage struct {
 	*cluster.Cluster
@@ -62,9 +47,8 @@ func newWorkloadStage(t *testing.T) *workloadStage {
 	s.must("making a client", err)
 	s.InstallFettleForNodes(t)
 	s.AllowClusterAPI(t)
-	s.Apply(t, workloadScraper)
 	address := cluster.FreeAddress(t)
-	s.url, s.token = "https://"+address+"/metrics", s.ServiceAccount(t, "fettle-system", "workload-scraper")
+	s.url, s.token = "https://"+address+"/metrics", s.MetricsReader(t)
 	s.StartFettle(t, "--metrics-bind-address="+address)
 	return s
 }

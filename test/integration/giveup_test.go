@@ -28,9 +28,8 @@ func TestPoolsAreGivenUp(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Args: []string{"--machine-api"}})
 	c.InstallFettle(t)
-	c.Apply(t, mayScrape)
 	metrics := cluster.FreeAddress(t)
-	token := c.ServiceAccount(t, "fettle-system", "scraper")
+	token := c.MetricsReader(t)
 	fettle := c.StartFettle(t, "--metrics-bind-address="+metrics)
 	c.Namespace(t, "lost")
 	f := &machineFixture{Cluster: c, t: t, namespace: "lost"}

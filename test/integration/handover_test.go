@@ -43,8 +43,7 @@ func TestHandOver(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Args: []string{noNodeController}})
 	c.InstallFettle(t)
-	c.Apply(t, mayScrape)
-	token := c.ServiceAccount(t, "fettle-system", "scraper")
+	token := c.MetricsReader(t)
 	f := newMachineFixture(t, c, "handover")
 	replica := func() (*cluster.Fettle, *scraper, string) {
 		metrics, probes := cluster.FreeAddress(t), cluster.FreeAddress(t)

@@ -20,23 +20,6 @@ import (
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
-// mayScrape lets the service account scraper read metrics.
-const mayScrape = `
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRole
-metadata: {name: metrics-reader}
-rules:
-- {nonResourceURLs: [/metrics], verbs: [get]}
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRoleBinding
-metadata: {name: metrics-reader}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: metrics-reader}
-subjects:
-- {kind: ServiceAccount, namespace: fettle-system, name: scraper}
-- {kind: ServiceAccount, namespace: fettle-system, name: former}
-`
-
 // scraper reads the metrics of one Fettle.
 type scraper struct {
 	*machineFixture
@@ -90,11 +73,10 @@ func TestMetrics(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Args: []string{noNodeController}})
 	c.InstallFettle(t)
-	c.Apply(t, mayScrape)
 	address := cluster.FreeAddress(t)
 	c.StartFettle(t, "--metrics-bind-address="+address)
 	f := newMachineFixture(t, c, "metrics")
-	s := &scraper{machineFixture: f, url: "https://" + address + "/metrics", token: c.ServiceAccount(t, "fettle-system", "scraper")}
+	s := &scraper{machineFixture: f, url: "https://" + address + "/metrics", token: c.MetricsReader(t)}
 	f.healthCheck("example", nil, readyCheck("maxUnhealthy: 50%"))
 	f.machine("a", machineOptions{finalizer: true})
 	f.machine("b", machineOptions{})
@@ -148,13 +130,12 @@ func TestWhoMayReadMetrics(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Args: []string{noNodeController}})
 	c.InstallFettle(t)
-	c.Apply(t, mayScrape)
 	certs, address := t.TempDir(), cluster.FreeAddress(t)
 	first := writeCertificate(t, certs, "first.example", address)
 	c.StartFettle(t, "--metrics-bind-address="+address, "--metrics-cert-dir="+certs)
 	former := c.ServiceAccount(t, "fettle-system", "former")
 	c.RemoveServiceAccount(t, "fettle-system", "former")
-	good := c.ServiceAccount(t, "fettle-system", "scraper")
+	good := c.MetricsReader(t)
 	url := "https://" + address + "/metrics"
 	wants := func(sentence, token string, status int) {
 		t.Helper()

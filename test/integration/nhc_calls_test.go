@@ -18,11 +18,10 @@ func TestPassesMakeNoCalls(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Args: []string{noNodeController}})
 	c.InstallFettleForNodes(t)
-	c.Apply(t, mayScrape)
 	address := cluster.FreeAddress(t)
 	c.StartFettle(t, "--metrics-bind-address="+address)
 	p := newPool(t, c, "calls")
-	s := &scraper{machineFixture: p.machineFixture, url: "https://" + address + "/metrics", token: c.ServiceAccount(t, "fettle-system", "scraper")}
+	s := &scraper{machineFixture: p.machineFixture, url: "https://" + address + "/metrics", token: c.MetricsReader(t)}
 
 	for i := range 40 {
 		p.nodes(fmt.Sprintf("healthy-%d", i))

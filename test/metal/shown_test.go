@@ -147,8 +147,7 @@ func (s *site) StartFettle(t *testing.T, args ...string) *cluster.Fettle {
 func (s *site) StartFettleWith(t *testing.T, kubeconfig string, args ...string) *cluster.Fettle {
 	t.Helper()
 	s.scrapers.Do(func() {
-		s.Apply(t, mayScrape)
-		s.token = s.ServiceAccount(t, namespace, "scraper")
+		s.token = s.MetricsReader(t)
 	})
 	address := cluster.FreeAddress(t)
 	_ = t.TempDir() // the folder of the log goes after it was read
@@ -182,24 +181,8 @@ func (s *site) keepLog(t *testing.T, f *cluster.Fettle) {
 	}
 }
 
-// mayScrape lets the service account scraper read metrics.
-const mayScrape = `
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRole
-metadata: {name: metrics-reader}
-rules:
-- {nonResourceURLs: [/metrics], verbs: [get]}
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRoleBinding
-metadata: {name: metrics-reader}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: metrics-reader}
-subjects:
-- {kind: ServiceAccount, namespace: fettle-system, name: scraper}
-`
-
-// scrapes reads the metrics of a process every two seconds until it has ended, or has served none for a minute. The function that it returns ends that. If asked to, it reads them once
-// more, and returns why that was not possible.
+// scrapes reads the metrics of a process every two seconds until it has ended, or has served none for a minute. The returned function ends that.
+// With once it reads them once more, and returns why that was not possible.
 func (s *site) scrapes(url string) (stop func(once bool) error) {
 	browser := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}
 	ctx, cancel := context.WithCancel(context.Background())
