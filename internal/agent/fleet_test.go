@@ -390,6 +390,16 @@ func (f *fleet) promise(name string) promiselease.Record {
 	return f.leases[name]
 }
 
+// wantTimed requires that all promises are timed, and valid for a time. The caller holds the lock.
+func (f *fleet) wantTimed(validity time.Duration) {
+	f.t.Helper()
+	for name, r := range f.leases {
+		if !r.Promise.Timed || r.Promise.Times.Validity != validity {
+			f.t.Errorf("node %s promises %+v", name, r)
+		}
+	}
+}
+
 // condemn has a manager condemn a node, and returns the revision of that.
 func (f *fleet) condemn(name string) (promised promiselease.Record, revision uint64) {
 	f.mu.Lock()
@@ -478,11 +488,7 @@ func TestControlPlaneLost(t *testing.T) {
 			})
 			f.pass(time.Hour)
 			f.set(func() {
-				for name, r := range f.leases {
-					if !r.Promise.Timed {
-						t.Errorf("node %s promises %+v", name, r)
-					}
-				}
+				f.wantTimed(20 * time.Second)
 				f.away = true
 				for _, name := range control {
 					f.nodes[name].dead, f.nodes[name].fires = true, 0
@@ -507,11 +513,7 @@ func TestShorterPromise(t *testing.T) {
 			})
 			f.pass(2 * time.Hour)
 			f.set(func() {
-				for name, r := range f.leases {
-					if !r.Promise.Timed {
-						t.Errorf("node %s promises %+v", name, r)
-					}
-				}
+				f.wantTimed(15 * time.Minute)
 			})
 			f.pass(4 * time.Minute)
 			f.set(func() { f.settings, f.hangs = nil, hangs })
@@ -542,11 +544,7 @@ func TestLongerPromise(t *testing.T) {
 			f.set(func() { f.hangs = false })
 			f.pass(20 * time.Minute)
 			f.set(func() {
-				for name, r := range f.leases {
-					if !r.Promise.Timed || r.Promise.Times.Validity != 15*time.Minute {
-						t.Errorf("node %s promises %+v", name, r)
-					}
-				}
+				f.wantTimed(15 * time.Minute)
 			})
 		})
 	}

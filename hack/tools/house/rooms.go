@@ -50,8 +50,8 @@ func readRooms(files tree) (rooms, error) {
 	return r, nil
 }
 
-// check returns the files of the core without a room and those that don't exist, the uses of rooms above that are not allowed, and the
-// allowances that nothing needs.
+// check returns what breaks the rules of the rooms: a file of the core without a room, a listed file that does not exist, a use of a room above
+// that is not allowed, and an allowance that nothing needs.
 func (r rooms) check(files tree) ([]string, error) {
 	upward, known, err := r.upward(files)
 	if err != nil {
