@@ -21,6 +21,8 @@ type Dialer struct {
 	// last is the node through which was tried last. The next connection begins with the one behind it: the agent of a node that an attacker
 	// controls may connect at once, and carry nothing.
 	last string
+	// cut is set while the direct way did not lead to the API server the last time.
+	cut bool
 }
 
 const (
@@ -33,17 +35,19 @@ const (
 
 // dialed is the result of one way.
 type dialed struct {
-	conn net.Conn
-	err  error
+	conn   net.Conn
+	err    error
+	direct bool
 }
 
-// DialContext connects to the API server. The direct way is tried first, and a way that fails makes room for the next one at once. The first
-// connection counts.
+// DialContext connects to the API server. The direct way is tried first, and a way that fails makes room for the next one at once. Where the
+// direct way led nowhere the last time, the next one is tried beside it from the beginning. The first connection counts.
 func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTime)
 	defer cancel()
 	ways := d.ways(network, address)
 	results := make(chan dialed, len(ways))
+	pause := d.firstPause()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	var failed error
@@ -51,15 +55,17 @@ func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.
 		select {
 		case <-timer.C:
 			if started < len(ways) {
-				go func(way func(context.Context) (net.Conn, error)) {
-					conn, err := way(ctx)
-					results <- dialed{conn, err}
-				}(ways[started])
+				go func(number int) {
+					conn, err := ways[number](ctx)
+					results <- dialed{conn, err, number == 0}
+				}(started)
 				started++
-				timer.Reset(dialNext)
+				timer.Reset(pause)
+				pause = dialNext
 			}
 		case r := <-results:
 			ended++
+			d.learn(r)
 			if r.err == nil {
 				go closeAll(results, started-ended)
 				return r.conn, nil
@@ -72,6 +78,28 @@ func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.
 			}
 			timer.Reset(0)
 		}
+	}
+}
+
+// firstPause returns when a way is tried beside the direct one.
+func (d *Dialer) firstPause() time.Duration {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.cut {
+		return 0
+	}
+	return dialNext
+}
+
+// learn keeps whether the direct way leads to the API server.
+func (d *Dialer) learn(r dialed) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch {
+	case r.direct:
+		d.cut = r.err != nil
+	case r.err == nil:
+		d.cut = true
 	}
 }
 

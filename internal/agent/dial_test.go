@@ -116,6 +116,62 @@ func TestDialInTurn(t *testing.T) {
 	}
 }
 
+// TestDialAroundACutLink: once the direct way has not led to the API server, the next relay is tried at the same time, until the direct way connects.
+func TestDialAroundACutLink(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		cut, refused, relays := false, false, true
+		connect := func(ctx context.Context, name string, works bool, takes time.Duration) (net.Conn, error) {
+			if !works {
+				takes = time.Hour
+			}
+			select {
+			case <-time.After(takes):
+				return named{name: name, closed: func() {}}, nil
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+		}
+		d := agent.Dialer{
+			Direct: func(ctx context.Context, _, _ string) (net.Conn, error) {
+				if refused {
+					return nil, errAway
+				}
+				return connect(ctx, "direct", !cut, time.Millisecond)
+			},
+			Relay:      func(ctx context.Context, node string) (net.Conn, error) { return connect(ctx, "relay", relays, 10*time.Millisecond) },
+			Neighbours: func() []string { return all },
+		}
+		for _, step := range []struct {
+			what string
+			do   func()
+			want string
+			took time.Duration
+		}{
+			{"nothing is cut", func() {}, "direct", time.Millisecond},
+			{"the link is cut", func() { cut = true }, "relay", 610 * time.Millisecond},
+			{"it is still cut", func() {}, "relay", 10 * time.Millisecond},
+			{"so are the relays", func() { relays = false }, "", 5 * time.Second},
+			{"the relays work again", func() { relays = true }, "relay", 10 * time.Millisecond},
+			{"the link works again", func() { cut = false }, "direct", time.Millisecond},
+			{"it is cut once more", func() { cut = true }, "relay", 610 * time.Millisecond},
+			{"the link works", func() { cut = false }, "direct", time.Millisecond},
+			{"the API server refuses", func() { refused = true }, "relay", 10 * time.Millisecond},
+			{"it hangs", func() { refused, cut = false, true }, "relay", 10 * time.Millisecond},
+		} {
+			step.do()
+			began, got := clock(), ""
+			if conn, err := d.DialContext(t.Context(), "tcp", "api:443"); err == nil {
+				got = conn.(named).name
+			}
+			if took := clock().Sub(began); got != step.want || took != step.took {
+				t.Errorf("%s: connected by %q after %s, want %q after %s", step.what, got, took, step.want, step.took)
+			}
+			synctest.Wait()
+		}
+	})
+}
+
 var all = []string{"a", "b", "c", "d"}
 
 // named is a connection with a name.
