@@ -161,7 +161,7 @@ func givesMetrics(f *machineFixture, url string) {
 		case "PrometheusRule":
 			requested = slices.DeleteFunc(seriesOf(f.t, u), func(name string) bool {
 				return name == "fettle_workload_cluster_up" || name == "fettle_node_condemned" ||
-					name == "fettle_power_remediations_not_begun" || strings.HasPrefix(name, "fettle_fence_policy_")
+					name == "fettle_power_remediations_not_begun" || name == "fettle_fencing_oldest_phase_timestamp_seconds" || strings.HasPrefix(name, "fettle_fence_policy_")
 			})
 		}
 	}

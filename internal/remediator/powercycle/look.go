@@ -134,6 +134,7 @@ func (l *look) knows(n *corev1.Node, readAt time.Time) {
 // that has not.
 func (c *Client) resume(ctx context.Context, l *look) (*look, error) {
 	l.node = l.r.Status.Node.Name
+	c.Metrics.setPhase(l.r)
 	if !l.cluster.isHome() {
 		if entered, err := c.reenter(ctx, l); !entered {
 			return nil, err
@@ -339,7 +340,7 @@ func (c *Client) dropFinalizer(ctx context.Context, l *look) error {
 // forget drops what this process knows of a remediation, and wakes the remediations that waited for it.
 func (c *Client) forget(key types.NamespacedName) {
 	c.turns.drop(key)
-	c.Metrics.wait(key, "")
+	c.Metrics.drop(key)
 	c.wake(c.sessions.forget(key))
 }
 

@@ -5,9 +5,11 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
 	"github.com/fettle-io/fettle/internal/fencing"
+	"github.com/fettle-io/fettle/internal/remediator/fencednode"
 )
 
 // maxUnreachable bounds the series of BMCs that can't be reached.
@@ -18,6 +20,7 @@ type Metrics struct {
 	unreachable  *prometheus.GaugeVec
 	remediations *prometheus.CounterVec
 	notBegun     *prometheus.GaugeVec
+	phases       *fencednode.Phases
 
 	mu     sync.Mutex
 	series map[types.NamespacedName]prometheus.Labels
@@ -51,6 +54,7 @@ func NewMetrics() *Metrics {
 		notBegun: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "fettle_power_remediations_not_begun", Help: "PowerRemediations that exist and have done nothing, by what they wait for or why they can't start.",
 		}, []string{"reason"}),
+		phases: fencednode.NewPhases(Kind),
 		series: map[types.NamespacedName]prometheus.Labels{}, waiting: map[types.NamespacedName]string{},
 	}
 	for phase, reasons := range failures {
@@ -66,6 +70,7 @@ func (m *Metrics) Describe(to chan<- *prometheus.Desc) {
 	m.unreachable.Describe(to)
 	m.remediations.Describe(to)
 	m.notBegun.Describe(to)
+	m.phases.Describe(to)
 }
 
 // Collect sends the metrics.
@@ -73,6 +78,7 @@ func (m *Metrics) Collect(to chan<- prometheus.Metric) {
 	m.unreachable.Collect(to)
 	m.remediations.Collect(to)
 	m.notBegun.Collect(to)
+	m.phases.Collect(to)
 }
 
 // observe measures whether a BMC can be reached. The reason is empty if it can.
@@ -106,6 +112,21 @@ func (m *Metrics) clear(key types.NamespacedName) {
 	if labels, known := m.series[key]; known {
 		m.unreachable.Delete(labels)
 		delete(m.series, key)
+	}
+}
+
+// setPhase measures since when a remediation is in its phase.
+func (m *Metrics) setPhase(r *v1alpha1.PowerRemediation) {
+	if m != nil {
+		m.phases.Set(client.ObjectKeyFromObject(r), &r.Status.FencingStatus)
+	}
+}
+
+// drop drops what is measured of a remediation that is gone.
+func (m *Metrics) drop(key types.NamespacedName) {
+	if m != nil {
+		m.phases.Drop(key)
+		m.wait(key, "")
 	}
 }
 

@@ -159,6 +159,36 @@ func TestRemediationsThatHaveNotBegun(t *testing.T) {
 	}
 }
 
+// TestPhasesThatLast are measured from when a remediation begins, also by a new process, until it has ended or is gone.
+func TestPhasesThatLast(t *testing.T) {
+	const series = "fettle_fencing_oldest_phase_timestamp_seconds"
+	for sentence, tc := range map[string]struct {
+		r    *v1alpha1.PowerRemediation
+		want string
+	}{
+		"it begins":               {remediation(), "PowerRemediation PoweringOff"},
+		"it has begun":            {remediation(in(fencing.Booting)), "PowerRemediation Booting"},
+		"another fences the node": {remediation(in(fencing.Booting), called(keyB)), "PowerRemediation Booting"},
+		"it has ended":            {remediation(in(fencing.Failed)), ""},
+	} {
+		w := newWorld(t, node(), bmcFor("a", "node-a", "telnet://x"), tc.r)
+		w.Metrics = NewMetrics()
+		gathered := gathering(t, w.Metrics)
+		key := client.ObjectKeyFromObject(tc.r)
+		if err := w.look(t.Context(), key); err != nil {
+			t.Fatalf("%s: %v", sentence, err)
+		}
+		got := gathered(series)
+		if r := w.remediation(t, key); tc.want == "" && len(got) != 0 || tc.want != "" && got[tc.want] != float64(r.Status.PhaseSince.UnixMilli())/1000 {
+			t.Errorf("%s: the series are %v, want %q at %v", sentence, got, tc.want, r.Status.PhaseSince)
+		}
+		w.forget(key)
+		if got := gathered(series); len(got) != 0 {
+			t.Errorf("%s, and it is gone: the series are %v", sentence, got)
+		}
+	}
+}
+
 // TestARemediationThatBeginsAfterAll has no series any more.
 func TestARemediationThatBeginsAfterAll(t *testing.T) {
 	m := NewMetrics()

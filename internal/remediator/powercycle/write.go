@@ -69,6 +69,7 @@ func (c *Client) write(ctx context.Context, l *look, record fencing.Record) erro
 	l.s.power = l.s.power.Recorded(l.record)
 	if begins {
 		c.Metrics.wait(l.key, "")
+		c.Metrics.setPhase(l.r)
 		l.s.turn, l.s.changeFailed = time.Time{}, time.Time{}
 		if before != fencing.Preparing || l.record.Phase != fencing.PoweringOff { // both command the same
 			l.s.power.RetryAt, l.s.failures = time.Time{}, 0 // a phase must not end by a failure of an earlier one

@@ -84,6 +84,7 @@ func (c *Client) open(ctx context.Context, key types.NamespacedName) (*look, err
 // resume goes on from the record of a remediation that has begun.
 func (c *Client) resume(ctx context.Context, l *look) (*look, error) {
 	l.node = l.r.Status.Node.Name
+	c.Metrics.setPhase(l.r)
 	l.s = c.sessions.of(l.key, l.r.UID, l.node)
 	l.record = recordOf(&l.r.Status)
 	if other := c.Claims.Claim(l.node, l.holder()); other != l.holder() {

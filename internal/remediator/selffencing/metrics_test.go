@@ -7,9 +7,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
+	"github.com/fettle-io/fettle/internal/fencing"
 )
 
-// counted returns the counters of the remediator, by the values of their labels.
+// counted returns the metrics of the remediator, by the values of their labels.
 func counted(t *testing.T, m *Metrics) map[string]float64 {
 	t.Helper()
 	registry := prometheus.NewPedanticRegistry()
@@ -25,7 +28,7 @@ func counted(t *testing.T, m *Metrics) map[string]float64 {
 			for _, label := range series.GetLabel() {
 				name = append(name, label.GetValue())
 			}
-			all[strings.Join(name, " ")] = series.GetCounter().GetValue()
+			all[strings.Join(name, " ")] = series.GetCounter().GetValue() + series.GetGauge().GetValue()
 		}
 	}
 	return all
@@ -67,5 +70,36 @@ func TestPhasesAreCounted(t *testing.T) {
 	want = map[string]float64{phasesMetric + "CannotStart RemediationCannotStartNoPromise": 1}
 	if d := cmp.Diff(want, counts(newWorld(t, node(), remediation()))); d != "" {
 		t.Errorf("those of a node without a promise differ (-want +got):\n%s", d)
+	}
+}
+
+// TestPhasesThatLast are measured from when a remediation begins, also by a new process, until it has ended or is gone.
+func TestPhasesThatLast(t *testing.T) {
+	for sentence, tc := range map[string]struct {
+		r    *v1alpha1.SelfFenceRemediation
+		want string
+	}{
+		"it begins":    {remediation(), "Condemning"},
+		"it has begun": {remediation(in(fencing.Booting)), "Booting"},
+		"it has ended": {remediation(in(fencing.Failed)), ""},
+	} {
+		w := newWorld(t, node(), leaseOf(t, "node-a", held), tc.r)
+		w.Metrics = NewMetrics()
+		w.looks(t)
+		want := map[string]float64{}
+		if tc.want != "" {
+			want["fettle_fencing_oldest_phase_timestamp_seconds SelfFenceRemediation "+tc.want] = float64(w.remediation(t).Status.PhaseSince.UnixMilli()) / 1000
+		}
+		for _, gone := range []bool{false, true} {
+			if gone {
+				w.forget(keyA)
+				want = map[string]float64{}
+			}
+			got := counted(t, w.Metrics)
+			maps.DeleteFunc(got, func(name string, _ float64) bool { return !strings.HasPrefix(name, "fettle_fencing_") })
+			if d := cmp.Diff(want, got); d != "" {
+				t.Errorf("%s, gone %t: the series differ (-want +got):\n%s", sentence, gone, d)
+			}
+		}
 	}
 }

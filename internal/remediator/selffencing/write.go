@@ -42,6 +42,7 @@ func (c *Client) current(ctx context.Context, key types.NamespacedName) (*v1alph
 // forget drops what this process knows of a remediation, and wakes the remediations of its node.
 func (c *Client) forget(key types.NamespacedName) {
 	node := c.sessions.forget(key)
+	c.Metrics.drop(key)
 	c.Claims.Release(holderOf(key))
 	c.wakeNode(node)
 }
@@ -57,6 +58,7 @@ func (c *Client) write(ctx context.Context, l *look, record fencing.Record) erro
 	l.record = recordOf(&l.r.Status)
 	if begins {
 		l.s.changeFailed = time.Time{}
+		c.Metrics.setPhase(l.r)
 		c.announce(l, status)
 	}
 	node, raw := l.facts.Node, l.raw
