@@ -824,7 +824,7 @@ func TestPlantedFaults(t *testing.T) {
 				offNow(f)
 			}
 		}), config(), budget{fails: 1}, "I13"},
-		"the power is not read again before the release": {seeing(func(_ fencing.Config, _ fencing.Record, f *fencing.Facts) {
+		"a stale off: the power is not read again before the release": {seeing(func(_ fencing.Config, _ fencing.Record, f *fencing.Facts) {
 			f.Begun = time.Time{}
 		}), config(), budget{flips: 1}, "I13"},
 		"the same, where the node is deleted": {seeing(func(_ fencing.Config, _ fencing.Record, f *fencing.Facts) {

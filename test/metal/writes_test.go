@@ -47,6 +47,9 @@ var writesOfRemediations = []string{
 
 // interruptions decides at which writes Fettle is killed: at each kind twice.
 type interruptions struct {
+	// wanted are the kinds that come at least.
+	wanted []string
+
 	mu       sync.Mutex
 	outcomes map[string][]cluster.Outcome
 	kinds    map[string]bool
@@ -90,7 +93,7 @@ func TestPowerRemediationSurvivesEachWrite(t *testing.T) {
 	kubeconfig := s.FettleKubeconfig(t)
 	proxy, address := s.StartProxy(t)
 	cluster.Redirect(t, kubeconfig, address)
-	d := &interruptions{outcomes: map[string][]cluster.Outcome{}, kinds: map[string]bool{}}
+	d := &interruptions{wanted: writesOfRemediations, outcomes: map[string][]cluster.Outcome{}, kinds: map[string]bool{}}
 	m := &restarted{site: s, interruptions: d, kubeconfig: kubeconfig, judge: proxy.Judge(t, d.outcome)}
 	taint, deletion, abort := s.newPool(t, "writes-taint"), s.newPool(t, "writes-deletion"), s.newPool(t, "writes-abort")
 	both := s.newPool(t, "writes-both")
@@ -151,7 +154,7 @@ func (m *restarted) killsAtWrite(t *testing.T) bool {
 func (m *restarted) missing() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(writesOfRemediations), func(kind string) bool { return len(m.outcomes[kind]) >= 2 })
+	return slices.DeleteFunc(slices.Clone(m.wanted), func(kind string) bool { return len(m.outcomes[kind]) >= 2 })
 }
 
 // wasKilledAtEach checks that Fettle was killed twice at each kind of write that was to come, and at each other kind that came.
@@ -160,12 +163,12 @@ func (m *restarted) wasKilledAtEach(t *testing.T) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	t.Logf("Fettle was killed %d times, at %d kinds of writes", m.kills, len(m.outcomes))
-	for _, kind := range writesOfRemediations {
+	for _, kind := range m.wanted {
 		if outcomes := m.outcomes[kind]; len(outcomes) != 2 || outcomes[0] != cluster.Lost || outcomes[1] != cluster.Unanswered {
 			t.Errorf("Fettle was killed at these outcomes of %q: %v", kind, outcomes)
 		}
 	}
-	if least := 2 * len(writesOfRemediations); m.kills < least {
+	if least := 2 * len(m.wanted); m.kills < least {
 		t.Errorf("Fettle was killed %d times, want %d at least", m.kills, least)
 	}
 	if t.Failed() {
@@ -230,6 +233,9 @@ func statusOf(body []byte) string {
 			continue
 		}
 		said := status.Phase
+		if status.Attempt > 1 {
+			said += fmt.Sprintf(", attempt %d", status.Attempt)
+		}
 		if status.WorkloadReleased {
 			said += ", released"
 		}
