@@ -139,7 +139,9 @@ func TestDialAroundACutLink(t *testing.T) {
 				}
 				return connect(ctx, "direct", !cut, time.Millisecond)
 			},
-			Relay:      func(ctx context.Context, node string) (net.Conn, error) { return connect(ctx, "relay", relays, 10*time.Millisecond) },
+			Relay: func(ctx context.Context, node string) (net.Conn, error) {
+				return connect(ctx, "relay", relays, 10*time.Millisecond)
+			},
 			Neighbours: func() []string { return all },
 		}
 		for _, step := range []struct {
