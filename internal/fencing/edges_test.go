@@ -298,7 +298,9 @@ func TestRetry(t *testing.T) {
 		"a boot does not keep a host off":                {with(off), recorded(fencing.Preparing), known(down(rebooted), none), does(fencing.CommandOff)},
 		"there is no node to fence again":                {retries, failed, known(down(gone), none, late), writes(again)},
 		"a late release is not of others":                {kept, recorded(fencing.Releasing, releasedBefore), known(down(outOfService), none, late), writes(ours)},
-		"but it is on a node that has registered again":  {limits, changed(second, releasedBefore), known(down(outOfService, recreated), none), writes(changed(anew, releasedBefore, foreign))},
+		"but it is on a node that has registered again":  {limits, changed(second, releasedBefore), known(down(outOfService, recreated), none), writes(changed(anew, foreign))},
+		"and what was released is of the node before":    {limits, changed(second, released), known(down(recreated), none), writes(anew)},
+		"it stays released while there is no node":       {retries, changed(failed, released), known(down(gone), none, late), writes(changed(again, released))},
 		"a host that is to stay off needs no new boot":   {with(off), recorded(fencing.PoweringOff), known(down(rebooted), commandedOff(9)), does(fencing.ReadPower)},
 	})
 }

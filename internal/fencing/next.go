@@ -21,7 +21,7 @@ func Next(c Config, r Record, f Facts) Step {
 	if f.Node.Failed {
 		return wait(NodeNotRead, f.Node.RetryAt)
 	}
-	if r.mustServeAgain(f.Node) || r.Phase != Releasing && r.holdsOutOfService(f.Node) {
+	if r.mustServeAgain(f.Node) || r.Released && r.Phase != Releasing && r.holdsOutOfService(f.Node) {
 		return do(RemoveOutOfService)
 	}
 	if (f.Deleting || f.Stopped || r.Phase == Aborted) && !r.ends(f.Node) {
@@ -85,9 +85,12 @@ func begin(c Config, f Facts) Step {
 }
 
 // of returns the record of an attempt that fences a node as it is now. The out-of-service taint that it has is not Fettle's, unless Fettle may have
-// released that node before.
+// released that node before. No release of an earlier node of that name reaches another one.
 func (r Record) of(n *Node) Record {
 	foreign := n.OutOfService && !r.holdsOutOfService(n)
+	if n.Exists && !r.sameNode(n) {
+		r.Released, r.ReleasedBefore = false, false
+	}
 	r.NodeUID, r.BootID, r.OffBootID, r.ForeignOutOfService = "", "", "", false
 	if n.Exists {
 		r.NodeUID, r.BootID, r.ForeignOutOfService = n.UID, n.BootID, foreign

@@ -10,7 +10,7 @@ func release(c Config, r Record, f Facts) Step {
 	n := f.Node
 	limit := r.Since.Add(c.Limits.Release)
 	overdue := !f.Now.Before(limit)
-	switch deleted := r.Released && r.DeletedNode && !n.Exists; {
+	switch deleted := r.MayHaveReleased() && r.DeletedNode && !n.Exists; {
 	case deleted && !overdue:
 		return drain(c, r, f, limit)
 	case !deleted && !r.sameNode(n), r.ForeignOutOfService:

@@ -54,12 +54,17 @@ type world struct {
 	// other is what the BMC shows of another host, if it is that of one.
 	other      other
 	neverFires bool
+	// hasty is set if the BMC says Off as soon as it is told, for a tick, and hastes is when it did so last.
+	hasty  bool
+	hastes int
 	// eased is set once the configuration needs one proof in place of both.
 	eased bool
-	// late is the revision of the node as it was read for a release that has got no answer yet, or 0.
-	late   int
-	budget budget
-	broken string
+	// late are the UID and the revision of the node as it was read for a release that has got no answer yet, or zeros. It deletes the node if
+	// lateDeletion is set.
+	late         [2]int
+	lateDeletion bool
+	budget       budget
+	broken       string
 }
 
 // machine is the machine of the node, as the API server has it. Once it is gone, its provider has powered the host off.
@@ -122,13 +127,15 @@ type setup struct {
 	// otherHost is set where the BMC is that of another host, which turns off and on as it is told. NeverFires is set where the watchdog of
 	// the node never fires.
 	otherHost, neverFires bool
+	// hasty is set where the BMC says Off as soon as it is told, for a tick.
+	hasty bool
 }
 
 func at(now int) time.Time { return start.Add(time.Duration(now) * tick) }
 
 func newWorld(s *setup) world {
 	w := world{node: node{exists: true, uid: 1, boot: 1, ready: true}, bound: true, lease: lease{state: fencing.NoPromise}, budget: s.budget}
-	w.other.powered, w.neverFires = s.otherHost, s.neverFires
+	w.other.powered, w.neverFires, w.hasty, w.hastes = s.otherHost, s.neverFires, s.hasty, -100
 	w.host.on, w.host.boot, w.host.pod, w.host.cut, w.host.before, w.host.lastOff = true, 1, true, true, true, -100
 	return w
 }
@@ -225,19 +232,24 @@ var events = []event{
 		return w, true
 	}},
 	{"the release gets no answer", func(s *setup, w world) (world, bool) {
-		ok := w.budget.lates > 0 && !w.manager.finished && w.next(s).Kind == fencing.SetOutOfService
+		kind := w.next(s).Kind
+		ok := w.budget.lates > 0 && !w.manager.finished && (kind == fencing.SetOutOfService || kind == fencing.RemoveNode)
 		w.budget.lates--
-		w.late = w.manager.revision
+		w.late, w.lateDeletion = [2]int{w.node.uid, w.manager.revision}, kind == fencing.RemoveNode
 		w.manager.look()
 		return w, ok
 	}},
 	{"the release arrives late", func(_ *setup, w world) (world, bool) {
-		ok := w.late != 0
-		if ok && w.node.exists && w.late == w.node.revision {
+		ok := w.late != [2]int{}
+		switch {
+		case !ok || !w.node.exists || w.late != [2]int{w.node.uid, w.node.revision}:
+		case w.lateDeletion:
+			w.node = node{uid: w.node.uid}
+		default:
 			w.node.outOfService = true
 			w.node.revision++
 		}
-		w.late = 0
+		w.late = [2]int{}
 		return w, ok
 	}},
 	{"the provider has deleted the machine", func(_ *setup, w world) (world, bool) {
@@ -452,7 +464,7 @@ func (w *world) readNode(r fencing.Record) *fencing.Node {
 // reading is what the BMC answers: the power now. A walk in which it lags answers for the tick before.
 func (w *world) reading() fencing.Reading {
 	r := fencing.Reading{Begun: at(w.now), Ended: at(w.now), State: fencing.IsOff}
-	if on := w.host.on && w.host.before; on && !w.other.powered || w.other.powered && !w.other.off {
+	if on := w.host.on && w.host.before && w.now > w.hastes+1; on && !w.other.powered || w.other.powered && !w.other.off {
 		r.State = fencing.IsOn
 	}
 	return r
@@ -471,6 +483,9 @@ func (w *world) change(k fencing.StepKind) {
 	switch k { //nolint:exhaustive // the others change the node
 	case fencing.CommandOff:
 		w.host.turnsOff, w.other.off = w.host.on && !w.other.powered, true
+		if w.hasty {
+			w.hastes = w.now
+		}
 		w.manager.power = w.manager.power.CommandedOff(at(w.now))
 		return
 	case fencing.CommandOn:
@@ -577,7 +592,8 @@ type key struct {
 	machine2                         fencing.Machine
 	machineRead                      bool
 	changeFailed                     int
-	late, arrives                    bool
+	late, arrives, lateDeletion      bool
+	hastes                           int
 	other                            other
 	left                             bool
 	workload                         fencing.Workload
@@ -610,8 +626,9 @@ func (w *world) key() key {
 		k.last += 10 * min(int(m.power.Last.Begun.Sub(m.power.FirstOff.Begun)/tick), 2)
 	}
 	k.machine, k.left, k.changeFailed = w.machine, m.power.Left, age(m.changeFailed)
-	k.promise, k.other = w.promiseKey(), w.other
-	k.late, k.arrives = w.late != 0, w.late != 0 && w.late == w.node.revision
+	k.promise, k.other, k.hastes = w.promiseKey(), w.other, max(w.hastes+1-w.now, -1)
+	k.lateDeletion = w.lateDeletion
+	k.late, k.arrives = w.late != [2]int{}, w.late == [2]int{w.node.uid, w.node.revision}
 	k.retry, k.looking = at(w.now).Before(m.power.RetryAt), m.looking
 	if m.looking {
 		k.lastOff = w.host.lastOff >= m.begun-1
@@ -762,7 +779,10 @@ func TestSmallWorlds(t *testing.T) {
 		"a machine, and a person":                 {config(deleteMachine, retry), budget{flips: 1, heals: 1}, true},
 		"a taint that is removed":                 {config(), budget{untaints: 1, flips: 1, cuts: 1}, false},
 		"the same, off":                           {config(off), budget{untaints: 1, flips: 1, cuts: 1}, true},
+		"a hasty BMC":                             {config(), budget{crashes: 1, deletions: 1}, false},
+		"a hasty BMC, and a person":               {config(), budget{flips: 1, heals: 1}, false},
 		"a release that is late":                  {config(), budget{lates: 1, flips: 2}, false},
+		"a deletion that is late":                 {config(deleteNode), budget{lates: 1, flips: 2}, true},
 		"late, and another attempt":               {config(retry), budget{lates: 1, flips: 1}, true},
 		"a clock that is put":                     {config(), budget{crashes: 1, steps: 1}, false},
 		"the clock, and deleted":                  {config(), budget{crashes: 1, deletions: 1, steps: 1}, true},
@@ -773,7 +793,7 @@ func TestSmallWorlds(t *testing.T) {
 				t.Skip("a big world")
 			}
 			t.Parallel()
-			s := &setup{config: w.config, budget: w.budget, next: fencing.Next, settles: true}
+			s := &setup{config: w.config, budget: w.budget, next: fencing.Next, settles: true, hasty: strings.HasPrefix(name, "a hasty BMC")}
 			story, states := walk(t, s, 6_000_000)
 			if len(story) > 0 {
 				t.Error(strings.Join(story, "\n"))
@@ -901,6 +921,20 @@ func TestPlantedFaults(t *testing.T) {
 				t.Logf("%d states, %d events: %s", states, len(story), story[len(story)-1])
 			}
 		})
+	}
+}
+
+// TestPlantedHaste: the small worlds find that one reading suffices, where a BMC says Off as soon as it is told.
+func TestPlantedHaste(t *testing.T) {
+	once := func(c fencing.Config, r fencing.Record, f fencing.Facts) fencing.Step {
+		if p := &f.Power; p.FirstOff.State == fencing.IsOff && p.Last.State == fencing.IsOff {
+			p.Off, p.FirstOff.Begun = p.Off.Add(-time.Minute), p.FirstOff.Begun.Add(-time.Minute/2)
+		}
+		return fencing.Next(c, r, f)
+	}
+	story, states := walk(t, &setup{config: config(), hasty: true, next: once}, 2_000_000)
+	if len(story) == 0 || !strings.HasPrefix(story[len(story)-1], "I13") {
+		t.Errorf("in %d states the story was %q", states, story)
 	}
 }
 

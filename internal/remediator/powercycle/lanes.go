@@ -138,7 +138,7 @@ func isUrgent(s *v1alpha1.PowerRemediationStatus, known *session) bool {
 	switch fencing.Phase(s.Phase) { //nolint:exhaustive // a fencing by power is never Condemning
 	case fencing.Preparing, fencing.PoweringOff:
 		p := known.power
-		return s.WorkloadReleased || p.FirstOff.State == fencing.IsOff || p.Off.IsZero() && known.failures == 0
+		return s.WorkloadReleased || s.ReleasedBefore || p.FirstOff.State == fencing.IsOff || p.Off.IsZero() && known.failures == 0
 	case fencing.Booting, fencing.Restoring, fencing.DeletingMachine, fencing.Succeeded, fencing.Failed, fencing.Aborted:
 		return false
 	case fencing.Releasing, fencing.PoweringOn, fencing.Aborting:

@@ -218,9 +218,11 @@ func TestWhatIsUrgent(t *testing.T) {
 		{fencing.Failed, true, commanded, false},
 		{fencing.Aborted, true, commanded, false},
 	} {
-		s := &v1alpha1.PowerRemediationStatus{FencingStatus: v1alpha1.FencingStatus{Phase: string(tc.phase), WorkloadReleased: tc.released}}
-		if got := isUrgent(s, tc.known); got != tc.want {
-			t.Errorf("phase %q, released %t, %+v: urgent %t, want %t", tc.phase, tc.released, tc.known, got, tc.want)
+		for _, before := range []bool{false, tc.released} { // by an earlier proof
+			s := &v1alpha1.PowerRemediationStatus{FencingStatus: v1alpha1.FencingStatus{Phase: string(tc.phase), WorkloadReleased: tc.released && !before, ReleasedBefore: before}}
+			if got := isUrgent(s, tc.known); got != tc.want {
+				t.Errorf("phase %q, released %t, before %t, %+v: urgent %t, want %t", tc.phase, tc.released, before, tc.known, got, tc.want)
+			}
 		}
 	}
 }

@@ -108,6 +108,9 @@ func (c *Client) open(ctx context.Context, l *look) (*look, error) {
 	l.r, l.config = r, configOf(&r.Spec)
 	deleting := !r.DeletionTimestamp.IsZero()
 	phase := r.Status.Phase
+	if known(phase) {
+		c.Metrics.setPhase(r)
+	}
 	cluster, possible := clusterOf(r)
 	l.cluster = cluster
 	switch legible := known(phase) && (phase == "" || r.Status.Node != nil) && possible; {
@@ -134,7 +137,6 @@ func (l *look) knows(n *corev1.Node, readAt time.Time) {
 // that has not.
 func (c *Client) resume(ctx context.Context, l *look) (*look, error) {
 	l.node = l.r.Status.Node.Name
-	c.Metrics.setPhase(l.r)
 	if !l.cluster.isHome() {
 		if entered, err := c.reenter(ctx, l); !entered {
 			return nil, err

@@ -11,9 +11,10 @@ import (
 	"github.com/fettle-io/fettle/internal/remediator/fencednode"
 )
 
-// releases reports whether the node has the taint that releases its workload.
+// releases reports whether the node has the taint that releases its workload, or may get it late.
 func (l *look) releases() bool {
-	return l.record.MayHaveReleased() && l.facts.Node != nil && l.facts.Node.OutOfService && !l.record.ForeignOutOfService
+	n := l.facts.Node
+	return n != nil && !l.record.ForeignOutOfService && (l.record.Released && n.OutOfService || l.record.ReleasedBefore)
 }
 
 // operateHost reads or commands the power, without a lane. A change of the node ends that once its workload is released: the node may have to serve

@@ -18,7 +18,8 @@ func TestWhenANodeIsReleased(t *testing.T) {
 	}{
 		{fencing.Record{Released: true}, there, true}, {fencing.Record{}, there, false}, {fencing.Record{Released: true}, absent, false},
 		{fencing.Record{Released: true}, nil, false}, {fencing.Record{Released: true, ForeignOutOfService: true}, there, false},
-		{fencing.Record{ReleasedBefore: true}, there, true},
+		{fencing.Record{ReleasedBefore: true}, there, true}, {fencing.Record{ReleasedBefore: true}, absent, true}, {fencing.Record{ReleasedBefore: true}, nil, false},
+		{fencing.Record{ReleasedBefore: true, ForeignOutOfService: true}, there, false},
 	} {
 		if got := (&look{record: tc.record, facts: fencing.Facts{Node: tc.node}}).releases(); got != tc.want {
 			t.Errorf("%+v with node %+v: released %t", tc.record, tc.node, got)

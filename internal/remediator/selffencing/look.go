@@ -67,6 +67,9 @@ func (c *Client) open(ctx context.Context, key types.NamespacedName) (*look, err
 	}
 	l := &look{key: key, r: r, config: configOf(&r.Spec)}
 	deleting, phase := !r.DeletionTimestamp.IsZero(), r.Status.Phase
+	if known(phase) {
+		c.Metrics.setPhase(r)
+	}
 	switch valid := known(phase) && (phase == "" || r.Status.Node != nil); {
 	case !valid && deleting:
 		c.emit(r, corev1.EventTypeWarning, statusInvalid, "status.phase is "+phase+", or status.node is missing, so nothing is taken back; look at the node")
@@ -84,7 +87,6 @@ func (c *Client) open(ctx context.Context, key types.NamespacedName) (*look, err
 // resume goes on from the record of a remediation that has begun.
 func (c *Client) resume(ctx context.Context, l *look) (*look, error) {
 	l.node = l.r.Status.Node.Name
-	c.Metrics.setPhase(l.r)
 	l.s = c.sessions.of(l.key, l.r.UID, l.node)
 	l.record = recordOf(&l.r.Status)
 	if other := c.Claims.Claim(l.node, l.holder()); other != l.holder() {
