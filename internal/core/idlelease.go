@@ -80,8 +80,13 @@ func (d *planner) holders() map[string]bool {
 func (d *planner) busyNodes() map[string]bool {
 	busy := map[string]bool{}
 	for i := range d.cluster.Repairs {
-		if r := &d.cluster.Repairs[i]; r.Running() {
-			busy[r.Node], busy[r.Target.Name] = true, true
+		r := &d.cluster.Repairs[i]
+		if !r.Running() {
+			continue
+		}
+		busy[r.Node] = true
+		if r.Target.IsNode() { // a machine may be named like the node of another
+			busy[r.Target.Name] = true
 		}
 	}
 	for _, target := range d.targetOf {

@@ -44,7 +44,7 @@ func TestIdleLeases(t *testing.T) {
 		"several":                         {leases(with(nil, nil), "c", "a", "b"), []string{"a", "b", "c"}},
 		"an unobserved cluster":           {unobserved, nil},
 		"the node of a repair":            {leases(with([]core.Target{m}, []core.Repair{running}), "n"), nil},
-		"the recorded node of a repair":   {leases(with(nil, []core.Repair{gone}), "former", "m", "other"), []string{"other"}},
+		"the recorded node of a repair":   {leases(with(nil, []core.Repair{gone}), "former", "m", "other"), []string{"m", "other"}},
 		"the node of a start":             {leases(with([]core.Target{sick}, nil), "n"), nil},
 		"the node of a request's machine": {leases(with([]core.Target{m}, nil, requestFor(p, m, rebooting)), "n"), nil},
 		"the node of a request":           {leases(with(nil, nil, requestFor(p, aNode("n"), rebooting, foreign)), "n", "o"), []string{"o"}},
