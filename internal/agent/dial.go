@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"slices"
@@ -21,7 +22,7 @@ type Dialer struct {
 	// last is the node through which was tried last. The next connection begins with the one behind it: the agent of a node that an attacker
 	// controls may connect at once, and carry nothing.
 	last string
-	// cut is set while the direct way did not lead to the API server the last time.
+	// cut is set from when the direct way has failed, or has not connected in time, until it connects.
 	cut bool
 }
 
@@ -31,6 +32,9 @@ const (
 	dialNext = 600 * time.Millisecond
 	// mostRelays is through how many other agents a connection is tried.
 	mostRelays = 3
+	// headStart is how long the direct way has while it led nowhere the last time. It is longer than a direct connection takes, so that no relay is
+	// used for longer than it has to be.
+	headStart = 100 * time.Millisecond
 )
 
 // dialed is the result of one way.
@@ -41,19 +45,23 @@ type dialed struct {
 }
 
 // DialContext connects to the API server. The direct way is tried first, and a way that fails makes room for the next one at once. Where the
-// direct way led nowhere the last time, the next one is tried beside it from the beginning. The first connection counts.
+// direct way led nowhere the last time, the next one is tried soon. The first connection counts. A direct way that is slower goes on for as long as
+// it may take, and so shows whether it leads to the API server again.
 func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTime)
 	defer cancel()
-	ways := d.ways(network, address)
+	ways := d.ways(context.WithoutCancel(ctx), network, address)
 	results := make(chan dialed, len(ways))
-	pause := d.firstPause()
+	pause, waits := d.firstPause(), true // for the direct way
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	var failed error
 	for started, ended := 0, 0; ; {
 		select {
 		case <-timer.C:
+			if started > 0 && waits {
+				d.learn(false)
+			}
 			if started < len(ways) {
 				go func(number int) {
 					conn, err := ways[number](ctx)
@@ -65,9 +73,12 @@ func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.
 			}
 		case r := <-results:
 			ended++
-			d.learn(r)
+			if r.direct {
+				waits = false
+				d.learn(r.err == nil)
+			}
 			if r.err == nil {
-				go closeAll(results, started-ended)
+				go d.closeAll(results, started-ended)
 				return r.conn, nil
 			}
 			if failed == nil {
@@ -77,6 +88,9 @@ func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.
 				return nil, failed
 			}
 			timer.Reset(0)
+		case <-ctx.Done():
+			go d.closeAll(results, started-ended)
+			return nil, cmp.Or(failed, ctx.Err()) //nolint:wrapcheck // net/http names the request
 		}
 	}
 }
@@ -86,27 +100,26 @@ func (d *Dialer) firstPause() time.Duration {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.cut {
-		return 0
+		return headStart
 	}
 	return dialNext
 }
 
 // learn keeps whether the direct way leads to the API server.
-func (d *Dialer) learn(r dialed) {
+func (d *Dialer) learn(leads bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	switch {
-	case r.direct:
-		d.cut = r.err != nil
-	case r.err == nil:
-		d.cut = true
-	}
+	d.cut = !leads
 }
 
-// ways returns the ways to the API server, the best first.
-func (d *Dialer) ways(network, address string) []func(context.Context) (net.Conn, error) {
+// ways returns the ways to the API server, the best first. The direct one ends with direct, and each other one with the context of its call.
+func (d *Dialer) ways(direct context.Context, network, address string) []func(context.Context) (net.Conn, error) {
 	ways := []func(context.Context) (net.Conn, error){
-		func(ctx context.Context) (net.Conn, error) { return d.Direct(ctx, network, address) },
+		func(context.Context) (net.Conn, error) {
+			ctx, cancel := context.WithTimeout(direct, dialTime)
+			defer cancel()
+			return d.Direct(ctx, network, address)
+		},
 	}
 	nodes := d.inTurn()
 	for _, node := range nodes[:min(mostRelays, len(nodes))] {
@@ -129,10 +142,14 @@ func (d *Dialer) inTurn() []string {
 	return slices.Concat(nodes[behind:], nodes[:behind])
 }
 
-// closeAll closes the connections that come too late.
-func closeAll(results <-chan dialed, count int) {
+// closeAll closes the connections that come too late, and learns from them.
+func (d *Dialer) closeAll(results <-chan dialed, count int) {
 	for range count {
-		if r := <-results; r.err == nil {
+		r := <-results
+		if r.direct {
+			d.learn(r.err == nil)
+		}
+		if r.err == nil {
 			_ = r.conn.Close()
 		}
 	}

@@ -79,6 +79,7 @@ func TestDial(t *testing.T) {
 				if took := clock().Sub(began); took != c.took {
 					t.Errorf("it takes %s, want %s", took, c.took)
 				}
+				<-time.After(5 * time.Second) // no way goes on for longer
 				synctest.Wait()
 				got := ""
 				if err == nil {
@@ -116,11 +117,11 @@ func TestDialInTurn(t *testing.T) {
 	}
 }
 
-// TestDialAroundACutLink: once the direct way has not led to the API server, the next relay is tried at the same time, until the direct way connects.
+// TestDialAroundACutLink: once the direct way has not connected in time, the next relay is tried soon, until the direct way connects.
 func TestDialAroundACutLink(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		cut, refused, relays := false, false, true
+		cut, refused, relays, direct, within := false, false, true, time.Millisecond, time.Minute
 		connect := func(ctx context.Context, name string, works bool, takes time.Duration) (net.Conn, error) {
 			if !works {
 				takes = time.Hour
@@ -137,7 +138,7 @@ func TestDialAroundACutLink(t *testing.T) {
 				if refused {
 					return nil, errAway
 				}
-				return connect(ctx, "direct", !cut, time.Millisecond)
+				return connect(ctx, "direct", !cut, direct)
 			},
 			Relay: func(ctx context.Context, node string) (net.Conn, error) {
 				return connect(ctx, "relay", relays, 10*time.Millisecond)
@@ -152,23 +153,32 @@ func TestDialAroundACutLink(t *testing.T) {
 		}{
 			{"nothing is cut", func() {}, "direct", time.Millisecond},
 			{"the link is cut", func() { cut = true }, "relay", 610 * time.Millisecond},
-			{"it is still cut", func() {}, "relay", 10 * time.Millisecond},
+			{"it is still cut", func() {}, "relay", 110 * time.Millisecond},
 			{"so are the relays", func() { relays = false }, "", 5 * time.Second},
-			{"the relays work again", func() { relays = true }, "relay", 10 * time.Millisecond},
-			{"the link works again", func() { cut = false }, "direct", time.Millisecond},
+			{"the relays work again", func() { relays = true }, "relay", 110 * time.Millisecond},
+			{"the link works, and is slow", func() { cut, direct = false, 200*time.Millisecond }, "relay", 110 * time.Millisecond},
+			{"that was seen meanwhile", func() {}, "direct", 200 * time.Millisecond},
 			{"it is cut once more", func() { cut = true }, "relay", 610 * time.Millisecond},
-			{"the link works", func() { cut = false }, "direct", time.Millisecond},
+			{"the link works, and is fast", func() { cut, direct = false, time.Millisecond }, "direct", time.Millisecond},
 			{"the API server refuses", func() { refused = true }, "relay", 10 * time.Millisecond},
-			{"it hangs", func() { refused, cut = false, true }, "relay", 10 * time.Millisecond},
+			{"it hangs", func() { refused, cut = false, true }, "relay", 110 * time.Millisecond},
+			{"it works", func() { cut = false }, "direct", time.Millisecond},
+			{"the caller gives up early", func() { direct, within = time.Second, 5*time.Millisecond }, "", 5 * time.Millisecond},
+			{"that says nothing", func() { cut, within = true, time.Minute }, "relay", 610 * time.Millisecond},
+			{"the caller gives up late", func() { relays, within = false, 700*time.Millisecond }, "", 700 * time.Millisecond},
+			{"that says enough", func() { relays, within = true, time.Minute }, "relay", 110 * time.Millisecond},
 		} {
 			step.do()
 			began, got := clock(), ""
-			if conn, err := d.DialContext(t.Context(), "tcp", "api:443"); err == nil {
+			ctx, cancel := context.WithTimeout(t.Context(), within)
+			if conn, err := d.DialContext(ctx, "tcp", "api:443"); err == nil {
 				got = conn.(named).name
 			}
+			cancel()
 			if took := clock().Sub(began); got != step.want || took != step.took {
 				t.Errorf("%s: connected by %q after %s, want %q after %s", step.what, got, took, step.want, step.took)
 			}
+			<-time.After(5 * time.Second) // no way goes on for longer
 			synctest.Wait()
 		}
 	})
