@@ -1,10 +1,11 @@
 // Testlog reads the output of go test -json and reports by package: how it ended, after how many seconds, and the
 // output of failed tests. Other lines pass through.
 //
-//	go test -json ./... | testlog RESULTS FAILURES
+//	go test -json ./... | testlog RESULTS FAILURES SKIPPED
 //
 // It adds a line for each package to the file RESULTS: the seconds, the result and the package. To the file FAILURES it adds
-// the last messages of each failed test, shortened. The output itself may be too long to find them.
+// the last messages of each failed test, shortened. The output itself may be too long to find them. To the file SKIPPED it
+// adds the same of each skipped test: what it tests was not tested.
 package main
 
 import (
@@ -20,17 +21,17 @@ import (
 )
 
 func main() {
-	if len(os.Args) != 3 {
-		fmt.Fprintln(os.Stderr, "usage: go test -json ... | testlog RESULTS FAILURES")
+	if len(os.Args) != 4 {
+		fmt.Fprintln(os.Stderr, "usage: go test -json ... | testlog RESULTS FAILURES SKIPPED")
 		os.Exit(2)
 	}
-	if err := run(os.Stdin, os.Stdout, os.Args[1], os.Args[2]); err != nil {
+	if err := run(os.Stdin, os.Stdout, os.Args[1], os.Args[2], os.Args[3]); err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)
 		os.Exit(2)
 	}
 }
 
-func run(in io.Reader, out io.Writer, results, failures string) error {
+func run(in io.Reader, out io.Writer, results, failures, skipped string) error {
 	l := &log{out: out, output: map[string]*strings.Builder{}}
 	resultsFile, err := appendTo(results)
 	if err != nil {
@@ -42,7 +43,12 @@ func run(in io.Reader, out io.Writer, results, failures string) error {
 		return err
 	}
 	defer failuresFile.Close() //nolint:errcheck // the same
-	l.results, l.failures = resultsFile, failuresFile
+	skippedFile, err := appendTo(skipped)
+	if err != nil {
+		return err
+	}
+	defer skippedFile.Close() //nolint:errcheck // the same
+	l.results, l.failures, l.skipped = resultsFile, failuresFile, skippedFile
 	return l.read(in)
 }
 
@@ -69,6 +75,7 @@ type log struct {
 	out      io.Writer
 	results  io.Writer
 	failures io.Writer
+	skipped  io.Writer
 	output   map[string]*strings.Builder // by package, and by package and test
 }
 
@@ -100,7 +107,7 @@ func (l *log) line(line string) {
 	case "build-output":
 		fmt.Fprint(l.out, e.Output)
 	case "fail":
-		l.shorten(&e)
+		l.shorten(l.failures, &e)
 		l.show(&e)
 		l.ended(&e, "FAIL")
 	case "pass":
@@ -109,6 +116,7 @@ func (l *log) line(line string) {
 		}
 		l.ended(&e, "ok")
 	case "skip":
+		l.shorten(l.skipped, &e)
 		l.drop(&e)
 	}
 }
@@ -133,8 +141,8 @@ func (l *log) show(e *event) {
 // message is the first line of a message of a test: its place in the code stands before it.
 var message = regexp.MustCompile(`^\s+[\w./-]+\.go:\d+: `)
 
-// shorten writes the last messages of a failed test, and the first lines of each.
-func (l *log) shorten(e *event) {
+// shorten writes the last messages of a test, and the first lines of each.
+func (l *log) shorten(to io.Writer, e *event) {
 	const messages, lines = 6, 4
 	kept := l.output[key(e)]
 	if e.Test == "" || kept == nil {
@@ -156,7 +164,7 @@ func (l *log) shorten(e *event) {
 			fmt.Fprintf(&text, "%.300s\n", strings.TrimRight(line, "\n"))
 		}
 	}
-	fmt.Fprint(l.failures, text.String()) // at once, since others append to the file
+	fmt.Fprint(to, text.String()) // at once, since others append to the file
 }
 
 // hasRace reports whether the race detector has written into the output of a test. It writes to the test that printed
@@ -178,7 +186,7 @@ func (l *log) ended(e *event, result string) {
 			continue
 		}
 		if result != "ok" { // a test that never ended, or a race
-			l.shorten(&event{Package: e.Package, Test: strings.TrimPrefix(name, e.Package+" ")})
+			l.shorten(l.failures, &event{Package: e.Package, Test: strings.TrimPrefix(name, e.Package+" ")})
 			fmt.Fprint(l.out, l.output[name].String())
 		}
 		delete(l.output, name)

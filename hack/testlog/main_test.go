@@ -27,6 +27,9 @@ func TestRun(t *testing.T) {
 {"Action":"output","Package":"m/a","Test":"TestEndless","Output":"    a_test.go:3: still waiting\n"}
 {"Action":"fail","Package":"m/a","Elapsed":2.6}
 {"Action":"pass","Package":"m/b","Elapsed":61.2}
+{"Action":"output","Package":"m/c","Test":"TestSkipped","Output":"=== RUN   TestSkipped\n"}
+{"Action":"output","Package":"m/c","Test":"TestSkipped","Output":"    c_test.go:1: the package ipmi can't be installed\n"}
+{"Action":"skip","Package":"m/c","Test":"TestSkipped","Elapsed":0}
 {"Action":"skip","Package":"m/none","Elapsed":0}
 `
 	name := filepath.Join(t.TempDir(), "results")
@@ -34,8 +37,8 @@ func TestRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out strings.Builder
-	failures := filepath.Join(t.TempDir(), "failures")
-	if err := run(strings.NewReader(events), &out, name, failures); err != nil {
+	failures, skipped := filepath.Join(t.TempDir(), "failures"), filepath.Join(t.TempDir(), "skipped")
+	if err := run(strings.NewReader(events), &out, name, failures, skipped); err != nil {
 		t.Fatal(err)
 	}
 	const want = `# a line of the compiler
@@ -69,6 +72,10 @@ m/a TestRaces
 	if got, err := os.ReadFile(failures); err != nil || string(got) != shortened {
 		t.Errorf("got failures (%v)\n%s\nwant\n%s", err, got, shortened)
 	}
+	const notTested = "m/c TestSkipped\n    c_test.go:1: the package ipmi can't be installed\n"
+	if got, err := os.ReadFile(skipped); err != nil || string(got) != notTested {
+		t.Errorf("got skipped tests (%v)\n%s\nwant\n%s", err, got, notTested)
+	}
 }
 
 // TestFailures: of a long output the last messages are kept, and of a long message its first lines.
@@ -84,7 +91,7 @@ func TestFailures(t *testing.T) {
 	}
 	events.WriteString(`{"Action":"fail","Package":"m/a","Test":"TestBad","Elapsed":1}`)
 	failures := filepath.Join(t.TempDir(), "failures")
-	if err := run(strings.NewReader(events.String()), io.Discard, filepath.Join(t.TempDir(), "results"), failures); err != nil {
+	if err := run(strings.NewReader(events.String()), io.Discard, filepath.Join(t.TempDir(), "results"), failures, filepath.Join(t.TempDir(), "skipped")); err != nil {
 		t.Fatal(err)
 	}
 	var want strings.Builder
