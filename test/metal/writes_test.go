@@ -168,6 +168,11 @@ func (m *restarted) wasKilledAtEach(t *testing.T) {
 			t.Errorf("Fettle was killed at these outcomes of %q: %v", kind, outcomes)
 		}
 	}
+	for kind := range m.kinds {
+		if len(m.outcomes[kind]) == 0 {
+			t.Errorf("Fettle was not killed at %q", kind)
+		}
+	}
 	if least := 2 * len(m.wanted); m.kills < least {
 		t.Errorf("Fettle was killed %d times, want %d at least", m.kills, least)
 	}
