@@ -52,7 +52,7 @@ func strangersOfTheControlPlane(p *pool) {
 		}
 		return nil
 	})
-	// Of two leaders, one that sees the repair before the node takes the node for gone: a limit of I3 in docs/invariants.md.
+	// A second leader that sees the repair before the node takes the node for gone: a limit of I3 in docs/invariants.md.
 	stalls[0].End()
 	p.wantStatus(4, 6)
 	for _, s := range stalls[1:] {
