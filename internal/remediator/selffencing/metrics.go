@@ -24,7 +24,7 @@ func NewMetrics() *Metrics {
 	m := &Metrics{phases: fencednode.NewPhases(Kind), begun: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "fettle_self_fence_remediation_phases_total", Help: "Phases of SelfFenceRemediations that have begun, and remediations that could not start.",
 	}, []string{"phase", "reason"})}
-	for _, reason := range []fencing.Reason{fencing.FenceTimedOut, fencing.FreedByOthers, fencing.BootedUntainted, fencing.BootTimedOut, fencing.NodeReplaced} {
+	for _, reason := range []fencing.Reason{fencing.TaintTimedOut, fencing.FenceTimedOut, fencing.FreedByOthers, fencing.BootedUntainted, fencing.BootTimedOut, fencing.NodeReplaced} {
 		m.begun.WithLabelValues(string(fencing.Failed), string(reason))
 	}
 	for _, reason := range []string{

@@ -40,7 +40,7 @@ const phasesMetric = "fettle_self_fence_remediation_phases_total "
 func TestFailuresAreCountedFromZero(t *testing.T) {
 	want := map[string]float64{}
 	for _, series := range []string{
-		"Failed FenceTimedOut", "Failed FreedByOthers", "Failed BootedUntainted", "Failed BootTimedOut", "Failed NodeReplaced",
+		"Failed TaintTimedOut", "Failed FenceTimedOut", "Failed FreedByOthers", "Failed BootedUntainted", "Failed BootTimedOut", "Failed NodeReplaced",
 		"CannotStart RemediationCannotStartNoPromise", "CannotStart RemediationCannotStartNodeNotFound", "CannotStart RemediationCannotStartMachineNotFound",
 		"CannotStart RemediationCannotStartWorkloadCluster", "CannotStart StatusInvalid",
 	} {
