@@ -67,6 +67,8 @@ type planner struct {
 	awaitingReplacement map[int]bool
 	controlPlaneAwaited int
 	healthyUIDs         map[ID]string
+	// replacing has the first request whose remediator replaces a target that is gone, by the target's ID without UID.
+	replacing map[ID]int
 	// lastNumber is the highest number among the earlier repairs of each target.
 	lastNumber map[ID]int
 	// newest are the targets created in this very second; nil until needed.
@@ -107,6 +109,7 @@ func newPlanner(policies []Policy, cluster *Cluster, now time.Time) *planner {
 	d.judgeMembers()
 	d.indexRepairs()
 	d.findAwaitingReplacement()
+	d.findReplacing()
 	d.tally()
 	return d
 }

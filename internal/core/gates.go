@@ -275,8 +275,13 @@ func UnusableStep(steps []Step, t *Target) *Step {
 }
 
 // remediatorGate refuses a step while another remediator works on the target. A mark for a remediator waits while the
-// target is claimed, and a request waits for the end of the mark where its policy says so.
+// target is claimed, and a request waits for the end of the mark where its policy says so. Each step waits while the
+// remediator of a former namesake is at work.
 func remediatorGate(d *planner, p *proposal) (Refusal, bool) {
+	if i := d.replacingRequest(p.target); i != none {
+		q := &d.cluster.Requests[i]
+		return Refusal{Policy: p.leader, Gate: AnotherRemediator, Detail: q.ID.String() + " still replaces the former " + q.Target.Kind + " " + q.Target.Name}, true
+	}
 	step := d.stepOf(p)
 	if step == nil {
 		return Refusal{}, false

@@ -28,6 +28,57 @@ func (d *planner) findAwaitingReplacement() {
 	}
 }
 
+// findReplacing finds the requests whose remediators are at work on targets that are gone. A replacement gets no repair
+// of its own meanwhile: two would work on one node (I2), and the name of the request is taken.
+func (d *planner) findReplacing() {
+	if d.cluster.Observed != Yes || len(d.cluster.Requests) == 0 {
+		return
+	}
+	d.replacing = map[ID]int{}
+	related := map[int]bool{}
+	for repair, requests := range d.requestsOf {
+		for _, i := range requests {
+			related[i] = true
+			if d.awaitingReplacement[repair] {
+				d.addReplacing(i, &d.cluster.Repairs[repair])
+			}
+		}
+	}
+	for _, requests := range d.requestsAbout {
+		for _, i := range requests {
+			related[i] = true
+		}
+	}
+	for i := range d.cluster.Requests {
+		if !related[i] {
+			d.addReplacing(i, nil)
+		}
+	}
+}
+
+func (d *planner) addReplacing(request int, r *Repair) {
+	q := &d.cluster.Requests[request]
+	if !q.Own || q.Leaving || !d.awaitsReplacement(q, r) {
+		return
+	}
+	gone := q.Target.withoutUID()
+	if first, taken := d.replacing[gone]; !taken || request < first {
+		d.replacing[gone] = request
+	}
+}
+
+// replacingRequest returns the request whose remediator still replaces the former namesake of a target, or of its node.
+// It returns none where there is no such request.
+func (d *planner) replacingRequest(target int) int {
+	t := &d.cluster.Targets[target]
+	for _, former := range []ID{t.ID.withoutUID(), {Kind: nodeKind, Name: t.Node.Name}} {
+		if i, found := d.replacing[former]; found && d.cluster.Requests[i].Target != t.ID {
+			return i
+		}
+	}
+	return none
+}
+
 // goesOn reports whether something is left to be done for the repair of a target that is gone.
 func (d *planner) goesOn(repair int) bool {
 	r := &d.cluster.Repairs[repair]

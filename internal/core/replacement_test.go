@@ -87,6 +87,35 @@ func TestNamesakeIsAReplacement(t *testing.T) {
 	}
 }
 
+// TestReplacementWaitsForTheRemediatorAtWork: a node that has come back under its name, and its machine, get no repair
+// of their own while the remediator of the former node is at work (I2). The name of its request is taken, too.
+func TestReplacementWaitsForTheRemediatorAtWork(t *testing.T) {
+	p := check("p", []int{0}, classic)
+	again := aNode("a", func(t *core.Target) { t.ID.UID = "later" }, dead)
+	ofAgain := machine("m", dead, func(t *core.Target) { t.Node.Name = "a" })
+	former := []core.Repair{repair(aNode("a"), p, started(ago(time.Minute)))}
+	replacing := requestFor(p, aNode("a"), rebooting, replaces)
+	for name, c := range map[string]struct {
+		targets  []core.Target
+		repairs  []core.Repair
+		requests []core.Request
+		want     []string
+	}{
+		"its request stands":                 {[]core.Target{again}, former, []core.Request{replacing}, []string{"AnotherRemediator holds back a"}},
+		"its repair was deleted":             {[]core.Target{again}, nil, []core.Request{replacing}, []string{"AnotherRemediator holds back a"}},
+		"it asks for the machine":            {[]core.Target{ofAgain}, former, []core.Request{replacing}, []string{"AnotherRemediator holds back m"}},
+		"the new node was recorded already":  {[]core.Target{again}, append(former, repair(again, p)), []core.Request{replacing}, []string{"AnotherRemediator holds back a"}},
+		"it has failed":                      {[]core.Target{again}, former, []core.Request{requestFor(p, aNode("a"), rebooting, replaces, says(core.No))}, []string{"end a: Withdrawn", "start a", "withdraw aRebootTemplate"}},
+		"it leaves":                          {[]core.Target{again}, nil, []core.Request{requestFor(p, aNode("a"), rebooting, replaces, leaving)}, []string{"start a"}},
+		"Fettle did not make it":             {[]core.Target{again}, nil, []core.Request{requestFor(p, aNode("a"), rebooting, replaces, foreign)}, []string{"start a"}},
+		"it replaces another node":           {[]core.Target{again}, nil, []core.Request{requestFor(p, aNode("b"), rebooting, replaces)}, []string{"start a"}},
+		"it expects no replacement":          {[]core.Target{again}, nil, []core.Request{requestFor(p, aNode("a"), rebooting)}, []string{"start a", "withdraw aRebootTemplate"}},
+		"it is about a machine of that name": {[]core.Target{ofAgain}, nil, []core.Request{requestFor(p, machine("a"), rebooting, replaces)}, []string{"start m"}},
+	} {
+		t.Run(name, func(t *testing.T) { remediationCase{name, with(c.targets, c.repairs, c.requests...), c.want, time.Time{}}.run(t, p) })
+	}
+}
+
 // TestGoneTargetKeepsItsPlace: until its replacement stands, a target that is gone counts, in a decision as in the
 // one before a remedy begins. So nothing is recorded that waits without a word (I3, I9).
 func TestGoneTargetKeepsItsPlace(t *testing.T) {
