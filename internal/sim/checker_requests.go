@@ -56,9 +56,17 @@ func (c *apiServer) leftToPeople(uid string) bool {
 	return len(r.Tried) >= len(r.Steps) || (failed && r.Steps[len(r.Steps)-1].Limit == 0)
 }
 
+// hasStepLeft reports whether a repair of a node runs that has not tried all its steps. Where it has, a user may make a
+// request anew, and the engine knows of it by its cache alone.
+func (c *apiServer) hasStepLeft(uid string) bool {
+	return slices.ContainsFunc(c.ledger, func(r core.Repair) bool {
+		return r.Running() && r.Target.UID == uid && len(r.Tried) < len(r.Steps)
+	})
+}
+
 // heldOut reports whether a node counts as out: a request about it stands, and it is not left to people. If its repair
-// was deleted from the ledger, the engine knows it for the policy that asked, and by its state alone, which must be in
-// sync.
+// was deleted from the ledger, or has no step left, the engine knows it for the policy that asked, and by its state
+// alone, which must be in sync.
 func (c *apiServer) heldOut(e *engine, policy *core.ID, slot int) bool {
 	m := c.machines[slot]
 	for _, r := range c.requests {
@@ -66,7 +74,7 @@ func (c *apiServer) heldOut(e *engine, policy *core.ID, slot int) bool {
 			continue
 		}
 		seen := r.Policy == *policy && e.nodes[slot] == m.node && !e.staleRequests(c, r.template)
-		if seen || c.inRepair(r.Target.UID) {
+		if seen || c.hasStepLeft(r.Target.UID) {
 			return true
 		}
 	}
@@ -287,9 +295,12 @@ func (u *Universe) overlooked(p *passRun, target int) bool {
 }
 
 // lasts reports whether a request may stand at rest though its node does not need it. Its remediator never lets go, or
-// has yet to report that the node is replaced.
+// has yet to report that the node is replaced, and no healthy node has its name.
 func (u *Universe) lasts(r *request) bool {
-	awaited := r.Replaces && r.Succeeded == core.Unknown && r.Stopped.IsZero() && !u.truth.machines[r.slot].node.exists
+	m := u.truth.machines[r.slot]
+	gone := !m.node.exists || m.nodeID() != r.Target
+	replaced := m.node.exists && m.node.ready && !m.node.deselected
+	awaited := r.Replaces && r.Succeeded == core.Unknown && r.Stopped.IsZero() && gone && !replaced
 	return (r.Leaving && u.setup.Clinging) || awaited
 }
 

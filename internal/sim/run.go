@@ -312,6 +312,6 @@ func (e *engine) due(now int) (int, bool) {
 	if e.nextAt.IsZero() {
 		return 0, false
 	}
-	ticks := int((e.nextAt.Add(-e.skew).Sub(at(0)) + tick - time.Nanosecond) / tick)
-	return max(ticks, now), true
+	wait := e.nextAt.Sub(fastAt(now, e.skew)) // by the monotonic clock where nextAt has it, as a timer waits
+	return now + max(int((wait+tick-time.Nanosecond)/tick), 0), true
 }
