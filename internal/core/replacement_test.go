@@ -112,7 +112,9 @@ func TestReplacementWaitsForTheRemediatorAtWork(t *testing.T) {
 		"it expects no replacement":          {[]core.Target{again}, nil, []core.Request{requestFor(p, aNode("a"), rebooting)}, []string{"start a", "withdraw aRebootTemplate"}},
 		"it is about a machine of that name": {[]core.Target{ofAgain}, nil, []core.Request{requestFor(p, machine("a"), rebooting, replaces)}, []string{"start m"}},
 	} {
-		t.Run(name, func(t *testing.T) { remediationCase{name, with(c.targets, c.repairs, c.requests...), c.want, time.Time{}}.run(t, p) })
+		t.Run(name, func(t *testing.T) {
+			remediationCase{name, with(c.targets, c.repairs, c.requests...), c.want, time.Time{}}.run(t, p)
+		})
 	}
 }
 

@@ -116,6 +116,74 @@ func TestConfirmationsAreWithdrawnOnce(t *testing.T) {
 	equal(t, "withdrawn", only(w.runs(-1, ending{}), "WithdrawConfirmation"), []string{"WithdrawConfirmation a", "WithdrawConfirmation b"})
 }
 
+// TestConfirmationsAwaitRequestsAndRepairs: a confirmation stays while a request about its target stands, or its repair
+// runs.
+func TestConfirmationsAwaitRequestsAndRepairs(t *testing.T) {
+	withdrawn := []string{"WithdrawConfirmation a"}
+	for name, c := range map[string]struct {
+		arrange func(w *world)
+		want    []string
+	}{
+		"no repair":                   {func(*world) {}, withdrawn},
+		"its repair runs":             {func(w *world) { w.repairOf("a") }, []string{}},
+		"the repair of another runs":  {func(w *world) { w.repairOf("b") }, withdrawn},
+		"its repair has ended before": {func(w *world) { w.repairOf("a").Ended = noon }, withdrawn},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := worldOf(t, "a", "b")
+			w.withdrawsConfirmed("a")
+			c.arrange(w)
+			all := w.runs(-1, ending{})
+			equal(t, "withdrawn", only(all, "WithdrawConfirmation"), c.want)
+			first := slices.Index(all.calls, "WithdrawRequest a")
+			for _, place := range []int{first, first + 1} { // one request is left
+				w := worldOf(t, "a", "b")
+				w.withdrawsConfirmed("a")
+				c.arrange(w)
+				equal(t, all.calls[place]+" fails", only(w.runs(place, ending{name: "fails"}), "WithdrawConfirmation"), []string{})
+			}
+		})
+	}
+}
+
+// withdrawsConfirmed has the next pass withdraw two requests about a target that is confirmed healthy.
+func (w *world) withdrawsConfirmed(name string) {
+	var d core.Decision
+	for i := range w.targets {
+		if w.targets[i].ID.Name != name {
+			continue
+		}
+		w.targets[i].ConfirmedHealthy = true
+		for r := range 2 {
+			w.request(fmt.Sprint("r", r), name)
+			d.Withdrawals = append(d.Withdrawals, core.Withdrawal{Request: r, Target: i, TargetHealthy: true})
+		}
+	}
+	w.decides(d)
+}
+
+// TestUsedConfirmationsAreForgotten: a confirmation that could not be withdrawn is withdrawn by a later pass. It waits
+// while a repair of its target runs, and is forgotten once the user has removed it.
+func TestUsedConfirmationsAreForgotten(t *testing.T) {
+	w := worldOf(t, "a")
+	w.withdrawsConfirmed("a")
+	w.fates["WithdrawConfirmation a"] = ending{name: "fails"}
+	tries := func(what string, want ...string) {
+		t.Helper()
+		equal(t, what, only(w.runs(-1, ending{}), "WithdrawConfirmation"), append([]string{}, want...))
+	}
+	tries("the first pass", "WithdrawConfirmation a")
+	w.decides(core.Decision{})
+	w.repairOf("a")
+	tries("while a repair runs")
+	w.cached[0].Ended = noon
+	tries("once it has ended", "WithdrawConfirmation a")
+	w.targets[0].ConfirmedHealthy = false
+	tries("after the user has removed it")
+	w.targets[0].ConfirmedHealthy = true
+	tries("after the user has confirmed it again")
+}
+
 // TestEventsOfWithdrawals: users are told once of the requests for one target, and by the policy as it is.
 func TestEventsOfWithdrawals(t *testing.T) {
 	w := worldOf(t, "a")
