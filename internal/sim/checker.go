@@ -74,7 +74,8 @@ func (u *Universe) checkControlPlane(p *passRun, before *apiServer, slot int) {
 	for other := range u.setup.ControlPlane {
 		m := before.machines[other]
 		leaves := m.deleting && (p.engine.cluster.has("Machine") || m.byFettle && u.steady())
-		if other != slot && (leaves || before.hasRequest(other)) {
+		remediated := before.hasRequest(other) && !m.node.deselected // such a node has no repair any more
+		if other != slot && (leaves || remediated) {
 			u.complain("I4: m%d and m%d of the control plane are out together", other, slot)
 		}
 	}

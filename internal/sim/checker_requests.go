@@ -37,13 +37,17 @@ func (c *apiServer) hasRequest(slot int) bool {
 const recoversWithin = 10 * time.Minute
 
 // leftToPeople reports whether all steps of the repair of a node were tried, and no remediator is at work on the node.
-func (c *apiServer) leftToPeople(uid string) bool {
+func (c *apiServer) leftToPeople(uid string) bool { return c.leftByRequests(uid, c.requests) }
+
+// leftByRequests reports the same by some requests. An engine has those that its cache shows: a user may have made one
+// of them anew.
+func (c *apiServer) leftByRequests(uid string, requests []request) bool {
 	i := c.entry(c.repairOf(uid))
 	if i < 0 {
 		return false
 	}
 	r, failed := &c.ledger[i], false
-	for _, q := range c.requests {
+	for _, q := range requests {
 		if q.Target.UID != uid {
 			continue
 		}
@@ -56,17 +60,9 @@ func (c *apiServer) leftToPeople(uid string) bool {
 	return len(r.Tried) >= len(r.Steps) || (failed && r.Steps[len(r.Steps)-1].Limit == 0)
 }
 
-// hasStepLeft reports whether a repair of a node runs that has not tried all its steps. Where it has, a user may make a
-// request anew, and the engine knows of it by its cache alone.
-func (c *apiServer) hasStepLeft(uid string) bool {
-	return slices.ContainsFunc(c.ledger, func(r core.Repair) bool {
-		return r.Running() && r.Target.UID == uid && len(r.Tried) < len(r.Steps)
-	})
-}
-
 // heldOut reports whether a node counts as out: a request about it stands, and it is not left to people. If its repair
-// was deleted from the ledger, or has no step left, the engine knows it for the policy that asked, and by its state
-// alone, which must be in sync.
+// was deleted from the ledger, or the engine could not know better than that the node is left to people, the engine
+// knows the request for the policy that asked, and by its state alone, which must be in sync.
 func (c *apiServer) heldOut(e *engine, policy *core.ID, slot int) bool {
 	m := c.machines[slot]
 	for _, r := range c.requests {
@@ -74,7 +70,7 @@ func (c *apiServer) heldOut(e *engine, policy *core.ID, slot int) bool {
 			continue
 		}
 		seen := r.Policy == *policy && e.nodes[slot] == m.node && !e.staleRequests(c, r.template)
-		if seen || c.hasStepLeft(r.Target.UID) {
+		if seen || (c.inRepair(r.Target.UID) && !c.leftByRequests(r.Target.UID, slices.Concat(e.requests[:]...))) {
 			return true
 		}
 	}
