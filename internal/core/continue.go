@@ -220,7 +220,7 @@ func (d *planner) outcomeOfRecovery(r *Repair) Outcome {
 	if r.failed() {
 		return Withdrawn
 	}
-	if !r.RequestSeen && r.Recovered.IsZero() && r.Begun.IsZero() && len(r.Tried) == 0 {
+	if r.StepSeen == 0 && r.Recovered.IsZero() && r.Begun.IsZero() && len(r.Tried) == 0 {
 		return Recovered
 	}
 	return Succeeded

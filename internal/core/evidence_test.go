@@ -217,7 +217,7 @@ func TestI14EvidenceDecidesNothing(t *testing.T) {
 func TestEvidenceOfAnEnd(t *testing.T) {
 	policies, cluster := fencedWorld()
 	ready("True", ago(time.Hour))(&cluster.Targets[0])
-	cluster.Repairs[0].RequestSeen = true
+	cluster.Repairs[0].StepSeen = 1
 	cluster.Requests[0].Evidence = backAgain(proven(cluster.Requests[0], 1, 1))
 	cluster.PastRequests, cluster.Requests = cluster.Requests, nil
 	seen := overlaid(cluster)

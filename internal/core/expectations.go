@@ -177,7 +177,7 @@ func (m *Expectations) keep(r Repair, seen bool, now time.Time) {
 	key := r.key()
 	fresh := &repairExpectation{repair: r, seen: seen, recorded: now}
 	if old := m.repairs[key]; old != nil {
-		fresh.seen, fresh.begun, fresh.step, fresh.requestSeen, fresh.evidence = seen || old.seen, old.begun, old.step, old.requestSeen, old.evidence
+		fresh.seen, fresh.begun, fresh.step, fresh.stepSeen, fresh.evidence = seen || old.seen, old.begun, old.step, old.stepSeen, old.evidence
 		if r.CreatedSameSecond == nil {
 			fresh.repair.CreatedSameSecond = old.repair.CreatedSameSecond
 		}
@@ -205,7 +205,7 @@ func (m *Expectations) Overlay(f *Cluster, now time.Time) {
 	m.OverlayTimes(f, now)
 }
 
-// overlayRequestsSeen sets RequestSeen for running repairs. A request that another leader withdraws
+// overlayRequestsSeen sets StepSeen for running repairs. A request that another leader withdraws
 // leaves no other trace.
 func (m *Expectations) overlayRequestsSeen(f *Cluster) {
 	about := make(map[string][]*Request, len(f.Requests))
@@ -219,10 +219,12 @@ func (m *Expectations) overlayRequestsSeen(f *Cluster) {
 		if !r.Running() {
 			continue
 		}
-		e.requestSeen = e.requestSeen || slices.ContainsFunc(about[r.Target.Name], func(q *Request) bool {
-			return q.Own && q.about(&r.Target) && r.made(q)
-		})
-		r.RequestSeen = e.requestSeen
+		for _, q := range about[r.Target.Name] {
+			if q.Own && q.about(&r.Target) && r.made(q) {
+				e.stepSeen = max(e.stepSeen, q.stepIn(r.Steps)+1)
+			}
+		}
+		r.StepSeen = e.stepSeen
 	}
 }
 

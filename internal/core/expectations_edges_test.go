@@ -191,24 +191,30 @@ func TestDeletionsExpire(t *testing.T) {
 // TestRequestsSeenOfRepairs: a running repair has a request seen only by Fettle's own request about its
 // target.
 func TestRequestsSeenOfRepairs(t *testing.T) {
-	n, p := aNode("n"), check("p", []int{0}, classic)
+	n, p := aNode("n"), check("p", []int{0}, escalating)
 	q := requestFor(p, n, rebooting)
 	namesake := requestFor(p, n, rebooting, func(q *core.Request) { q.Target.UID = "another" })
 	for name, c := range map[string]struct {
 		repair  core.Repair
 		request core.Request
-		want    bool
+		want    int
 	}{
-		"its own":            {repair(n, p), q, true},
-		"of a namesake":      {repair(n, p), namesake, false},
-		"of an ended repair": {repair(n, p, ended(noon)), q, false},
+		"its own":            {repair(n, p), q, 1},
+		"of its second step": {repair(n, p, gaveUp(noon)), requestFor(p, n, reprovisioning), 2},
+		"of a step given up": {repair(n, p, gaveUp(noon)), q, 1},
+		"of a namesake":      {repair(n, p), namesake, 0},
+		"of an ended repair": {repair(n, p, ended(noon)), q, 0},
 	} {
 		var e core.Expectations
 		f := clusterOf([]core.Target{n}, c.repair)
 		f.Requests = []core.Request{c.request}
 		e.Overlay(&f, noon)
-		if f.Repairs[0].RequestSeen != c.want {
-			t.Errorf("%s: a request was seen: %t", name, f.Repairs[0].RequestSeen)
+		if f.Repairs[0].StepSeen != c.want {
+			t.Errorf("%s: the request of step %d was seen, want %d", name, f.Repairs[0].StepSeen, c.want)
+		}
+		f.Requests = nil
+		if e.Overlay(&f, noon.Add(time.Second)); f.Repairs[0].StepSeen != c.want {
+			t.Errorf("%s: once it is gone, the request of step %d was seen, want %d", name, f.Repairs[0].StepSeen, c.want)
 		}
 	}
 }

@@ -18,8 +18,8 @@ type repairExpectation struct {
 	step int
 	// evidence is the evidence of the repair as this process wrote it last.
 	evidence []Evidence
-	// requestSeen is set once the cache has shown a request of the repair.
-	requestSeen bool
+	// stepSeen is the number of the latest step whose request the cache has shown; 0 for none.
+	stepSeen int
 	// recoveryUnrecorded is set while only this process knows that the target had recovered when
 	// its requests were withdrawn.
 	recoveryUnrecorded bool

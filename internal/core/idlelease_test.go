@@ -71,7 +71,7 @@ func TestUnansweredUntil(t *testing.T) {
 	began, failed := ago(2*time.Minute), ago(time.Minute)
 	attempt := func(r *core.Repair) { r.Attempts, r.LastAttempt = 1, failed }
 	elsewhere := func(r *core.Repair) { r.RecordedElsewhere = true }
-	seen := func(r *core.Repair) { r.RequestSeen = true }
+	seen := func(r *core.Repair) { r.StepSeen = len(r.Tried) + 1 }
 	secondStep := func(r *core.Repair) { r.Tried = []core.StepRecord{{Ended: failed}} }
 	for name, c := range map[string]struct {
 		changes []func(*core.Repair)
@@ -83,6 +83,8 @@ func TestUnansweredUntil(t *testing.T) {
 		"both":                  {[]func(*core.Repair){elsewhere, attempt}, failed.Add(time.Minute)},
 		"its request was seen":  {[]func(*core.Repair){elsewhere, seen}, time.Time{}},
 		"its second step began": {[]func(*core.Repair){elsewhere, secondStep}, failed.Add(time.Minute)},
+		"and its request was":   {[]func(*core.Repair){elsewhere, secondStep, seen}, time.Time{}},
+		"only the first was":    {[]func(*core.Repair){elsewhere, seen, secondStep}, failed.Add(time.Minute)},
 	} {
 		r := core.Repair{Started: began}
 		for _, change := range c.changes {

@@ -43,7 +43,7 @@ func drawRemediation(d dice) world {
 		for range d(3) {
 			gaveUp(oneOf(d, noon, ago(time.Minute), ago(time.Hour)))(&r)
 		}
-		r.Recovered, r.RequestSeen = oneOf(d, time.Time{}, ago(time.Minute)), d(3) == 0
+		r.Recovered, r.StepSeen = oneOf(d, time.Time{}, ago(time.Minute)), d(3)
 		w.cluster.Repairs = append(w.cluster.Repairs, r)
 	}
 	for i := range d(4) {
@@ -314,7 +314,7 @@ func TestI10RequestsAreReported(t *testing.T) {
 	alwaysWithRequests(t, func(w world, d core.Decision) string {
 		for _, f := range d.Finishes {
 			r := &w.cluster.Repairs[f.Repair]
-			if did := r.RequestSeen || len(r.Tried) > 0 || !r.Recovered.IsZero(); did && f.Outcome == core.Recovered {
+			if did := r.StepSeen > 0 || len(r.Tried) > 0 || !r.Recovered.IsZero(); did && f.Outcome == core.Recovered {
 				return r.Name + " has done something, and ends as if it had not"
 			}
 		}

@@ -37,8 +37,8 @@ type Repair struct {
 	Revision uint64
 	// RecordedElsewhere is set when the step under way was not recorded by this process.
 	RecordedElsewhere bool
-	// RequestSeen is set once this process has seen a request of a step.
-	RequestSeen bool
+	// StepSeen is the number of the latest step whose request this process has seen, from 1 on; 0 for none.
+	StepSeen int
 	// Steps are the steps of the repair as they were when it was recorded.
 	Steps []Step
 	// Tried has the steps that were taken to no avail, in order. The next step is under way.
@@ -177,7 +177,7 @@ func (r *Repair) UnansweredUntil() time.Time {
 	if r.Attempts > 0 {
 		until = r.LastAttempt.Add(expectationLimit)
 	}
-	if r.RecordedElsewhere && !r.RequestSeen {
+	if r.RecordedElsewhere && r.StepSeen <= len(r.Tried) {
 		until = latest(until, r.StepBegan().Add(expectationLimit))
 	}
 	return until

@@ -59,7 +59,7 @@ func TestEachFactOfARepairIsRecorded(t *testing.T) {
 		e.Policy.Holder = core.HolderOf(e.Policy.ID)
 	}), "repairs")).repair
 
-	inMemory := map[string]bool{"RecordedElsewhere": true, "RequestSeen": true, "Misdated": true, "CreatedSameSecond": true, "Written": true, "EvidenceUnrecorded": true}
+	inMemory := map[string]bool{"RecordedElsewhere": true, "StepSeen": true, "Misdated": true, "CreatedSameSecond": true, "Written": true, "EvidenceUnrecorded": true}
 	for i := range reflect.TypeFor[core.Repair]().NumField() {
 		recorded := false
 		for _, r := range []core.Repair{running, ended, ofNode} {
