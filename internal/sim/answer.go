@@ -33,7 +33,7 @@ func (u *Universe) answer(p *passRun, c *pass.Call, refused bool) (r pass.Result
 	case pass.ReadNode:
 		r.Node = u.readNode(p, &c.Target)
 	case pass.ReadClock:
-		p.skew = u.off(p.engine)
+		p.skew[taskOf(c)] = u.off(p.engine)
 	case pass.ReadQuorum:
 		r.Survives = u.truth.quorum
 	case pass.ReadPolicy:
@@ -47,6 +47,9 @@ func (u *Universe) answer(p *passRun, c *pass.Call, refused bool) (r pass.Result
 	case pass.StartRemedy:
 		if refused {
 			return pass.Result{Err: errRefused}
+		}
+		if p.skew[taskOf(c)].Abs() > core.MaxSkew {
+			u.complain("I5: a step for %s is taken by a clock that is wrong", c.RemedyCall.Target.ID.UID)
 		}
 		r.RemedyResult, r.Err = u.start(p, c.RemedyCall)
 	case pass.DeleteRepair:

@@ -51,9 +51,6 @@ func (u *Universe) checkStart(p *passRun, b remedyStart) {
 	if holder := u.truth.leases[t.Node.Name].holder; leases && p.policies[b.policy].Holder != holder && u.atOnce(p) {
 		u.complain("I3: a step of %s is taken, and %q holds the lease of its node", b.repair.Name, holder)
 	}
-	if p.skew.Abs() > core.MaxSkew {
-		u.complain("I5: a step of %s is taken by a clock that is wrong", b.repair.Name)
-	}
 	if i := u.truth.entry(b.repair.Name); i < 0 && u.setup.Erasures == 0 {
 		u.complain("I2: a remedy begins, and %q is not recorded", b.repair.Name)
 	}

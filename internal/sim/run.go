@@ -41,8 +41,8 @@ type progress struct {
 	others core.Tri
 	// made counts the calls, and writes the calls that change something.
 	made, writes int
-	// skew is by how much the clock was fast when it was read last.
-	skew time.Duration
+	// skew is by how much the clock was fast when each task read it last.
+	skew map[taskKey]time.Duration
 	// found is set when a request existed already that no cache showed, and freed when a lease was released.
 	found, freed bool
 	// conflict is set when another writer had changed a repair, so that the pass is repeated.
@@ -55,8 +55,17 @@ type progress struct {
 	siblingUnknown []bool
 }
 
+// taskKey identifies a task of a pass.
+type taskKey struct {
+	stage pass.Stage
+	task  int
+}
+
+func taskOf(c *pass.Call) taskKey { return taskKey{c.Stage, c.Task} }
+
 func (f *progress) clone() progress {
 	twin := *f
+	twin.skew = maps.Clone(f.skew)
 	twin.unhealthy, twin.created, twin.siblingUnknown = slices.Clone(f.unhealthy), slices.Clone(f.created), slices.Clone(f.siblingUnknown)
 	return twin
 }
@@ -81,7 +90,7 @@ func (u *Universe) begin(e *engine, flies bool) *passRun {
 	if u.setup.Faults.NoExpectations {
 		e.state, e.digestCache = &pass.State{}, nil
 	}
-	p := &passRun{engine: e, progress: progress{began: u.truth.edited, others: u.othersAct(e)}, config: u.config(e), state: e.state.Clone()}
+	p := &passRun{engine: e, progress: progress{skew: map[taskKey]time.Duration{}, began: u.truth.edited, others: u.othersAct(e)}, config: u.config(e), state: e.state.Clone()}
 	for _, m := range u.truth.machines {
 		p.unhealthy = append(p.unhealthy, m.unhealthy(u.truth.now))
 	}
