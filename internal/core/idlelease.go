@@ -34,9 +34,9 @@ func CurrentHolder(former string) string {
 
 // releaseIdleLeases releases the leases that were left behind, so that others can service the node.
 // A process may have stopped before it released one, the release may have been refused, or the
-// Repair was deleted.
+// Repair was deleted. By a wrong clock it is not known how long a lease has been unchanged.
 func (d *planner) releaseIdleLeases() {
-	if d.cluster.Observed != Yes || len(d.cluster.Leases) == 0 || len(d.cluster.UnlistedTemplates) > 0 {
+	if d.cluster.Observed != Yes || d.cluster.ClockAgrees != Yes || len(d.cluster.Leases) == 0 || len(d.cluster.UnlistedTemplates) > 0 {
 		return
 	}
 	holders, busy, unanswered := d.holders(), d.busyNodes(), d.unansweredNodes()

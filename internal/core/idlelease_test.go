@@ -34,6 +34,8 @@ func TestIdleLeases(t *testing.T) {
 	}
 	unobserved := leases(with(nil, nil), "a")
 	unobserved.Observed = core.Unknown
+	wrongClock := leases(with(nil, nil), "a")
+	wrongClock.ClockAgrees = core.No
 	running := repair(sick, p)
 	gone := running
 	gone.Node = "former"
@@ -43,6 +45,7 @@ func TestIdleLeases(t *testing.T) {
 	}{
 		"several":                         {leases(with(nil, nil), "c", "a", "b"), []string{"a", "b", "c"}},
 		"an unobserved cluster":           {unobserved, nil},
+		"a wrong clock":                   {wrongClock, nil},
 		"the node of a repair":            {leases(with([]core.Target{m}, []core.Repair{running}), "n"), nil},
 		"the recorded node of a repair":   {leases(with(nil, []core.Repair{gone}), "former", "m", "other"), []string{"m", "other"}},
 		"the node of a start":             {leases(with([]core.Target{sick}, nil), "n"), nil},

@@ -130,12 +130,14 @@ func (p *Pass) endRecorded(t *task, c *Call, r *Result) {
 	}
 }
 
-// releaseEnded releases the lease of the node, unless the remedy may have done something that no cache shows. It is not
-// tried again here, since another repair may soon hold the lease under the same name. If none does, the lease is released
-// as an orphan.
+// releaseEnded releases the lease of the node, unless the remedy may have done something that no cache shows. A clock that
+// is wrong does not tell that. It is not tried again here, since another repair may soon hold the lease under the same
+// name. If none does, the lease is released as an orphan.
 func (p *Pass) releaseEnded(_ *task, i int) []Call {
 	end := &p.ends[i]
-	if !p.config.Leases || end.holder == "" || end.node == "" || end.repair.UnansweredUntil().After(p.now) {
+	until := end.repair.UnansweredUntil()
+	unanswered := !until.IsZero() && (p.clock.Agrees != core.Yes || until.After(p.now))
+	if !p.config.Leases || end.holder == "" || end.node == "" || unanswered {
 		return nil
 	}
 	return []Call{{Kind: ReleaseLease, Node: end.node, Holder: end.holder}}
