@@ -71,8 +71,7 @@ func (u *Universe) checkControlPlane(p *passRun, before *apiServer, slot int) {
 	for other := range u.setup.ControlPlane {
 		m := before.machines[other]
 		leaves := m.deleting && (p.engine.cluster.has("Machine") || m.byFettle && u.steady())
-		remediated := before.hasRequest(other) && !m.node.deselected // such a node has no repair any more
-		if other != slot && (leaves || remediated) {
+		if other != slot && (leaves || before.remediated(p.engine, other)) {
 			u.complain("I4: m%d and m%d of the control plane are out together", other, slot)
 		}
 	}

@@ -33,6 +33,16 @@ func (c *apiServer) hasRequest(slot int) bool {
 	return false
 }
 
+// remediated reports whether a member of the control plane counts as out by its requests. Its repair runs, or else the
+// engine knows a request by its cache: a user may have made one anew. A node that is not selected has no repair.
+func (c *apiServer) remediated(e *engine, slot int) bool {
+	m := c.machines[slot]
+	return !m.node.deselected && slices.ContainsFunc(c.requests, func(r request) bool {
+		about := r.slot == slot && m.node.exists && r.Target.UID == m.nodeID().UID
+		return about && (c.inRepair(r.Target.UID) || !e.staleRequests(c, r.template))
+	})
+}
+
 // recoversWithin is how long a node has to recover after its last remediator has succeeded.
 const recoversWithin = 10 * time.Minute
 

@@ -133,7 +133,7 @@ func (u *Universe) atRest() {
 		if actions := actionsOf(&p.decision); actions != "" {
 			u.complain("convergence: nothing wakes the engine, and there is something to do: %s", actions)
 		}
-		if next := u.next(p); !next.IsZero() {
+		if next := u.next(p); !next.IsZero() && !u.pollsQuorum(p) {
 			u.complain("convergence: nothing wakes the engine, and it is to look again at %s", next)
 		}
 		u.judgedAtRest(p)
@@ -158,6 +158,14 @@ func (u *Universe) atRest() {
 			u.complain("convergence: repair %s runs for ever", r.Name)
 		}
 	}
+}
+
+// pollsQuorum reports whether an engine is woken by repeated reads of a quorum that does not survive a loss. Another gate
+// may hold a member back for a while, and time alone opens that.
+func (u *Universe) pollsQuorum(p *passRun) bool {
+	return u.truth.quorum != core.Yes && slices.ContainsFunc(p.decision.Refusals, func(r core.Refusal) bool {
+		return r.Gate == core.BackingOff && slotOf(&p.cluster.Targets[r.Target]) < u.setup.ControlPlane
+	})
 }
 
 // memberInRepair reports whether a repair of a member of the control plane runs. While it waits for the quorum, it is in
