@@ -80,14 +80,16 @@ func TestUnansweredUntil(t *testing.T) {
 		changes []func(*core.Repair)
 		want    time.Time
 	}{
-		"no call has failed":    {nil, time.Time{}},
-		"a call has failed":     {[]func(*core.Repair){attempt}, failed.Add(time.Minute)},
-		"recorded elsewhere":    {[]func(*core.Repair){elsewhere}, began.Add(time.Minute)},
-		"both":                  {[]func(*core.Repair){elsewhere, attempt}, failed.Add(time.Minute)},
-		"its request was seen":  {[]func(*core.Repair){elsewhere, seen}, time.Time{}},
-		"its second step began": {[]func(*core.Repair){elsewhere, secondStep}, failed.Add(time.Minute)},
-		"and its request was":   {[]func(*core.Repair){elsewhere, secondStep, seen}, time.Time{}},
-		"only the first was":    {[]func(*core.Repair){elsewhere, seen, secondStep}, failed.Add(time.Minute)},
+		"no call has failed":     {nil, time.Time{}},
+		"a call has failed":      {[]func(*core.Repair){attempt}, failed.Add(time.Minute)},
+		"recorded elsewhere":     {[]func(*core.Repair){elsewhere}, began.Add(time.Minute)},
+		"both":                   {[]func(*core.Repair){elsewhere, attempt}, failed.Add(time.Minute)},
+		"its request was seen":   {[]func(*core.Repair){elsewhere, seen}, time.Time{}},
+		"its second step began":  {[]func(*core.Repair){elsewhere, secondStep}, failed.Add(time.Minute)},
+		"and its request was":    {[]func(*core.Repair){elsewhere, secondStep, seen}, time.Time{}},
+		"its first was given up": {[]func(*core.Repair){secondStep}, failed.Add(time.Minute)},
+		"and was seen":           {[]func(*core.Repair){seen, secondStep}, time.Time{}},
+		"only the first was":     {[]func(*core.Repair){elsewhere, seen, secondStep}, failed.Add(time.Minute)},
 	} {
 		r := core.Repair{Started: began}
 		for _, change := range c.changes {

@@ -171,7 +171,8 @@ func (r *Repair) EndAt(recorded time.Time) time.Time {
 
 // UnansweredUntil returns until when the remedy may have done something that no cache shows; zero for never. Its last call has
 // failed, and the API server may have granted it all the same. Or another process has recorded the step, and may have
-// called the remedy since.
+// called the remedy since. The same holds for the remedies of the steps that were given up, whose calls are not counted any
+// more.
 func (r *Repair) UnansweredUntil() time.Time {
 	var until time.Time
 	if r.Attempts > 0 {
@@ -179,6 +180,11 @@ func (r *Repair) UnansweredUntil() time.Time {
 	}
 	if r.RecordedElsewhere && r.StepSeen <= len(r.Tried) {
 		until = latest(until, r.StepBegan().Add(expectationLimit))
+	}
+	for i := range r.Tried {
+		if i >= r.StepSeen {
+			until = latest(until, r.Tried[i].Ended.Add(expectationLimit))
+		}
 	}
 	return until
 }
