@@ -75,8 +75,10 @@ func (d *planner) holders() map[string]bool {
 	return holders
 }
 
-// busyNodes returns the nodes of running repairs, of requests that exist, and of repairs that
-// start. A repair that starts may take a lease over in the same pass, under the same name.
+// busyNodes returns the nodes of running repairs, of requests that exist, of repairs that start, and
+// of machines that are being deleted. A repair that starts may take a lease over in the same pass,
+// under the same name. The repair of a machine that is being deleted may have ended before a cache
+// showed the deletion.
 func (d *planner) busyNodes() map[string]bool {
 	busy := map[string]bool{}
 	for i := range d.cluster.Repairs {
@@ -97,6 +99,11 @@ func (d *planner) busyNodes() map[string]bool {
 	}
 	for i := range d.cluster.Requests {
 		busy[d.cluster.Requests[i].Target.Name] = true
+	}
+	for i := range d.cluster.Targets {
+		if t := &d.cluster.Targets[i]; t.Deleting {
+			busy[t.Node.Name] = true
+		}
 	}
 	for target := range d.requestsAbout { // a machine and its node may have different names
 		busy[d.cluster.Targets[target].Node.Name] = true

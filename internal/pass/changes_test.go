@@ -184,6 +184,27 @@ func TestUsedConfirmationsAreForgotten(t *testing.T) {
 	tries("after the user has confirmed it again")
 }
 
+// TestLeaseOfUnselectedTarget: the lease of a target that is not selected any more stays until its requests are gone.
+func TestLeaseOfUnselectedTarget(t *testing.T) {
+	for name, c := range map[string]struct {
+		about string
+		want  []string
+	}{
+		"a request about it":    {"gone", []string{}},
+		"a request about other": {"a", []string{"ReleaseLease gone-node"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := worldOf(t, "a")
+			w.config.Leases = true
+			r := w.repairOf("gone")
+			r.Holder, r.Node = "fettle", "gone-node"
+			w.request("first", c.about)
+			w.decides(core.Decision{Finishes: []core.Finish{{Repair: 0, Outcome: core.Withdrawn}}})
+			equal(t, "released", only(w.runs(-1, ending{}), "ReleaseLease"), c.want)
+		})
+	}
+}
+
 // TestEventsOfWithdrawals: users are told once of the requests for one target, and by the policy as it is.
 func TestEventsOfWithdrawals(t *testing.T) {
 	w := worldOf(t, "a")

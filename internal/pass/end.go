@@ -44,7 +44,9 @@ func (p *Pass) endings() int {
 			end.node, end.holder = end.repair.Node, end.repair.Holder
 			if t, there := targetOf[end.repair.Target]; there {
 				p.setTarget(&end, t)
-			} else if inRepair[end.node] { // a namesake's repair may hold the lease, under the same name
+			} else if inRepair[end.node] || p.requestStands(end.repair.Target) {
+				// A namesake's repair may hold the lease, under the same name. Or the target is only not selected any more, and
+				// its remediator is still at work.
 				end.node = ""
 			}
 		}
@@ -78,6 +80,11 @@ func (p *Pass) addUsedConfirmations(targetOf map[core.ID]int) {
 			p.ends = append(p.ends, end)
 		}
 	}
+}
+
+// requestStands reports whether a cache has shown a request about a target.
+func (p *Pass) requestStands(target core.ID) bool {
+	return slices.ContainsFunc(p.cluster.Requests, func(q core.Request) bool { return q.Target == target })
 }
 
 // nodesInRepair returns the nodes of repairs that run after this pass.

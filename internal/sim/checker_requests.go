@@ -143,11 +143,20 @@ func (u *Universe) checkRelease(p *passRun, node, holder string) {
 }
 
 // holdsLease reports whether a request holds the lease of its node. A request that no cache has shown for a minute is not
-// counted any more.
+// counted any more. Of two leaders, one may make a request anew that the other has seen go.
 func (u *Universe) holdsLease(p *passRun, r *request) bool {
-	overdue := at(u.truth.now).Sub(r.Created) >= seenWithin && !slices.Contains(p.engine.requests[r.template], *r)
+	shown := slices.Contains(p.engine.requests[r.template], *r)
+	overdue := at(u.truth.now).Sub(r.Created) >= seenWithin && !shown
 	erased := u.setup.Erasures > 0 && !u.truth.inRepair(r.Target.UID)
-	return !r.Leaving && !overdue && !erased && u.truth.hasRequest(r.slot)
+	again := u.setup.Leaders > 1 && !shown && p.hasSeenRequestOf(r)
+	return !r.Leaving && !overdue && !erased && !again && u.truth.hasRequest(r.slot)
+}
+
+// hasSeenRequestOf reports whether the engine has seen a request of the same step of the same repair.
+func (p *passRun) hasSeenRequestOf(q *request) bool {
+	return slices.ContainsFunc(p.cluster.Repairs, func(r core.Repair) bool {
+		return r.Target == q.Target && r.StepSeen > 0 && r.Steps[r.StepSeen-1].Template == q.Template
+	})
 }
 
 // seenWithin is how long a cache may lag behind a request before Fettle does not count the request any more.
