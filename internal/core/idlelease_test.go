@@ -78,6 +78,7 @@ func TestUnansweredUntil(t *testing.T) {
 	attempt := func(r *core.Repair) { r.Attempts, r.LastAttempt = 1, failed }
 	elsewhere := func(r *core.Repair) { r.RecordedElsewhere = true }
 	seen := func(r *core.Repair) { r.StepSeen = len(r.Tried) + 1 }
+	asks := func(r *core.Repair) { r.Steps = []core.Step{ask(rebooting, 0)} }
 	secondStep := func(r *core.Repair) { r.Tried = []core.StepRecord{{Ended: failed}} }
 	for name, c := range map[string]struct {
 		changes []func(*core.Repair)
@@ -91,6 +92,8 @@ func TestUnansweredUntil(t *testing.T) {
 		"its second step began":  {[]func(*core.Repair){elsewhere, secondStep}, failed.Add(time.Minute)},
 		"and its request was":    {[]func(*core.Repair){elsewhere, secondStep, seen}, time.Time{}},
 		"its first was given up": {[]func(*core.Repair){secondStep}, failed.Add(time.Minute)},
+		"it makes a request":     {[]func(*core.Repair){asks}, began.Add(time.Minute)},
+		"and that was seen":      {[]func(*core.Repair){asks, seen}, time.Time{}},
 		"and was seen":           {[]func(*core.Repair){seen, secondStep}, time.Time{}},
 		"only the first was":     {[]func(*core.Repair){elsewhere, seen, secondStep}, failed.Add(time.Minute)},
 	} {

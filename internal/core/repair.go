@@ -170,15 +170,16 @@ func (r *Repair) EndAt(recorded time.Time) time.Time {
 }
 
 // UnansweredUntil returns until when the remedy may have done something that no cache shows; zero for never. Its last call has
-// failed, and the API server may have granted it all the same. Or another process has recorded the step, and may have
-// called the remedy since. The same holds for the remedies of the steps that were given up, whose calls are not counted any
+// failed, and the API server may have granted it all the same. Or another process has called the remedy of the step since,
+// whose request no cache has shown. A process that records a deletion or a mark alone is told. The same holds for the remedies of the steps that were given up, whose calls are not counted any
 // more.
 func (r *Repair) UnansweredUntil() time.Time {
 	var until time.Time
 	if r.Attempts > 0 {
 		until = r.LastAttempt.Add(expectationLimit)
 	}
-	if r.RecordedElsewhere && r.StepSeen <= len(r.Tried) {
+	step, more := r.step()
+	if requests := more && step.Nature.Effect().CreatesRequest; (r.RecordedElsewhere || requests) && r.StepSeen <= len(r.Tried) {
 		until = latest(until, r.StepBegan().Add(expectationLimit))
 	}
 	for i := range r.Tried {

@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"slices"
+
 	"github.com/fettle-io/fettle/internal/core"
 	"github.com/fettle-io/fettle/internal/pass"
 )
@@ -96,6 +98,11 @@ func (u *Universe) judgedAtRest(p *passRun) {
 // confirm has a user confirm that a node is healthy.
 func (c *apiServer) confirm(slot int) { c.machines[slot].node.confirmed = true }
 
+// hasCreated reports whether the pass has recorded a repair of a target. A confirmation is of the repair before it.
+func (p *passRun) hasCreated(uid string) bool {
+	return slices.ContainsFunc(p.created, func(r core.Repair) bool { return r.Target.UID == uid })
+}
+
 // withdrawConfirmation removes the confirmation of the node that was judged.
 func (u *Universe) withdrawConfirmation(p *passRun, t *core.Target) {
 	m := &u.truth.machines[slotOf(t)]
@@ -104,7 +111,7 @@ func (u *Universe) withdrawConfirmation(p *passRun, t *core.Target) {
 		u.complain("I1: a confirmation was withdrawn by an engine whose caches are not in step")
 	case !t.ConfirmedHealthy:
 		u.complain("I10: a confirmation of %s was withdrawn, and no user has confirmed it", t.ID.UID)
-	case len(u.engines) == 1 && u.atOnce(p) && u.truth.inRepair(t.ID.UID):
+	case len(u.engines) == 1 && u.atOnce(p) && u.truth.inRepair(t.ID.UID) && !p.hasCreated(t.ID.UID):
 		u.complain("I10: the confirmation of %s was withdrawn while its repair runs", t.ID.UID)
 	}
 	if m.nodeID().UID == t.ID.UID && !u.setup.Faults.KeptConfirmations {
