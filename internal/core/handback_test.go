@@ -92,6 +92,7 @@ func TestI03HandBackPassesTheGatesOfAFirstStep(t *testing.T) {
 func gaveUpAs(outcome core.StepOutcome) func(*core.Repair) {
 	return func(r *core.Repair) {
 		r.Tried = append(r.Tried, core.StepRecord{Ended: ago(time.Second), Outcome: outcome})
+		r.StepSeen = len(r.Tried)
 	}
 }
 

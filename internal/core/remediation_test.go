@@ -74,9 +74,12 @@ func replaces(q *core.Request)                     { q.Replaces = true }
 func anonymous(q *core.Request)                    { q.Policy = core.ID{} }
 func requestedAt(at time.Time) func(*core.Request) { return func(q *core.Request) { q.Created = at } }
 
-// gaveUp has the first step of a repair given up at an instant.
+// gaveUp has the first step of a repair given up at an instant, whose request was seen.
 func gaveUp(at time.Time) func(*core.Repair) {
-	return func(r *core.Repair) { r.Tried = append(r.Tried, core.StepRecord{Ended: at, Outcome: core.TimedOut}) }
+	return func(r *core.Repair) {
+		r.Tried = append(r.Tried, core.StepRecord{Ended: at, Outcome: core.TimedOut})
+		r.StepSeen = len(r.Tried)
+	}
 }
 
 func recovered(at time.Time) func(*core.Repair) { return func(r *core.Repair) { r.Recovered = at } }

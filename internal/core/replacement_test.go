@@ -327,6 +327,7 @@ func TestLeftToPeople(t *testing.T) {
 	one := func(p *core.Policy) { p.MaxInFlight = core.Count(1) }
 	two := []func(*core.Repair){gaveUp(ago(time.Minute)), gaveUp(ago(time.Minute))}
 	exhausted, free, taken := "LadderExhausted holds back a", "start b", "InFlightLimit holds back b"
+	unseen := func(r *core.Repair) { r.StepSeen = 1 }
 	for name, c := range map[string]struct {
 		steps    func(*core.Policy)
 		repaired []func(*core.Repair)
@@ -340,6 +341,8 @@ func TestLeftToPeople(t *testing.T) {
 		"no remediator was told":        {escalating, two, []func(*core.Request){says(core.Unknown)}, nil, []string{taken, exhausted}},
 		"one step, which failed":        {classic, nil, []func(*core.Request){says(core.No)}, nil, []string{"give up on a: Failed", free}},
 		"one step, which was given up":  {classic, []func(*core.Repair){gaveUpAs(core.Failed)}, []func(*core.Request){says(core.No)}, nil, []string{exhausted, free}},
+		"the last was never seen":       {escalating, []func(*core.Repair){gaveUp(ago(time.Hour)), gaveUpAs(core.TimedOut), unseen}, nil, nil, []string{taken, exhausted}},
+		"the last, not seen for long":   {escalating, []func(*core.Repair){gaveUp(ago(time.Hour)), gaveUp(ago(time.Minute)), unseen}, nil, nil, []string{exhausted, free}},
 		"one step, just done":           {classic, nil, []func(*core.Request){says(core.Yes)}, nil, []string{taken}},
 		"one step, done for long":       {classic, nil, []func(*core.Request){says(core.Yes), requestedAt(ago(time.Hour)), succeededAt(ago(10 * time.Minute))}, nil, []string{exhausted, free}},
 		"one step, done after long":     {classic, nil, []func(*core.Request){says(core.Yes), requestedAt(ago(time.Hour)), succeededAt(ago(9 * time.Minute))}, nil, []string{taken}},

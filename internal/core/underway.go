@@ -37,14 +37,23 @@ func (d *planner) waitsForTurn(repair, target int) bool {
 
 // outOfSteps reports whether a repair has no step left that may help its target, which is left to people. The target is
 // unhealthy, and has no place among the targets under repair. The record of a repair alone does not show that (I14).
-// Its remediators were told to stop, or report themselves how they ended.
+// Its remediators were told to stop, or report themselves how they ended. A remediator may be at work whose request no
+// cache shows yet.
 func (d *planner) outOfSteps(repair int) bool {
 	r := &d.cluster.Repairs[repair]
 	target, exists := d.targetOf[repair]
-	if !exists || d.requestsUnlisted(r) || !d.exhaustedBy(r, repair) {
+	if !exists || d.requestsUnlisted(r) || !d.exhaustedBy(r, repair) || d.unanswered(r) {
 		return false
 	}
 	return !slices.ContainsFunc(d.requestsAbout[target], d.atWork)
+}
+
+// unanswered reports whether the remedy of a repair may have done something that no cache shows. A wrong clock does not
+// tell when that is over.
+func (d *planner) unanswered(r *Repair) bool {
+	until := r.UnansweredUntil()
+	d.wakeAt(until)
+	return !until.IsZero() && (clockHolds(d.cluster, &r.Policy) != 0 || d.now.Before(until))
 }
 
 // atWork reports whether the remediator of a request may still do something.
