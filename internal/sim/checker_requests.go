@@ -310,10 +310,11 @@ func (u *Universe) overlooked(p *passRun, target int) bool {
 }
 
 // lasts reports whether a request may stand at rest though its node does not need it. Its remediator never lets go, or
-// has yet to report that the node is replaced, and no healthy node has its name.
+// has yet to report that the node is replaced, and no healthy node has its name. A node that is not selected looks like one
+// that is gone.
 func (u *Universe) lasts(r *request) bool {
 	m := u.truth.machines[r.slot]
-	gone := !m.node.exists || m.nodeID() != r.Target
+	gone := !m.node.exists || m.node.deselected || m.nodeID() != r.Target
 	replaced := m.node.exists && m.node.ready && !m.node.deselected
 	awaited := r.Replaces && r.Succeeded == core.Unknown && r.Stopped.IsZero() && gone && !replaced
 	return (r.Leaving && u.setup.Clinging) || awaited
