@@ -494,7 +494,7 @@ func TestConsumerOfABareMetalHost(t *testing.T) {
 		if w.holds(t, "host-a") {
 			t.Error("the host of another consumer is kept off")
 		}
-		w.hosts, w.sessions = newHosts(w.now), newSessions(fencednode.NewClaims()) // another process goes on
+		w.hosts, w.sessions = newHosts(w.now, w.bmcs.get), newSessions(fencednode.NewClaims()) // another process goes on
 		w.hosts.metal = w.bareMetalHostOf
 	}
 	w.reports(t, "host-a", true)

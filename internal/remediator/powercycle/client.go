@@ -90,10 +90,11 @@ const (
 
 // NewClient returns a remediator that watches nothing yet.
 func NewClient(c Config) *Client {
+	bmcs := newInventory()
 	created := &Client{
 		Config: c, nodes: fencednode.New(c.Core, c.Now, fencednode.NewVolumes()), machines: fencednode.Machines{Live: c.Live, Writer: c.Writer},
 		watches: loop.NewWatches(), remediations: loop.NewQueue[types.NamespacedName](), probes: loop.NewQueue[types.NamespacedName](),
-		sessions: newSessions(c.Claims), bmcs: newInventory(), hosts: newHosts(c.Now), turns: newTurns(), lanes: newLanes(maxLanes, maxOthers), crowds: &crowds{byCluster: map[types.NamespacedName]*crowd{}},
+		sessions: newSessions(c.Claims), bmcs: bmcs, hosts: newHosts(c.Now, bmcs.get), turns: newTurns(), lanes: newLanes(maxLanes, maxOthers), crowds: &crowds{byCluster: map[types.NamespacedName]*crowd{}},
 		elsewhere: make(chan struct{}, maxProbesElsewhere),
 	}
 	created.hosts.metal = created.bareMetalHostOf

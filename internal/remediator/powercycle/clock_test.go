@@ -89,7 +89,7 @@ func TestResumedHoldIsSteady(t *testing.T) {
 	w := newWorld(t)
 	w.hosts.now = time.Now //nolint:forbidigo // the same
 	bmc := bmcFor("a", "node-a", "redfish://10.0.0.1")
-	h, found := w.hosts.open(t.Context(), bmc)
+	h, found := w.opens(t, bmc)
 	if found.found() {
 		t.Fatal(found)
 	}

@@ -88,7 +88,7 @@ func TestHoldAfterAChangeOfTheSpec(t *testing.T) {
 		}
 		for range 2 { // the first of these specs is never used
 			changed.Spec.CredentialsName, changed.Generation = other.Name, changed.Generation+1
-			if _, found := w.hosts.open(t.Context(), changed); found.found() {
+			if _, found := w.opens(t, changed); found.found() {
 				t.Fatal(found)
 			}
 		}
@@ -111,5 +111,6 @@ func TestHoldOfADeletedBMC(t *testing.T) {
 	if err := w.api.Create(t.Context(), client.Object(again)); err != nil {
 		t.Fatal(err)
 	}
+	w.bmcs.put(again)
 	w.reads(t, b, again, "", 1)
 }

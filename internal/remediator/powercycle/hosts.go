@@ -66,7 +66,6 @@ type observation struct {
 // host is the host behind one BMC.
 type host struct {
 	uid        types.UID
-	created    time.Time
 	generation int64
 	// power is set for a BMC with an address, and metal for a BMC that names a BareMetalHost.
 	power *power.Host
@@ -89,6 +88,8 @@ type hosts struct {
 	slots chan struct{}
 	// metal returns the host behind the BareMetalHost that a BMC names.
 	metal func(*v1alpha1.BMC) *baremetalhost.Host
+	// current returns the BMC of a key, or nil if it is gone.
+	current func(types.NamespacedName) *v1alpha1.BMC
 
 	mu    sync.Mutex
 	byKey map[types.NamespacedName]*host
@@ -96,8 +97,8 @@ type hosts struct {
 	unusable map[types.NamespacedName]observation
 }
 
-func newHosts(now func() time.Time) *hosts {
-	return &hosts{now: now, slots: make(chan struct{}, maxOperations), byKey: map[types.NamespacedName]*host{}, unusable: map[types.NamespacedName]observation{}}
+func newHosts(now func() time.Time, current func(types.NamespacedName) *v1alpha1.BMC) *hosts {
+	return &hosts{now: now, current: current, slots: make(chan struct{}, maxOperations), byKey: map[types.NamespacedName]*host{}, unusable: map[types.NamespacedName]observation{}}
 }
 
 // of returns the host of a BMC, or nil if this process has none for its spec.
@@ -129,7 +130,7 @@ func (h *hosts) open(ctx context.Context, bmc *v1alpha1.BMC) (*host, problem) {
 
 // newHost returns a host for the spec of a BMC.
 func (h *hosts) newHost(bmc *v1alpha1.BMC) (*host, problem) {
-	made := &host{uid: bmc.UID, created: bmc.CreationTimestamp.Time, generation: bmc.Generation}
+	made := &host{uid: bmc.UID, generation: bmc.Generation}
 	if bmc.Spec.BareMetalHost != nil {
 		made.metal = h.metal(bmc)
 		return made, problem{}
@@ -146,14 +147,6 @@ func (h *hosts) newHost(bmc *v1alpha1.BMC) (*host, problem) {
 	return made, problem{}
 }
 
-// isEarlier reports whether a host is of an earlier spec of the BMC than another one, or of an earlier BMC of the name.
-func (h *host) isEarlier(than *host) bool {
-	if h.uid != than.uid {
-		return h.created.Before(than.created)
-	}
-	return h.generation < than.generation
-}
-
 // used returns the last host of a BMC whose credentials were loaded: this one or one before it. There may be none.
 func (h *host) used() *host {
 	h.mu.Lock()
@@ -165,18 +158,21 @@ func (h *host) used() *host {
 }
 
 // keep stores a host that was made, ends the session of the one before, and returns the host that is stored: that of another look if that
-// was faster. It returns nil if a later host is stored.
+// was faster. It returns nil if a later host is stored, or the BMC is gone: its host has been dropped, or will be.
 func (h *hosts) keep(ctx context.Context, key types.NamespacedName, made *host) *host {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	old := h.byKey[key]
-	switch {
-	case old == nil:
-	case made.isEarlier(old):
+	switch bmc := h.current(key); {
+	case bmc == nil, bmc.UID != made.uid:
 		return nil
-	case old.uid == made.uid && old.generation == made.generation:
+	case old == nil:
+	case old.uid != made.uid: // of an earlier BMC
+	case old.generation > made.generation:
+		return nil
+	case old.generation == made.generation:
 		return old
-	case old.uid == made.uid:
+	default:
 		made.before = old.used()
 	}
 	h.byKey[key] = made

@@ -142,7 +142,7 @@ func TestStatusOfABMC(t *testing.T) {
 // TestASlowBMCGivesItsSlotBack after a second, so that others go on.
 func TestASlowBMCGivesItsSlotBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHosts(nil)
+		h := newHosts(nil, nil)
 		begun := time.Now() //nolint:forbidigo // the clock of the bubble
 		var ends []func()
 		for i := range maxOperations + 1 {
@@ -166,7 +166,7 @@ func TestASlowBMCGivesItsSlotBack(t *testing.T) {
 func TestOneHostOfABMC(t *testing.T) {
 	t.Parallel()
 	bmc := bmcFor("a", "node-a", "", throughMetal3("host-a"))
-	h := newHosts(func() time.Time { return noon })
+	h := newHosts(func() time.Time { return noon }, func(types.NamespacedName) *v1alpha1.BMC { return bmc })
 	var other *host
 	h.metal = func(b *v1alpha1.BMC) *baremetalhost.Host {
 		if other == nil {
@@ -178,6 +178,16 @@ func TestOneHostOfABMC(t *testing.T) {
 	opened, found := h.open(t.Context(), bmc)
 	if found.found() || opened != other || h.of(bmc) != other {
 		t.Errorf("problem %+v, and hosts %p, %p and %p", found, opened, other, h.of(bmc))
+	}
+}
+
+// TestNoHostOfAGoneBMC: a look that has read a BMC which is gone by now gets no host, and its session is left to nobody.
+func TestNoHostOfAGoneBMC(t *testing.T) {
+	t.Parallel()
+	bmc := bmcFor("a", "node-a", "redfish://10.0.0.1")
+	h := newHosts(func() time.Time { return noon }, func(types.NamespacedName) *v1alpha1.BMC { return nil })
+	if got, found := h.open(t.Context(), bmc); got != nil || found.reason != string(power.Busy) || len(h.byKey) > 0 {
+		t.Errorf("it has host %p with problem %+v, and %d are stored", got, found, len(h.byKey))
 	}
 }
 
@@ -203,10 +213,14 @@ func TestANewerHostStays(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := newHosts(func() time.Time { return noon })
+			current := c.stored
+			h := newHosts(func() time.Time { return noon }, func(types.NamespacedName) *v1alpha1.BMC { return current })
 			first, found := h.open(t.Context(), c.stored)
 			if found.found() {
 				t.Fatal(found)
+			}
+			if !c.stays {
+				current = c.given
 			}
 			got, found := h.open(t.Context(), c.given)
 			switch current := h.byKey[bmcKey("a")]; {

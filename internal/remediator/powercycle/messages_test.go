@@ -222,7 +222,7 @@ func TestNoSecretInAProblem(t *testing.T) {
 	}
 	for _, given := range []string{"redfish://" + testUser + ":" + testPassword + "@10.0.0.1", "telnet://" + testPassword, testPassword + "://x:y:z"} {
 		w := newWorld(t)
-		if _, found := w.hosts.open(t.Context(), bmcFor("a", "node-a", given)); found.reason != addressInvalid || strings.Contains(found.message, testPassword) {
+		if _, found := w.opens(t, bmcFor("a", "node-a", given)); found.reason != addressInvalid || strings.Contains(found.message, testPassword) {
 			t.Errorf("an invalid address is %+v", found)
 		}
 	}

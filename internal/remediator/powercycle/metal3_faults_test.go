@@ -56,7 +56,7 @@ func (w *world) openLater(t *testing.T, bmc *v1alpha1.BMC) {
 	t.Helper()
 	later := bmc.DeepCopy()
 	later.Generation++
-	if _, found := w.hosts.open(t.Context(), later); found.found() {
+	if _, found := w.opens(t, later); found.found() {
 		t.Fatal(found)
 	}
 }

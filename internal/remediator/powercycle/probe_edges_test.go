@@ -66,7 +66,7 @@ func TestCredentialsThatCanNotBeUsed(t *testing.T) {
 		w := newWorld(t, tc.secret, bmcFor("a", "node-a", "redfish://10.0.0.1"))
 		w.secretReads(tc.err)
 		bmc := w.bmc(t, "a")
-		h, found := w.hosts.open(t.Context(), bmc)
+		h, found := w.opens(t, bmc)
 		if found.found() {
 			t.Fatal(found)
 		}
@@ -93,7 +93,7 @@ func TestTheHoldOfAnEarlierProcess(t *testing.T) {
 	for recorded, want := range map[time.Duration]time.Duration{time.Minute: time.Minute, maxHold: maxHold, maxHold + time.Second: maxHold, 24 * time.Hour: maxHold} {
 		w := newWorld(t)
 		bmc := bmcFor("a", "node-a", "redfish://10.0.0.1", refusedBefore(2, noon.Add(recorded)))
-		h, found := w.hosts.open(t.Context(), bmc)
+		h, found := w.opens(t, bmc)
 		if found.found() {
 			t.Fatal(found)
 		}
@@ -116,7 +116,7 @@ func TestAnInterruptedOperationIsNotSeen(t *testing.T) {
 	} {
 		w := newWorld(t, bmcFor("a", "node-a", "redfish://10.0.0.1"))
 		bmc := w.bmc(t, "a")
-		h, _ := w.hosts.open(t.Context(), bmc)
+		h, _ := w.opens(t, bmc)
 		h.secretAt = noon
 		noted := false
 		w.noteOperation(bmc, h, tc.found, func(*observation) { noted = true })
@@ -192,7 +192,7 @@ func TestTheNextProbe(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t, bmcFor("a", "node-a", "", throughMetal3("host-a")))
 			bmc := w.bmc(t, "a")
-			h, _ := w.hosts.open(t.Context(), bmc)
+			h, _ := w.opens(t, bmc)
 			h.seen.at = w.now().Add(seen)
 			if err := w.probe(t.Context(), bmcKey("a")); err != nil {
 				t.Fatal(err)
@@ -264,7 +264,7 @@ func TestStatusOfWhatWasSeen(t *testing.T) {
 // TestStatusOfAHold: it begins when it is recorded first, stays as it is, and ends.
 func TestStatusOfAHold(t *testing.T) {
 	w := newWorld(t)
-	h, _ := w.hosts.open(t.Context(), bmcFor("a", "node-a", "redfish://10.0.0.1"))
+	h, _ := w.opens(t, bmcFor("a", "node-a", "redfish://10.0.0.1"))
 	s := v1alpha1.BMCStatus{RefusedLogins: 7, CredentialsVersion: "6"}
 	h.writeHold(&s, noon)
 	if s.RefusedLogins != 7 || s.CredentialsVersion != "6" {

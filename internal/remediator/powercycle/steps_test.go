@@ -334,7 +334,7 @@ func TestAProbeGivesItsLaneBack(t *testing.T) {
 // TestAHoldIsShownInSeconds, as it is stored, and no longer than it lasts.
 func TestAHoldIsShownInSeconds(t *testing.T) {
 	w := newWorld(t)
-	h, _ := w.hosts.open(t.Context(), bmcFor("a", "node-a", "redfish://10.0.0.1"))
+	h, _ := w.opens(t, bmcFor("a", "node-a", "redfish://10.0.0.1"))
 	h.secret = "8"
 	odd := noon.Add(time.Second + time.Millisecond)
 	h.power.Resume(2, odd.Add(10*time.Minute))
@@ -357,7 +357,7 @@ func TestHostsOfChangedBMCsEndTheirSessions(t *testing.T) {
 		"changed": func(w *world, bmc *v1alpha1.BMC) {
 			changed := bmc.DeepCopy()
 			changed.Generation++
-			if _, found := w.hosts.open(t.Context(), changed); found.found() {
+			if _, found := w.opens(t, changed); found.found() {
 				t.Error(found)
 			}
 		},
@@ -392,7 +392,7 @@ func TestTheHostBefore(t *testing.T) {
 func TestBMCsThatCanNotBeTrusted(t *testing.T) {
 	w := newWorld(t)
 	bmc := bmcFor("a", "node-a", "redfish://10.0.0.1", func(b *v1alpha1.BMC) { b.Spec.TLS = &v1alpha1.BMCTLS{CABundle: "no certificate"} })
-	if h, found := w.hosts.open(t.Context(), bmc); h != nil || found.reason != trustInvalid || !strings.HasPrefix(found.message, "spec.tls of BMC a can't be used: ") {
+	if h, found := w.opens(t, bmc); h != nil || found.reason != trustInvalid || !strings.HasPrefix(found.message, "spec.tls of BMC a can't be used: ") {
 		t.Errorf("the host is %+v with problem %+v", h, found)
 	}
 }

@@ -319,7 +319,7 @@ func TestStatusShowsTheUUID(t *testing.T) {
 	if got := w.statusOf(known, observation{at: noon, problem: problem{reason: string(power.TimedOut)}}).SystemUUID; got != nodeUUID {
 		t.Errorf("before the first operation, the status has %q", got)
 	}
-	if _, found := w.hosts.open(t.Context(), known); found.found() {
+	if _, found := w.opens(t, known); found.found() {
 		t.Fatal(found)
 	}
 	if got := w.statusOf(known, observation{at: noon, problem: problem{reason: string(power.TimedOut)}}).SystemUUID; got != nodeUUID {
