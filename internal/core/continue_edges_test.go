@@ -80,6 +80,7 @@ func TestEndsOfRepairs(t *testing.T) {
 		"suspect, and a mark is removed":     {[]core.Policy{marks}, suspect, []core.Repair{repair(sick, marks, begunAt(ago(time.Hour)))}, nil, core.Succeeded, core.ExternalRemediationEnded, 0},
 		"suspect, and a request was seen":    {[]core.Policy{p}, suspect, []core.Repair{repair(sick, p, func(r *core.Repair) { r.StepSeen = 1 })}, nil, core.Succeeded, core.RequestsWithdrawn, 0},
 		"healthy after a step":               {[]core.Policy{two}, n, []core.Repair{repair(n, two, gaveUp(ago(time.Minute)))}, nil, core.Succeeded, core.TargetRecovered, 0},
+		"healthy after an unseen step":       {[]core.Policy{two}, n, []core.Repair{repair(n, two, gaveUp(ago(time.Minute)), func(r *core.Repair) { r.StepSeen = 0 })}, nil, core.Succeeded, core.TargetRecovered, 0},
 		"suspect after a step":               {[]core.Policy{two}, suspect, []core.Repair{repair(n, two, gaveUp(ago(time.Minute)))}, nil, 0, "", 0},
 		"suspect with a mark and a request":  {[]core.Policy{p}, suspect, []core.Repair{repair(n, p, begunAt(ago(time.Hour)))}, []core.Request{own}, 0, "", 0},
 	} {

@@ -213,7 +213,8 @@ func TestRequestsSeenOfRepairs(t *testing.T) {
 			t.Errorf("%s: the request of step %d was seen, want %d", name, f.Repairs[0].StepSeen, c.want)
 		}
 		f.Requests = nil
-		if e.Overlay(&f, noon.Add(time.Second)); f.Repairs[0].StepSeen != c.want {
+		e.Overlay(&f, noon.Add(time.Second))
+		if f.Repairs[0].StepSeen != c.want {
 			t.Errorf("%s: once it is gone, the request of step %d was seen, want %d", name, f.Repairs[0].StepSeen, c.want)
 		}
 	}

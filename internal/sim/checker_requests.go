@@ -49,7 +49,7 @@ const recoversWithin = 10 * time.Minute
 // leftToPeople reports whether all steps of the repair of a node were tried, and no remediator is at work on the node.
 func (c *apiServer) leftToPeople(uid string) bool { return c.leftByRequests(uid, c.requests) }
 
-// leftByRequests reports the same by some requests. An engine has those that its cache shows: a user may have made one
+// leftByRequests reports the same by some requests. An engine has the requests that its cache shows: a user may have made one
 // of them anew.
 func (c *apiServer) leftByRequests(uid string, requests []request) bool {
 	i := c.entry(c.repairOf(uid))
@@ -71,7 +71,7 @@ func (c *apiServer) leftByRequests(uid string, requests []request) bool {
 }
 
 // heldOut reports whether a node counts as out: a request about it stands, and it is not left to people. If its repair
-// was deleted from the ledger, or the engine could not know better than that the node is left to people, the engine
+// was deleted from the ledger, or the node is left to people as far as the engine could know, the engine
 // knows the request for the policy that asked, and by its state alone, which must be in sync.
 func (c *apiServer) heldOut(e *engine, policy *core.ID, slot int) bool {
 	m := c.machines[slot]
@@ -310,8 +310,8 @@ func (u *Universe) overlooked(p *passRun, target int) bool {
 }
 
 // lasts reports whether a request may stand at rest though its node does not need it. Its remediator never lets go, or
-// has yet to report that the node is replaced, and no healthy node has its name. A node that is not selected looks like one
-// that is gone.
+// has yet to report that the node is replaced, and no healthy node has its name. The engine does not tell a node that is not
+// selected from a node that is gone.
 func (u *Universe) lasts(r *request) bool {
 	m := u.truth.machines[r.slot]
 	gone := !m.node.exists || m.node.deselected || m.nodeID() != r.Target

@@ -130,12 +130,7 @@ func (u *Universe) wakeByTime() bool {
 func (u *Universe) atRest() {
 	for _, e := range u.engines {
 		p := u.look(e)
-		if actions := actionsOf(&p.decision); actions != "" {
-			u.complain("convergence: nothing wakes the engine, and there is something to do: %s", actions)
-		}
-		if next := u.next(p); !next.IsZero() && !u.pollsQuorum(p) {
-			u.complain("convergence: nothing wakes the engine, and it is to look again at %s", next)
-		}
+		u.idleAtRest(p)
 		u.judgedAtRest(p)
 		if e.cluster != workloadCluster {
 			u.nodesAtRest(p)
@@ -157,6 +152,16 @@ func (u *Universe) atRest() {
 		if r.Running() && !u.mayStaySick(0) {
 			u.complain("convergence: repair %s runs for ever", r.Name)
 		}
+	}
+}
+
+// idleAtRest checks that another pass would do nothing, and is not due.
+func (u *Universe) idleAtRest(p *passRun) {
+	if actions := actionsOf(&p.decision); actions != "" {
+		u.complain("convergence: nothing wakes the engine, and there is something to do: %s", actions)
+	}
+	if next := u.next(p); !next.IsZero() && !u.pollsQuorum(p) {
+		u.complain("convergence: nothing wakes the engine, and it is to look again at %s", next)
 	}
 }
 

@@ -181,7 +181,7 @@ func TestOneHostOfABMC(t *testing.T) {
 	}
 }
 
-// TestNoHostOfAGoneBMC: a look that has read a BMC which is gone by now gets no host, and its session is left to nobody.
+// TestNoHostOfAGoneBMC: a look that has read a BMC which is gone by now gets no host, whose session would never end.
 func TestNoHostOfAGoneBMC(t *testing.T) {
 	t.Parallel()
 	bmc := bmcFor("a", "node-a", "redfish://10.0.0.1")

@@ -313,7 +313,7 @@ func certificateOf(s *httptest.Server) string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}))
 }
 
-// opens opens the host of a BMC that the watch has shown.
+// opens returns the host of a BMC that the watch has shown.
 func (w *world) opens(t *testing.T, bmc *v1alpha1.BMC) (*host, problem) {
 	t.Helper()
 	w.bmcs.put(bmc)
