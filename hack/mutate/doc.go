@@ -7,6 +7,7 @@
 //	go run ./hack/mutate                          # all packages of the table
 //	go run ./hack/mutate -package internal/core   # some of them
 //	go run ./hack/mutate -part 3/40 -budget 150s  # a part, for some time
+//	go run ./hack/mutate -match core/gates        # the mutants of some files, functions or operators
 //	go run ./hack/mutate -explained               # the explained mutants, to find what a test notices by now
 //	go run ./hack/mutate -list                    # the mutants, without a test
 //

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -22,6 +23,7 @@ type options struct {
 	procs     int
 	list      bool
 	again     bool
+	match     *regexp.Regexp
 	report    string
 	survivors string
 }
@@ -34,6 +36,10 @@ func main() {
 	flag.IntVar(&o.procs, "procs", runtime.GOMAXPROCS(0), "how many tests run at a time")
 	flag.BoolVar(&o.list, "list", false, "list the mutants and try none")
 	flag.BoolVar(&o.again, "explained", false, "try only the mutants that are explained, to find stale explanations")
+	flag.Func("match", "a regular expression: try only the mutants whose line in -list it matches", func(text string) (err error) {
+		o.match, err = regexp.Compile(text)
+		return err
+	})
 	flag.StringVar(&o.report, "o", "", "a file that takes a line for each mutant")
 	flag.StringVar(&o.survivors, "survivors", "hack/mutate/survivors.txt", "the survivors that are explained")
 	flag.Parse()
@@ -141,7 +147,7 @@ func (s *session) tryAll(ctx context.Context) (bool, error) {
 		}
 		var chosen []*mutant
 		for _, m := range mutants {
-			if _, meant := s.explained[m.key()]; s.part.has(place, s.total) && (meant || !s.again) {
+			if s.part.has(place, s.total) && s.chooses(m) {
 				chosen = append(chosen, m)
 			}
 			place++
@@ -156,6 +162,12 @@ func (s *session) tryAll(ctx context.Context) (bool, error) {
 		ok = ok && passed
 	}
 	return ok, nil
+}
+
+// chooses reports whether a mutant is to be tried, whatever part it belongs to.
+func (s *session) chooses(m *mutant) bool {
+	_, meant := s.explained[m.key()]
+	return (meant || !s.again) && (s.match == nil || s.match.MatchString(m.key()))
 }
 
 // try meets the mutants of one package with their tests.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -360,6 +361,23 @@ func TestExplained(t *testing.T) {
 	for _, wrong := range []string{"pkg/a.go | F | negate -- why", "pkg/a.go | F | negate | a", "a | b | c | d -- x\na | b | c | d -- y"} {
 		if _, err := parseExplained(wrong); err == nil {
 			t.Errorf("%q is accepted", wrong)
+		}
+	}
+}
+
+// A run may try the mutants of some files, functions or operators alone.
+func TestChoosesByMatch(t *testing.T) {
+	m := &mutant{file: "pkg/pkg.go", operator: "negate", text: "a > b"}
+	for pattern, want := range map[string]bool{"": true, "^pkg/pkg.go": true, `negate \| a`: true, "^pkg/other.go": false} {
+		s := &session{}
+		if pattern != "" {
+			s.match = regexp.MustCompile(pattern)
+		}
+		if got := s.chooses(m); got != want {
+			t.Errorf("%q chooses %s: %t", pattern, m.key(), got)
+		}
+		if s.again = true; s.chooses(m) {
+			t.Errorf("%q chooses a mutant that is not explained, where only others are", pattern)
 		}
 	}
 }
