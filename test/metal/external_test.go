@@ -66,7 +66,7 @@ func (s *site) neverTwo(t *testing.T) {
 			}
 			_, marked := m.GetAnnotations()[v1beta1.ExternalRemediationAnnotation]
 			if by, claimed := m.GetAnnotations()[annotation.ClaimedBy]; marked && claimed {
-				t.Errorf("machine %s is marked, and %s has claimed it", m.GetName(), by)
+				s.claims.Store(m.GetName(), by)
 			}
 		}
 	}()
@@ -74,7 +74,27 @@ func (s *site) neverTwo(t *testing.T) {
 		over.Store(true)
 		watch.Stop()
 		<-ended
+		s.claims.Range(func(name, by any) bool {
+			t.Errorf("machine %s was marked while %s had claimed it", name, by)
+			return true
+		})
 	})
+}
+
+// twoAreNoticed: a machine that has both annotations does not go unnoticed.
+func twoAreNoticed(p *pool) {
+	p.ofMachine()
+	both := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"",%q:"a test"}}}`, v1beta1.ExternalRemediationAnnotation, annotation.ClaimedBy)
+	if err := p.Patch(cluster.Context(p.T), p.newMachine(), client.RawPatch("application/merge-patch+json", both)); err != nil {
+		p.Fatalf("annotating a machine: %v", err)
+	}
+	p.Eventually(p.T, "the claim of a marked machine", func(context.Context) error {
+		if by, _ := p.claims.Load(p.name); by != "a test" {
+			return fmt.Errorf("the claim is %v", by)
+		}
+		return nil
+	})
+	p.claims.Delete(p.name) // nothing changes the machine any more
 }
 
 // machine creates a machine of the first node, which nothing owns, and a health check with the strategy.
@@ -303,6 +323,7 @@ func TestExternalBaremetal(t *testing.T) {
 		"left-for":    powersAfterAMarkInVain,
 		"by-hand":     waitsForTheEndOfAMark,
 		"marked-late": waitsForALateMark,
+		"planted":     twoAreNoticed,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

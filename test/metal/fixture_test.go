@@ -44,6 +44,8 @@ type site struct {
 	scrapers sync.Once
 	token    string
 	shown    shown
+	// claims has the claims of machines that were seen to have the mark for the machine controller too, by name.
+	claims sync.Map
 }
 
 // newSite starts a cluster on bare metal with these flags of the sandbox, and with Fettle's definitions and rights. Fettle itself does not run yet.

@@ -246,9 +246,9 @@ func TestPowerRemediationOfWorkloadClusters(t *testing.T) {
 	}
 }
 
-// checkedBy creates the health check of the pool, and has the node hang. The host is powered off and on, and the pod moves once.
-func (m *member) checkedBy(metadata string) {
-	boot := m.node(cluster.Context(m.T), m.first()).Status.NodeInfo.BootID
+// judgedBy creates the health check of the pool.
+func (m *member) judgedBy(metadata string) {
+	m.Helper()
 	m.fleet.management.Apply(m.T, `apiVersion: cluster.x-k8s.io/v1beta2
 kind: MachineHealthCheck
 metadata: {name: `+m.name+`, namespace: fleet`+metadata+`}
@@ -258,6 +258,13 @@ spec:
   checks: {unhealthyNodeConditions: [{type: Ready, status: Unknown, timeoutSeconds: 1}]}
   remediation: {templateRef: {apiVersion: fettle.io/v1alpha1, kind: PowerRemediationTemplate, name: power}}
 `)
+}
+
+// checkedBy creates the health check of the pool, and has the node hang. The host is powered off and on, and the pod moves once.
+func (m *member) checkedBy(metadata string) {
+	m.Helper()
+	boot := m.node(cluster.Context(m.T), m.first()).Status.NodeInfo.BootID
+	m.judgedBy(metadata)
 	m.hangs(m.first())
 	m.says("record of the cluster", func(r *v1alpha1.PowerRemediation) bool {
 		return r.Status.Node != nil && r.Status.Node.Cluster != nil && r.Status.Node.Cluster.Name == fleetCluster && r.Status.Node.Name == m.first()

@@ -33,7 +33,7 @@ func TestFailedPowerRemediationSurvivesEachWrite(t *testing.T) {
 	proxy, address := s.StartProxy(t)
 	cluster.Redirect(t, kubeconfig, address)
 	d := &interruptions{wanted: writesOfFailures, outcomes: map[string][]cluster.Outcome{}, kinds: map[string]bool{}}
-	m := &restarted{site: s, interruptions: d, kubeconfig: kubeconfig, judge: proxy.Judge(t, d.outcome)}
+	m := &restarted{site: s, interruptions: d, kubeconfig: kubeconfig, judges: []*cluster.Judge{proxy.Judge(t, d.outcome)}}
 	replaced, held, off := &pool{T: t, site: s, name: "fails-replaced"}, s.newPool(t, "fails-held"), s.newPool(t, "fails-off")
 	m.fettle = s.StartFettleWith(t, kubeconfig)
 	m.survivesReplacement(t, replaced)

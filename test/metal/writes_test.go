@@ -94,7 +94,7 @@ func TestPowerRemediationSurvivesEachWrite(t *testing.T) {
 	proxy, address := s.StartProxy(t)
 	cluster.Redirect(t, kubeconfig, address)
 	d := &interruptions{wanted: writesOfRemediations, outcomes: map[string][]cluster.Outcome{}, kinds: map[string]bool{}}
-	m := &restarted{site: s, interruptions: d, kubeconfig: kubeconfig, judge: proxy.Judge(t, d.outcome)}
+	m := &restarted{site: s, interruptions: d, kubeconfig: kubeconfig, judges: []*cluster.Judge{proxy.Judge(t, d.outcome)}}
 	taint, deletion, abort := s.newPool(t, "writes-taint"), s.newPool(t, "writes-deletion"), s.newPool(t, "writes-abort")
 	both := s.newPool(t, "writes-both")
 	m.fettle = s.StartFettleWith(t, kubeconfig)
@@ -115,9 +115,11 @@ type restarted struct {
 	*interruptions
 
 	kubeconfig string
-	judge      *cluster.Judge
-	fettle     *cluster.Fettle
-	kills      int
+	// args are those of Fettle, and judges those of the API servers that it writes to.
+	args   []string
+	judges []*cluster.Judge
+	fettle *cluster.Fettle
+	kills  int
 }
 
 // until kills Fettle at each write that is held, and starts it again, until check returns no error. The time counts anew from each kill.
@@ -136,17 +138,33 @@ func (m *restarted) until(t *testing.T, what string, check func(context.Context)
 // killsAtWrite kills Fettle if a write is held, and starts it again. It reports whether it has done so.
 func (m *restarted) killsAtWrite(t *testing.T) bool {
 	t.Helper()
-	select {
-	case held := <-m.judge.Held():
-		m.fettle.Kill(t)
-		m.kills++
-		t.Logf("%s kill %d at outcome %d of: %s %s", time.Now().Format("05.000"), m.kills, held.Outcome, m.note(held), held.Name)
-		m.judge.Resume()
-		m.fettle = m.StartFettleWith(t, m.kubeconfig)
-		return true
-	default:
+	held := m.held()
+	if len(held) == 0 {
 		return false
 	}
+	m.fettle.Kill(t)
+	m.kills++
+	for _, w := range append(held, m.held()...) {
+		t.Logf("%s kill %d at outcome %d of: %s %s", time.Now().Format("05.000"), m.kills, w.Outcome, m.note(w), w.Name)
+	}
+	for _, j := range m.judges {
+		j.Resume()
+	}
+	m.fettle = m.StartFettleWith(t, m.kubeconfig, m.args...)
+	return true
+}
+
+// held returns the writes that are held by now, one at most of each API server.
+func (m *restarted) held() []cluster.Held {
+	var all []cluster.Held
+	for _, j := range m.judges {
+		select {
+		case w := <-j.Held():
+			all = append(all, w)
+		default:
+		}
+	}
+	return all
 }
 
 // missing returns the kinds of writes at which Fettle was not killed twice yet. A phase may be over while Fettle restarts, and
