@@ -277,9 +277,10 @@ func (m *member) checkedBy(metadata string) {
 	m.leavesHomeAlone()
 }
 
-func byFettle(m *member) {
-	m.checkedBy(`, labels: {cluster.x-k8s.io/watch-filter: fettle}, annotations: {cluster.x-k8s.io/paused: "", fettle.io/takes-over: "true"}`)
-}
+// takenOver is the metadata of a health check that Fettle has taken over from Cluster API's own controller.
+const takenOver = `, labels: {cluster.x-k8s.io/watch-filter: fettle}, annotations: {cluster.x-k8s.io/paused: "", fettle.io/takes-over: "true"}`
+
+func byFettle(m *member) { m.checkedBy(takenOver) }
 
 func byClusterAPI(m *member) { m.checkedBy("") }
 

@@ -53,7 +53,7 @@ func TestRemediationOfAWorkloadClusterSurvivesEachWrite(t *testing.T) {
 func (r *restarted) survivesInFleet(t *testing.T, m *member) {
 	t.Helper()
 	b := m.beforehand()
-	m.judgedBy(`, labels: {cluster.x-k8s.io/watch-filter: fettle}, annotations: {cluster.x-k8s.io/paused: "", fettle.io/takes-over: "true"}`)
+	m.judgedBy(takenOver)
 	m.faults(m.first(), `{"lag":"3s"}`)
 	m.hangs(m.first())
 	r.until(t, "remediation of "+m.name, func(ctx context.Context) error {
