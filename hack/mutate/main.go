@@ -36,7 +36,12 @@ func main() {
 	flag.IntVar(&o.procs, "procs", runtime.GOMAXPROCS(0), "how many tests run at a time")
 	flag.BoolVar(&o.list, "list", false, "list the mutants and try none")
 	flag.BoolVar(&o.again, "explained", false, "try only the mutants that are explained, to find stale explanations")
-	flag.Func("match", "a regular expression: try only the mutants whose line in -list it matches", o.setMatch)
+	flag.Func("match", "a regular expression: try only the mutants whose line in -list it matches", func(text string) (err error) {
+		if o.match, err = regexp.Compile(text); err != nil {
+			return fmt.Errorf("reading the expression: %w", err)
+		}
+		return nil
+	})
 	flag.StringVar(&o.report, "o", "", "a file that takes a line for each mutant")
 	flag.StringVar(&o.survivors, "survivors", "hack/mutate/survivors.txt", "the survivors that are explained")
 	flag.Parse()
@@ -48,15 +53,6 @@ func main() {
 	if !ok {
 		os.Exit(1)
 	}
-}
-
-func (o *options) setMatch(text string) error {
-	match, err := regexp.Compile(text)
-	if err != nil {
-		return fmt.Errorf("reading the expression: %w", err)
-	}
-	o.match = match
-	return nil
 }
 
 // session is one run over the packages of the table.

@@ -50,18 +50,18 @@ func TestRemediationOfAWorkloadClusterSurvivesEachWrite(t *testing.T) {
 }
 
 // survivesInFleet has a health check that Fettle has taken over fence the first node of a pool.
-func (r *restarted) survivesInFleet(t *testing.T, m *member) {
+func (m *restarted) survivesInFleet(t *testing.T, of *member) {
 	t.Helper()
-	b := m.beforehand()
-	m.judgedBy(takenOver)
-	m.faults(m.first(), `{"lag":"3s"}`)
-	m.hangs(m.first())
-	r.until(t, "remediation of "+m.name, func(ctx context.Context) error {
-		return errors.Join(b.isBack(ctx), m.isOver(ctx))
+	b := of.beforehand()
+	of.judgedBy(takenOver)
+	of.faults(of.first(), `{"lag":"3s"}`)
+	of.hangs(of.first())
+	m.until(t, "remediation of "+of.name, func(ctx context.Context) error {
+		return errors.Join(b.isBack(ctx), of.isOver(ctx))
 	})
-	m.runsOn(m.second())
-	m.ranTimes(2)
-	m.leavesHomeAlone()
+	of.runsOn(of.second())
+	of.ranTimes(2)
+	of.leavesHomeAlone()
 }
 
 // isOver returns an error unless the Repair of the machine has succeeded, and its remediation is gone.
