@@ -203,6 +203,7 @@ func TestRequestsSeenOfRepairs(t *testing.T) {
 		"of its second step": {repair(n, p, gaveUp(noon)), requestFor(p, n, reprovisioning), 2},
 		"of a step given up": {repair(n, p, gaveUp(noon)), q, 1},
 		"of a namesake":      {repair(n, p), namesake, 0},
+		"of another policy":  {repair(n, p), requestFor(check("q", []int{0}, escalating), n, rebooting), 0},
 		"of an ended repair": {repair(n, p, ended(noon)), q, 0},
 	} {
 		var e core.Expectations
