@@ -28,17 +28,17 @@ type policyGate func(d *planner, policy int, p *proposal) (refusal Refusal, refu
 type targetGate func(d *planner, p *proposal) (refusal Refusal, refuses bool)
 
 // The gates of a repair that has not begun, and of each step that deletes the target.
-var policyGates = [...]policyGate{validGate, pauseGate, upgradeGate, shortCircuitGate, cooldownGate, inFlightGate, backoffGate}
+var policyGates = []policyGate{validGate, pauseGate, upgradeGate, shortCircuitGate, cooldownGate, inFlightGate, backoffGate} //nolint:gochecknoglobals // a constant
 
-var targetGates = [...]targetGate{clockGate, unjudgedGate, remedyGate, templateGate, remediatorGate, ownerGate, exclusionGate, leaseGate, quorumGate, controlPlaneGate}
+var targetGates = []targetGate{clockGate, unjudgedGate, remedyGate, templateGate, remediatorGate, ownerGate, exclusionGate, leaseGate, quorumGate, controlPlaneGate} //nolint:gochecknoglobals // a constant
 
 // The gates of the further steps of a running repair, which has its place in the limits already.
-var laterPolicyGates = [...]policyGate{validGate, pauseGate, upgradeGate}
+var laterPolicyGates = []policyGate{validGate, pauseGate, upgradeGate} //nolint:gochecknoglobals // a constant
 
 // The gates of a repair that gives up its last step. The target stays as it is then.
-var lastTargetGates = [...]targetGate{clockGate, unjudgedGate, templateGate, exclusionGate, leaseGate}
+var lastTargetGates = []targetGate{clockGate, unjudgedGate, templateGate, exclusionGate, leaseGate} //nolint:gochecknoglobals // a constant
 
-var laterTargetGates = [...]targetGate{clockGate, unjudgedGate, templateGate, remediatorGate, exclusionGate, leaseGate, quorumGate, controlPlaneGate}
+var laterTargetGates = []targetGate{clockGate, unjudgedGate, templateGate, remediatorGate, exclusionGate, leaseGate, quorumGate, controlPlaneGate} //nolint:gochecknoglobals // a constant
 
 // gatesOpen checks every gate and records every refusal. When all are open but the facts about the
 // node are stale, it requests a live read.
@@ -62,9 +62,9 @@ func (d *planner) gatesOpen(p *proposal) bool {
 // checkStep checks the gates that the step of a proposal must pass.
 func (d *planner) checkStep(p *proposal, hold func(Refusal)) {
 	if d.isFurtherStep(p) {
-		d.checkGates(laterPolicyGates[:], laterTargetGates[:], p, hold)
+		d.checkGates(laterPolicyGates, laterTargetGates, p, hold)
 	} else {
-		d.checkGates(policyGates[:], targetGates[:], p, hold)
+		d.checkGates(policyGates, targetGates, p, hold)
 	}
 }
 

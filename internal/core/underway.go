@@ -127,7 +127,7 @@ func (d *planner) nextStepRefusals(p *proposal) []Refusal {
 	r := &d.cluster.Repairs[p.repair]
 	next, more := r.stepAfter()
 	if !more || byHandBack(r.Steps, len(r.Tried)+1) { // the latter has all gates before it when it is taken
-		d.checkGates(laterPolicyGates[:], lastTargetGates[:], p, hold)
+		d.checkGates(laterPolicyGates, lastTargetGates, p, hold)
 		return held
 	}
 	of := *p

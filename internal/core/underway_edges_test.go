@@ -195,6 +195,55 @@ func TestRefusalsOfTheNextStep(t *testing.T) {
 	}
 }
 
+// TestGatesOfFurtherAndLastSteps: each gate of a further step holds back the next step, and each gate of a last step holds back that it is
+// given up. The target stays as it is after a last step, so that the quorum and other remediators don't matter.
+func TestGatesOfFurtherAndLastSteps(t *testing.T) {
+	member := func(t *Target) { t.ControlPlane, t.QuorumSurvives, t.QuorumReadAt = true, Yes, atNoon }
+	for name, c := range map[string]struct {
+		close func(p *Policy, f *Cluster)
+		gate  Gate
+		last  bool
+	}{
+		"a policy with a problem": {func(p *Policy, _ *Cluster) { p.Problem = "nonsense" }, PolicyInvalid, true},
+		"a pause":                 {func(p *Policy, _ *Cluster) { p.Paused = true }, PolicyPaused, true},
+		"an upgrade":              {func(p *Policy, f *Cluster) { p.WaitsForUpgrades, f.Upgrading = true, Yes }, ClusterUpgrading, true},
+		"a wrong clock":           {func(_ *Policy, f *Cluster) { f.ClockAgrees = No }, ClockSkewed, true},
+		"a policy not judged":     {func(_ *Policy, f *Cluster) { f.Targets[1].UnjudgedPolicy = &ID{Kind: "NodeCheck", Name: "q"} }, PolicyInvalid, true},
+		"an unusable template":    {func(p *Policy, _ *Cluster) { p.Steps[len(p.Steps)-1].Problem = "it is gone" }, TemplateUnusable, true},
+		"an exclusion":            {func(_ *Policy, f *Cluster) { f.Targets[1].Node.Excluded = true }, Excluded, true},
+		"a lease": {func(p *Policy, f *Cluster) {
+			p.Holder, f.Targets[1].Lease = "fettle", Lease{Holder: "another", Until: atNoon.Add(time.Hour)}
+		}, LeaseHeld, true},
+		"another remediator": {func(p *Policy, f *Cluster) { p.RequestsAwaitMarks, f.Targets[1].ExternallyRemediated = true, true }, AnotherRemediator, false},
+		"a quorum that is lost": {func(_ *Policy, f *Cluster) {
+			member(&f.Targets[1])
+			f.Targets[1].QuorumSurvives = No
+		}, QuorumLost, false},
+		"another member that is out": {func(_ *Policy, f *Cluster) {
+			member(&f.Targets[0])
+			member(&f.Targets[1])
+			f.Targets[0].Deleting = true
+		}, ControlPlaneBusy, false},
+	} {
+		for last, steps := range map[bool][]Step{false: {reboots, reimages}, true: {reboots}} {
+			p := askingPolicy("p", []int{1}, slices.Clone(steps)...)
+			n := nodeTarget("n", "False")
+			f := observed([]Target{nodeTarget("other", "True"), n}, []Repair{repairOf(&p, n.ID, handedOver)}, requestOf(&p, n.ID, reboots))
+			f.Upgrading = No
+			c.close(&p, f)
+			d := plannerOf([]Policy{p}, f)
+			held := d.nextStepRefusals(&proposal{target: 1, leader: 0, repair: 0, verdict: &d.decision.Verdicts[0]})
+			want := []Gate{c.gate}
+			if last && !c.last {
+				want = nil
+			}
+			if diff := cmp.Diff(want, gatesOf(held)); diff != "" {
+				t.Errorf("%s, and the last step: %t: held back by (-want +got):\n%s", name, last, diff)
+			}
+		}
+	}
+}
+
 // TestLeaderIsNoDryRun: a dry run leads no repair.
 func TestLeaderIsNoDryRun(t *testing.T) {
 	p := askingPolicy("p", all(1), reboots)
