@@ -38,6 +38,8 @@ func TestIdleLeases(t *testing.T) {
 	wrongClock.ClockAgrees = core.No
 	running := repair(sick, p)
 	gone := running
+	ofNode := repair(aNode("n"), p)
+	ofNode.Node = ""
 	leaves := m
 	leaves.Deleting = true
 	gone.Node = "former"
@@ -51,6 +53,7 @@ func TestIdleLeases(t *testing.T) {
 		"the node of a repair":            {leases(with([]core.Target{m}, []core.Repair{running}), "n"), nil},
 		"the recorded node of a repair":   {leases(with(nil, []core.Repair{gone}), "former", "m", "other"), []string{"m", "other"}},
 		"the node of a machine that goes": {leases(with([]core.Target{leaves}, nil), "n", "o"), []string{"o"}},
+		"the name of a node in repair":    {leases(with(nil, []core.Repair{ofNode}), "n", "o"), []string{"o"}},
 		"the node of a start":             {leases(with([]core.Target{sick}, nil), "n"), nil},
 		"the node of a request's machine": {leases(with([]core.Target{m}, nil, requestFor(p, m, rebooting)), "n"), nil},
 		"the node of a request":           {leases(with(nil, nil, requestFor(p, aNode("n"), rebooting, foreign)), "n", "o"), []string{"o"}},

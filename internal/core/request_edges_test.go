@@ -2,6 +2,7 @@ package core
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -64,6 +65,31 @@ func TestRequestIsForAStep(t *testing.T) {
 	} {
 		if c.request.isFor(&step) != c.is || c.request.mayBeRequestedBy(&p) != c.may || c.request.stepIn(p.Steps) != c.whosePlace {
 			t.Errorf("%s: it is for the step: %t, the policy may have requested it: %t", name, !c.is, c.request.mayBeRequestedBy(&p))
+		}
+	}
+}
+
+// TestWhichRequestsRemain: requests that Fettle did not make, and its own that are stuck. A request on its way out does not remain.
+func TestWhichRequestsRemain(t *testing.T) {
+	p := askingPolicy("p", all(1), reboots)
+	n := nodeTarget("n", "True")
+	stuck := func(q *Request) { q.Leaving, q.LeavingSince, q.KeptBy = true, atNoon.Add(-stuckAfter), "f" }
+	for name, c := range map[string]struct {
+		change  func(*Request)
+		remains bool
+		says    string
+	}{
+		"its own":               {func(*Request) {}, false, ""},
+		"on its way out":        {func(q *Request) { stuck(q); q.LeavingSince = atNoon }, false, ""},
+		"stuck":                 {stuck, true, "f"},
+		"of another author":     {notOwn, true, "Fettle did not make"},
+		"of another policy":     {func(q *Request) { notOwn(q); q.Policy.UID, q.Policy.Name = "q", "q" }, false, ""},
+		"stuck, of another one": {func(q *Request) { stuck(q); q.Policy.UID, q.Policy.Name = "q", "q" }, false, ""},
+	} {
+		d := plannerOf([]Policy{p}, observed([]Target{n}, nil, requestOf(&p, n.ID, reboots, c.change)))
+		text, remains := d.remainingRequest(0, 0)
+		if remains != c.remains || !strings.Contains(text, c.says) || (text != "") != c.remains {
+			t.Errorf("%s: it remains: %t, since %q", name, remains, text)
 		}
 	}
 }

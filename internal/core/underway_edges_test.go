@@ -244,6 +244,21 @@ func TestGatesOfFurtherAndLastSteps(t *testing.T) {
 	}
 }
 
+// TestUnusableStepsOfThePolicyAreNamedFirst: a step of the repair is named where all steps of the policy can be taken.
+func TestUnusableStepsOfThePolicyAreNamedFirst(t *testing.T) {
+	for want, problem := range map[string]string{"the policy's": "the policy's", "the repair's": ""} {
+		p := askingPolicy("p", all(1), reboots)
+		p.Steps[0].Problem = problem
+		n := nodeTarget("n", "False")
+		d := plannerOf([]Policy{p}, observed([]Target{n}, nil))
+		own := reimages
+		own.Problem = "the repair's"
+		if r, refuses := templateGate(d, &proposal{target: 0, leader: 0, repair: none, step: &own}); !refuses || r.Detail != want {
+			t.Errorf("the refusal is %+v, want %q", r, want)
+		}
+	}
+}
+
 // TestLeaderIsNoDryRun: a dry run leads no repair.
 func TestLeaderIsNoDryRun(t *testing.T) {
 	p := askingPolicy("p", all(1), reboots)
