@@ -82,6 +82,7 @@ func TestUnansweredUntil(t *testing.T) {
 	elsewhere := func(r *core.Repair) { r.RecordedElsewhere = true }
 	seen := func(r *core.Repair) { r.StepSeen = len(r.Tried) + 1 }
 	asks := func(r *core.Repair) { r.Steps = []core.Step{ask(rebooting, 0)} }
+	deletes := func(r *core.Repair) { r.Steps = []core.Step{{Remedy: "Delete"}} }
 	secondStep := func(r *core.Repair) { r.Tried = []core.StepRecord{{Ended: failed}} }
 	for name, c := range map[string]struct {
 		changes []func(*core.Repair)
@@ -96,6 +97,7 @@ func TestUnansweredUntil(t *testing.T) {
 		"and its request was":    {[]func(*core.Repair){elsewhere, secondStep, seen}, time.Time{}},
 		"its first was given up": {[]func(*core.Repair){secondStep}, failed.Add(time.Minute)},
 		"it makes a request":     {[]func(*core.Repair){asks}, began.Add(time.Minute)},
+		"it deletes":             {[]func(*core.Repair){deletes}, time.Time{}},
 		"and that was seen":      {[]func(*core.Repair){asks, seen}, time.Time{}},
 		"and was seen":           {[]func(*core.Repair){seen, secondStep}, time.Time{}},
 		"only the first was":     {[]func(*core.Repair){elsewhere, seen, secondStep}, failed.Add(time.Minute)},

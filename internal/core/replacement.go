@@ -31,39 +31,25 @@ func (d *planner) findAwaitingReplacement() {
 // findReplacing finds the requests whose remediators are at work on targets that are gone. A replacement gets no repair
 // of its own meanwhile: two would work on one node (I2), and the name of the request is taken.
 func (d *planner) findReplacing() {
-	if d.cluster.Observed != Yes || len(d.cluster.Requests) == 0 {
-		return
-	}
 	d.replacing = map[ID]int{}
-	related := map[int]bool{}
+	of, others := map[int]*Repair{}, map[int]bool{}
 	for repair, requests := range d.requestsOf {
 		for _, i := range requests {
-			related[i] = true
-			if d.awaitingReplacement[repair] {
-				d.addReplacing(i, &d.cluster.Repairs[repair])
-			}
+			of[i] = &d.cluster.Repairs[repair]
+			others[i] = !d.awaitingReplacement[repair]
 		}
 	}
 	for _, requests := range d.requestsAbout {
 		for _, i := range requests {
-			related[i] = true
+			others[i] = true
 		}
 	}
 	for i := range d.cluster.Requests {
-		if !related[i] {
-			d.addReplacing(i, nil)
+		q := &d.cluster.Requests[i]
+		gone := q.Target.withoutUID()
+		if _, taken := d.replacing[gone]; !taken && !others[i] && q.Own && !q.Leaving && d.awaitsReplacement(q, of[i]) {
+			d.replacing[gone] = i
 		}
-	}
-}
-
-func (d *planner) addReplacing(request int, r *Repair) {
-	q := &d.cluster.Requests[request]
-	if !q.Own || q.Leaving || !d.awaitsReplacement(q, r) {
-		return
-	}
-	gone := q.Target.withoutUID()
-	if first, taken := d.replacing[gone]; !taken || request < first {
-		d.replacing[gone] = request
 	}
 }
 
@@ -72,7 +58,7 @@ func (d *planner) addReplacing(request int, r *Repair) {
 func (d *planner) replacingRequest(target int) int {
 	t := &d.cluster.Targets[target]
 	for _, former := range []ID{t.ID.withoutUID(), {Kind: nodeKind, Name: t.Node.Name}} {
-		if i, found := d.replacing[former]; found && d.cluster.Requests[i].Target != t.ID {
+		if i, found := d.replacing[former]; found {
 			return i
 		}
 	}

@@ -95,6 +95,10 @@ func TestReplacementWaitsForTheRemediatorAtWork(t *testing.T) {
 	ofAgain := machine("m", dead, func(t *core.Target) { t.Node.Name = "a" })
 	former := []core.Repair{repair(aNode("a"), p, started(ago(time.Minute)))}
 	replacing := requestFor(p, aNode("a"), rebooting, replaces)
+	second := requestFor(p, aNode("a"), reprovisioning, replaces)
+	brief := check("p", []int{0}, func(p *core.Policy) { p.Steps = []core.Step{ask(rebooting, patience)} })
+	limited := []core.Repair{repair(aNode("a"), brief, started(ago(time.Hour)))}
+	late := requestFor(p, aNode("a"), rebooting, replaces, requestedAt(ago(time.Hour)))
 	for name, c := range map[string]struct {
 		targets  []core.Target
 		repairs  []core.Repair
@@ -102,6 +106,9 @@ func TestReplacementWaitsForTheRemediatorAtWork(t *testing.T) {
 		want     []string
 	}{
 		"its request stands":                 {[]core.Target{again}, former, []core.Request{replacing}, []string{"AnotherRemediator holds back a"}},
+		"its time is over":                   {[]core.Target{again}, limited, []core.Request{late}, []string{"end a: Withdrawn", "start a", "withdraw aRebootTemplate"}},
+		"it is about a node that is there":   {[]core.Target{ofAgain, aNode("a")}, nil, []core.Request{replacing}, []string{"start m", "withdraw aRebootTemplate"}},
+		"two requests":                       {[]core.Target{again}, former, []core.Request{replacing, second}, []string{"AnotherRemediator holds back a"}},
 		"its repair was deleted":             {[]core.Target{again}, nil, []core.Request{replacing}, []string{"AnotherRemediator holds back a"}},
 		"it asks for the machine":            {[]core.Target{ofAgain}, former, []core.Request{replacing}, []string{"AnotherRemediator holds back m"}},
 		"the new node was recorded already":  {[]core.Target{again}, append(former, repair(again, p)), []core.Request{replacing}, []string{"AnotherRemediator holds back a"}},
@@ -110,6 +117,7 @@ func TestReplacementWaitsForTheRemediatorAtWork(t *testing.T) {
 		"Fettle did not make it":             {[]core.Target{again}, nil, []core.Request{requestFor(p, aNode("a"), rebooting, replaces, foreign)}, []string{"start a"}},
 		"it replaces another node":           {[]core.Target{again}, nil, []core.Request{requestFor(p, aNode("b"), rebooting, replaces)}, []string{"start a"}},
 		"it expects no replacement":          {[]core.Target{again}, nil, []core.Request{requestFor(p, aNode("a"), rebooting)}, []string{"start a", "withdraw aRebootTemplate"}},
+		"it replaces a machine":              {[]core.Target{machine("m", dead, func(t *core.Target) { t.ID.UID = "later" })}, nil, []core.Request{requestFor(p, machine("m"), rebooting, replaces)}, []string{"AnotherRemediator holds back m"}},
 		"it is about a machine of that name": {[]core.Target{ofAgain}, nil, []core.Request{requestFor(p, machine("a"), rebooting, replaces)}, []string{"start m"}},
 	} {
 		t.Run(name, func(t *testing.T) {

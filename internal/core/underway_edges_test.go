@@ -109,6 +109,33 @@ func TestRepairsOutOfSteps(t *testing.T) {
 	}
 }
 
+// TestUnansweredRepairs: a remedy may have done something unseen until a cache would show it, by a clock that agrees.
+func TestUnansweredRepairs(t *testing.T) {
+	p := askingPolicy("p", all(1), reboots)
+	n := nodeTarget("n", "False")
+	for name, c := range map[string]struct {
+		ended  time.Duration
+		seen   int
+		agrees Tri
+		want   bool
+		next   time.Time
+	}{
+		"a moment ago":                       {10 * time.Second, 0, Yes, true, atNoon.Add(50 * time.Second)},
+		"long ago":                           {time.Minute, 0, Yes, false, time.Time{}},
+		"long ago, by a wrong clock":         {time.Minute, 0, No, true, time.Time{}},
+		"seen":                               {10 * time.Second, 1, Yes, false, time.Time{}},
+		"seen, by a clock that is not known": {10 * time.Second, 1, Unknown, false, time.Time{}},
+	} {
+		r := repairOf(&p, n.ID, triedSteps(1), func(r *Repair) { r.Tried[0].Ended, r.StepSeen = atNoon.Add(-c.ended), c.seen })
+		f := observed(nil, nil)
+		f.ClockAgrees = c.agrees
+		d := plannerOf(nil, f)
+		if got := d.unanswered(&r); got != c.want || !d.decision.NextAt.Equal(c.next) {
+			t.Errorf("%s: unanswered: %t, and the next pass is at %s", name, got, d.decision.NextAt)
+		}
+	}
+}
+
 // TestTimeToRecover: after the remediator of a last step without a limit has succeeded, from when it says so.
 func TestTimeToRecover(t *testing.T) {
 	p := askingPolicy("p", all(1), limited(reboots, time.Minute), reimages)
@@ -240,6 +267,62 @@ func TestGatesOfFurtherAndLastSteps(t *testing.T) {
 			if diff := cmp.Diff(want, gatesOf(held)); diff != "" {
 				t.Errorf("%s, and the last step: %t: held back by (-want +got):\n%s", name, last, diff)
 			}
+		}
+	}
+}
+
+// TestOrderOfGates: users see the first refusal of a target, so that the order of the gates is that of the tables.
+func TestOrderOfGates(t *testing.T) {
+	deletes := Step{Remedy: "Delete", Problem: "it is gone"}
+	broken := reboots
+	broken.Problem = "it is gone"
+	closed := func(p *Policy, f *Cluster) {
+		p.Problem, p.Paused, p.WaitsForUpgrades, p.RequestsAwaitMarks, p.Holder = "nonsense", true, true, true, "fettle"
+		p.ShortCircuit, p.MaxInFlight, p.Backoff = ShortCircuit{}, Count(0), Backoff{Base: 24 * time.Hour, Limit: 24 * time.Hour}
+		f.Upgrading, f.ClockAgrees = Yes, No
+		for i := range f.Targets {
+			f.Targets[i].ControlPlane = true
+		}
+		n := &f.Targets[1]
+		f.Targets[0].Deleting = true
+		n.UnjudgedPolicy, n.ExternallyRemediated, n.Node.Excluded = &ID{Kind: "NodeCheck", Name: "q"}, true, true
+		n.QuorumSurvives, n.QuorumReadAt, n.Lease = No, atNoon, Lease{Holder: "another", Until: atNoon.Add(time.Hour)}
+	}
+	cooling := func(p *Policy, f *Cluster) {
+		p.WasStopped, p.StormCooldown, p.MaxInFlight = true, time.Hour, Count(0)
+		f.Upgrading = No
+	}
+	ofPolicy, ofTarget := []Gate{PolicyInvalid, PolicyPaused, ClusterUpgrading}, []Gate{ClockSkewed, PolicyInvalid}
+	whole := slices.Concat(ofPolicy, []Gate{TooManyUnhealthy, InFlightLimit, BackingOff}, ofTarget)
+	held := []Gate{Excluded, LeaseHeld, QuorumLost, ControlPlaneBusy}
+	for name, c := range map[string]struct {
+		close    func(*Policy, *Cluster)
+		steps    []Step
+		policies []policyGate
+		targets  []targetGate
+		want     []Gate
+	}{
+		"a first step":  {closed, []Step{broken}, policyGates, targetGates, slices.Concat(whole, []Gate{TemplateUnusable, AnotherRemediator}, held)},
+		"a deletion":    {closed, []Step{deletes}, policyGates, targetGates, slices.Concat(whole, []Gate{TemplateUnusable, AnotherRemediator, NoOwner}, held)},
+		"no step":       {closed, nil, policyGates, targetGates, slices.Concat(whole, []Gate{NoRemedy}, held)},
+		"after a storm": {cooling, []Step{reboots}, policyGates, targetGates, []Gate{StormCooldown, InFlightLimit}},
+		"a later step":  {closed, []Step{broken}, laterPolicyGates, laterTargetGates, slices.Concat(ofPolicy, ofTarget, []Gate{TemplateUnusable, AnotherRemediator}, held)},
+		"a last step":   {closed, []Step{broken}, laterPolicyGates, lastTargetGates, slices.Concat(ofPolicy, ofTarget, []Gate{TemplateUnusable, Excluded, LeaseHeld})},
+	} {
+		p := askingPolicy("p", all(2), c.steps...)
+		n := nodeTarget("n", "False")
+		former := requestOf(&p, n.ID, reboots, func(q *Request) { q.Target.UID, q.Replaces = "former", true })
+		before := repairOf(&p, n.ID, steps(reboots), func(r *Repair) { r.Ended, r.Outcome = atNoon.Add(-time.Minute), Succeeded })
+		f := observed([]Target{nodeTarget("other", "True"), n}, []Repair{before})
+		if len(c.steps) > 0 && c.steps[0].Nature == Delete {
+			f.Requests = []Request{former}
+		}
+		c.close(&p, f)
+		d := plannerOf([]Policy{p}, f)
+		var got []Refusal
+		d.checkGates(c.policies, c.targets, &proposal{target: 1, repair: none, retry: 1, verdict: &d.decision.Verdicts[1]}, func(r Refusal) { got = append(got, r) })
+		if diff := cmp.Diff(c.want, gatesOf(got)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
 }

@@ -184,6 +184,18 @@ func TestUsedConfirmationsAreForgotten(t *testing.T) {
 	tries("after the user has confirmed it again")
 }
 
+// TestUsedConfirmationOfAGoneTarget: the confirmation of no other target is withdrawn for it.
+func TestUsedConfirmationOfAGoneTarget(t *testing.T) {
+	w := worldOf(t, "a", "b")
+	w.withdrawsConfirmed("b")
+	w.fates["WithdrawConfirmation b"] = ending{name: "fails"}
+	w.runs(-1, ending{})
+	w.decides(core.Decision{})
+	w.targets, w.policies[0].Members = w.targets[:1], []int{0}
+	w.targets[0].ConfirmedHealthy = true
+	equal(t, "withdrawn", only(w.runs(-1, ending{}), "WithdrawConfirmation"), []string{})
+}
+
 // TestLeaseOfUnselectedTarget: the lease of a target that is not selected any more stays until its requests are gone.
 func TestLeaseOfUnselectedTarget(t *testing.T) {
 	for name, c := range map[string]struct {

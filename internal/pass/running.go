@@ -227,14 +227,9 @@ func (p *Pass) withdrawalEvent(of core.Withdrawal) core.Event {
 }
 
 // newlyUsedConfirmations returns the targets that a user has confirmed healthy and about which no request stands any
-// more. A running repair removes the confirmation at its own end.
+// more.
 func (p *Pass) newlyUsedConfirmations() []core.ID {
 	waits := map[core.ID]bool{}
-	for i := range p.cluster.Repairs {
-		if r := &p.cluster.Repairs[i]; r.Running() {
-			waits[r.Target] = true
-		}
-	}
 	var settled []core.ID
 	for i, x := range p.decision.Withdrawals {
 		if !x.TargetHealthy || !p.cluster.Targets[x.Target].ConfirmedHealthy {

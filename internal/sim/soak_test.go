@@ -37,7 +37,8 @@ func TestSoak(t *testing.T) {
 			continue
 		}
 		replay := fmt.Sprintf("replay it by: go test ./internal/sim -run TestSoak -seed=%d -one -v", seed)
-		if violations++; violations > stories {
+		violations++
+		if violations > stories {
 			t.Errorf("%s\n%s", replay, result.Complaint)
 			continue
 		}
