@@ -305,7 +305,7 @@ func (v *view) allNotes() []string {
 			note("It is not known whether the cluster is being upgraded: " + why + ".")
 		}
 		if f.Blocked != nil && !f.Blocked.Halted {
-			note(strings.ToUpper(f.Blocked.Message[:1]) + f.Blocked.Message[1:] + ". What is said of it is what a controller has written last.")
+			note(strings.ToUpper(f.Blocked.Message[:1]) + f.Blocked.Message[1:] + ". Its status is as a controller has written it last.")
 		}
 	}
 	for _, text := range slices.Concat(v.notesOnRepairs(), v.external.bmcs.notes(), v.external.promises.notes()) {

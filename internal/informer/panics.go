@@ -16,7 +16,7 @@ import (
 //nolint:gochecknoglobals // a process has one
 var Panics = prometheus.NewCounterVec(prometheus.CounterOpts{
 	Name: "fettle_watch_panics_total",
-	Help: "Events of watched objects over which code of Fettle panicked. What watches the kind does nothing more until the process is restarted.",
+	Help: "Events of watched objects over which code of Fettle panicked. The watch of that kind does nothing more until the process is restarted.",
 }, []string{"resource"})
 
 // recoveringHandler passes events to a handler. A panic of the handler ends the event and not the process. The
