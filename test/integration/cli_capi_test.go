@@ -215,7 +215,7 @@ func askWithoutKubeconfigs(h *clusterFixture) {
 	h.running("a", "b")
 	h.healthCheck()
 	h.wantAnswer("status --as keeper", "check          c         2/2       allowed", "All machines are healthy")
-	h.wantAnswer("status --as viewer", "The nodes of cluster c can't be seen from here: you may not get Secret ask-viewer/c-kubeconfig. What is said of it is what a controller has written last.",
+	h.wantAnswer("status --as viewer", "The nodes of cluster c can't be seen from here: you may not get Secret ask-viewer/c-kubeconfig. Its status is as a controller has written it last.",
 		"can't tell: NodesUnseen")
 	h.asksOwner("a", "WaitingForRemediation", "", 10*time.Minute)
 	h.says("b", succeeded, metav1.ConditionTrue, "HealthCheckSucceeded", "", time.Hour)
