@@ -280,7 +280,7 @@ func UnusableStep(steps []Step, t *Target) *Step {
 func remediatorGate(d *planner, p *proposal) (Refusal, bool) {
 	if i := d.replacingRequest(p.target); i != none {
 		q := &d.cluster.Requests[i]
-		return Refusal{Policy: p.leader, Gate: AnotherRemediator, Detail: q.ID.String() + " still replaces the former " + q.Target.Kind + " " + q.Target.Name}, true
+		return Refusal{Policy: p.leader, Gate: AnotherRemediator, Detail: q.ID.String() + " still replaces " + q.Target.Kind + " " + q.Target.Name}, true
 	}
 	step := d.stepOf(p)
 	if step == nil {

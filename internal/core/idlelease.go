@@ -97,8 +97,15 @@ func (d *planner) busyNodes() map[string]bool {
 	for i := range d.decision.Starts {
 		busy[d.cluster.Targets[d.decision.Starts[i].Target].Node.Name] = true
 	}
+	requested := map[ID]bool{}
 	for i := range d.cluster.Requests {
-		busy[d.cluster.Requests[i].Target.Name] = true
+		q := &d.cluster.Requests[i]
+		busy[q.Target.Name], requested[q.Target] = true, true
+	}
+	for i := range d.cluster.Repairs { // a request about a machine does not name its node
+		if r := &d.cluster.Repairs[i]; requested[r.Target] {
+			busy[r.Node] = true
+		}
 	}
 	for i := range d.cluster.Targets {
 		if t := &d.cluster.Targets[i]; t.Deleting {

@@ -169,10 +169,11 @@ func (r *Repair) EndAt(recorded time.Time) time.Time {
 	return latest(recorded, known.Truncate(time.Second))
 }
 
-// UnansweredUntil returns until when the remedy may have done something that no cache shows; zero for never. Its last call has
-// failed, and the API server may have granted it all the same. Or another process has called the remedy of the step since,
-// whose request no cache has shown. A process that records a deletion or a mark alone is told. The same holds for the remedies of the steps that were given up, whose calls are not counted any
-// more.
+// UnansweredUntil returns until when a remedy may have done something that no cache shows; zero for never. Its last call
+// may have failed, and the API server may have granted it all the same. Another process may have called the remedy of the
+// step under way. A step that makes a request counts whoever recorded it, until its request is seen. Of other steps only
+// those count that another process recorded, since this process knows what became of its own. The calls of a step that
+// was given up are not counted any more, so that it counts until its request is seen.
 func (r *Repair) UnansweredUntil() time.Time {
 	var until time.Time
 	if r.Attempts > 0 {

@@ -34,9 +34,9 @@ func (d *planner) findReplacing() {
 	d.replacing = map[ID]int{}
 	of, others := map[int]*Repair{}, map[int]bool{}
 	for repair, requests := range d.requestsOf {
+		_, exists := d.targetOf[repair]
 		for _, i := range requests {
-			of[i] = &d.cluster.Repairs[repair]
-			others[i] = !d.awaitingReplacement[repair]
+			of[i], others[i] = &d.cluster.Repairs[repair], exists
 		}
 	}
 	for _, requests := range d.requestsAbout {
@@ -46,8 +46,11 @@ func (d *planner) findReplacing() {
 	}
 	for i := range d.cluster.Requests {
 		q := &d.cluster.Requests[i]
+		if others[i] || !q.Own || q.Leaving || !d.awaitsReplacement(q, of[i]) {
+			continue
+		}
 		gone := q.Target.withoutUID()
-		if _, taken := d.replacing[gone]; !taken && !others[i] && q.Own && !q.Leaving && d.awaitsReplacement(q, of[i]) {
+		if first, taken := d.replacing[gone]; !taken || d.olderRequest(i, first) < 0 {
 			d.replacing[gone] = i
 		}
 	}
@@ -101,7 +104,7 @@ func (d *planner) awaitsReplacement(q *Request, r *Repair) bool {
 		return false
 	}
 	if r == nil {
-		return true
+		return d.awaitsWithoutRepair(q)
 	}
 	at := q.stepIn(r.Steps)
 	switch {
@@ -115,6 +118,24 @@ func (d *planner) awaitsReplacement(q *Request, r *Repair) bool {
 	until := r.StepEnds(&r.Steps[at], q)
 	d.wakeAt(until)
 	return clockHolds(d.cluster, &r.Policy) != 0 || d.now.Before(until)
+}
+
+// awaitsWithoutRepair reports whether the time of a request is not over that belongs to no repair in the ledger. Its step
+// is that of the policy that made it. Without a limit, or a policy, only the remediator or a user ends the wait.
+func (d *planner) awaitsWithoutRepair(q *Request) bool {
+	by := d.requester(q)
+	if by == none {
+		return true
+	}
+	p := &d.policies[by]
+	steps := slices.Concat(p.Steps, p.FailedSteps)
+	at := q.stepIn(steps)
+	if at < 0 || steps[at].Limit == 0 {
+		return true
+	}
+	until := q.Created.Add(steps[at].Limit)
+	d.wakeAt(until)
+	return clockHolds(d.cluster, &p.ID) != 0 || d.now.Before(until)
 }
 
 // replacementHealthy reports whether another target has the name of a target that is gone, and every policy that acts finds it healthy.

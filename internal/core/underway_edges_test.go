@@ -242,6 +242,9 @@ func TestGatesOfFurtherAndLastSteps(t *testing.T) {
 			p.Holder, f.Targets[1].Lease = "fettle", Lease{Holder: "another", Until: atNoon.Add(time.Hour)}
 		}, LeaseHeld, true},
 		"another remediator": {func(p *Policy, f *Cluster) { p.RequestsAwaitMarks, f.Targets[1].ExternallyRemediated = true, true }, AnotherRemediator, false},
+		"the remediator of a former node": {func(p *Policy, f *Cluster) {
+			f.Requests = append(f.Requests, requestOf(p, f.Targets[1].ID, reboots, func(q *Request) { q.Target.UID, q.Replaces = "former", true }))
+		}, AnotherRemediator, false},
 		"a quorum that is lost": {func(_ *Policy, f *Cluster) {
 			member(&f.Targets[1])
 			f.Targets[1].QuorumSurvives = No

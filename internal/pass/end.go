@@ -34,7 +34,7 @@ func (p *Pass) endings() int {
 	for i := range p.cluster.Targets {
 		targetOf[p.cluster.Targets[i].ID] = i
 	}
-	inRepair := p.nodesInRepair()
+	inRepair, requested := p.nodesInRepair(), p.requestedTargets()
 	for i := range p.decision.Finishes {
 		f := &p.decision.Finishes[i]
 		end := ending{finish: f, repair: p.cluster.Repairs[f.Repair]}
@@ -44,7 +44,7 @@ func (p *Pass) endings() int {
 			end.node, end.holder = end.repair.Node, end.repair.Holder
 			if t, there := targetOf[end.repair.Target]; there {
 				p.setTarget(&end, t)
-			} else if inRepair[end.node] || p.requestStands(end.repair.Target) {
+			} else if inRepair[end.node] || requested[end.repair.Target] {
 				// A namesake's repair may hold the lease, under the same name. Or the target is only not selected any more, and
 				// its remediator is still at work.
 				end.node = ""
@@ -82,9 +82,13 @@ func (p *Pass) addUsedConfirmations(targetOf map[core.ID]int) {
 	}
 }
 
-// requestStands reports whether a cache has shown a request about a target.
-func (p *Pass) requestStands(target core.ID) bool {
-	return slices.ContainsFunc(p.cluster.Requests, func(q core.Request) bool { return q.Target == target })
+// requestedTargets returns the targets about which a cache has shown a request.
+func (p *Pass) requestedTargets() map[core.ID]bool {
+	targets := make(map[core.ID]bool, len(p.cluster.Requests))
+	for i := range p.cluster.Requests {
+		targets[p.cluster.Requests[i].Target] = true
+	}
+	return targets
 }
 
 // nodesInRepair returns the nodes of repairs that run after this pass.

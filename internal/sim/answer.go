@@ -48,7 +48,7 @@ func (u *Universe) answer(p *passRun, c *pass.Call, refused bool) (r pass.Result
 		if refused {
 			return pass.Result{Err: errRefused}
 		}
-		if p.skew[taskOf(c)].Abs() > core.MaxSkew {
+		if skew, read := p.skew[taskOf(c)]; !read || skew.Abs() > core.MaxSkew {
 			u.complain("I5: a step for %s is taken by a clock that is wrong", c.RemedyCall.Target.ID.UID)
 		}
 		r.RemedyResult, r.Err = u.start(p, c.RemedyCall)

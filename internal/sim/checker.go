@@ -94,7 +94,7 @@ func (u *Universe) checkLimits(p *passRun, before *apiServer, policy *core.Polic
 	out := 0
 	for _, i := range policy.Members {
 		other := slotOf(&p.cluster.Targets[i])
-		held := u.sees(p.engine, "Node") && before.heldOut(p.engine, &policy.ID, other)
+		held := u.sees(p.engine, "Node") && before.heldOut(p.engine, &policy.ID, other, u.setup.Remakes > 0)
 		if other != slot && (held || u.countsAsOut(p.engine, before, other) || u.markedOut(p, before, other)) {
 			out++
 		}

@@ -73,14 +73,14 @@ func (c *apiServer) leftByRequests(uid string, requests []request) bool {
 // heldOut reports whether a node counts as out: a request about it stands, and it is not left to people. If its repair
 // was deleted from the ledger, or the node is left to people as far as the engine could know, the engine
 // knows the request for the policy that asked, and by its state alone, which must be in sync.
-func (c *apiServer) heldOut(e *engine, policy *core.ID, slot int) bool {
+func (c *apiServer) heldOut(e *engine, policy *core.ID, slot int, remade bool) bool {
 	m := c.machines[slot]
 	for _, r := range c.requests {
 		if r.slot != slot || !m.node.exists || m.node.deselected || r.Target.UID != m.nodeID().UID || c.leftToPeople(r.Target.UID) {
 			continue
 		}
 		seen := r.Policy == *policy && e.nodes[slot] == m.node && !e.staleRequests(c, r.template)
-		if seen || (c.inRepair(r.Target.UID) && !c.leftByRequests(r.Target.UID, slices.Concat(e.requests[:]...))) {
+		if seen || (c.inRepair(r.Target.UID) && !(remade && c.leftByRequests(r.Target.UID, slices.Concat(e.requests[:]...)))) {
 			return true
 		}
 	}
@@ -316,8 +316,16 @@ func (u *Universe) lasts(r *request) bool {
 	m := u.truth.machines[r.slot]
 	gone := !m.node.exists || m.node.deselected || m.nodeID() != r.Target
 	replaced := m.node.exists && m.node.ready && !m.node.deselected
-	awaited := r.Replaces && r.Succeeded == core.Unknown && r.Stopped.IsZero() && gone && !replaced
+	waited := u.truth.inRepair(r.Target.UID) || u.setup.Erasures > 0 || !u.limited(r)
+	awaited := r.Replaces && r.Succeeded == core.Unknown && r.Stopped.IsZero() && gone && !replaced && waited
 	return (r.Leaving && u.setup.Clinging) || awaited
+}
+
+// limited reports whether the step of a request has a limit.
+func (u *Universe) limited(r *request) bool {
+	return slices.ContainsFunc(u.setup.Policies, func(p core.Policy) bool {
+		return slices.ContainsFunc(p.Steps, func(s core.Step) bool { return s.Template == r.Template && s.Limit > 0 })
+	})
 }
 
 // waits reports whether a repair may run at rest though its node is gone or healthy. The repair of a node that is gone

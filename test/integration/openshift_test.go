@@ -154,7 +154,7 @@ func zoneThatReturnsBitByBit(f *machineFixture) {
 		f.setCondition(name, "Ready", corev1.ConditionUnknown, time.Now().Add(-time.Hour))
 	}
 	// Fettle must not act before it has seen all three.
-	f.healthCheck("example", map[string]string{annotation.StormCooldown: "3s", v1beta1.PausedAnnotation: ""}, readyCheck("maxUnhealthy: 1"))
+	f.healthCheck("example", map[string]string{annotation.StormCooldown: "1m", v1beta1.PausedAnnotation: ""}, readyCheck("maxUnhealthy: 1"))
 	f.wantStatus("example", 1, 4, 0, v1beta1.PausedReason)
 	f.annotate(f.check("example"), v1beta1.PausedAnnotation, nil)
 	f.wantStatus("example", 1, 4, 0, v1beta1.TooManyUnhealthyReason)
