@@ -61,6 +61,8 @@ type planner struct {
 	requestedTargets []int
 	repairRequests   map[int]*repairRequestHistory
 	orphans          orphanIndex
+	// byName has the policies by kind, namespace and name, in their own order; nil until needed.
+	byName map[qualifiedName][]int
 	// awaitingReplacement has the running repairs whose targets are gone and that go on.
 	// controlPlaneAwaited counts those whose targets may belong to the control plane. healthyUIDs are
 	// the UIDs of healthy targets, by their IDs without UID; nil until needed.

@@ -40,6 +40,8 @@ func TestIdleLeases(t *testing.T) {
 	gone := running
 	ofNode := repair(aNode("n"), p)
 	ofNode.Node = ""
+	unselected := repair(m, p, ended(ago(time.Hour)))
+	unselected.Node = "n"
 	leaves := m
 	leaves.Deleting = true
 	gone.Node = "former"
@@ -47,16 +49,17 @@ func TestIdleLeases(t *testing.T) {
 		world core.Cluster
 		want  []string
 	}{
-		"several":                         {leases(with(nil, nil), "c", "a", "b"), []string{"a", "b", "c"}},
-		"an unobserved cluster":           {unobserved, nil},
-		"a wrong clock":                   {wrongClock, nil},
-		"the node of a repair":            {leases(with([]core.Target{m}, []core.Repair{running}), "n"), nil},
-		"the recorded node of a repair":   {leases(with(nil, []core.Repair{gone}), "former", "m", "other"), []string{"m", "other"}},
-		"the node of a machine that goes": {leases(with([]core.Target{leaves}, nil), "n", "o"), []string{"o"}},
-		"the name of a node in repair":    {leases(with(nil, []core.Repair{ofNode}), "n", "o"), []string{"o"}},
-		"the node of a start":             {leases(with([]core.Target{sick}, nil), "n"), nil},
-		"the node of a request's machine": {leases(with([]core.Target{m}, nil, requestFor(p, m, rebooting)), "n"), nil},
-		"the node of a request":           {leases(with(nil, nil, requestFor(p, aNode("n"), rebooting, foreign)), "n", "o"), []string{"o"}},
+		"several":                          {leases(with(nil, nil), "c", "a", "b"), []string{"a", "b", "c"}},
+		"an unobserved cluster":            {unobserved, nil},
+		"a wrong clock":                    {wrongClock, nil},
+		"the node of a repair":             {leases(with([]core.Target{m}, []core.Repair{running}), "n"), nil},
+		"the recorded node of a repair":    {leases(with(nil, []core.Repair{gone}), "former", "m", "other"), []string{"m", "other"}},
+		"the node of a machine that goes":  {leases(with([]core.Target{leaves}, nil), "n", "o"), []string{"o"}},
+		"the name of a node in repair":     {leases(with(nil, []core.Repair{ofNode}), "n", "o"), []string{"o"}},
+		"the node of a machine unselected": {leases(with(nil, []core.Repair{unselected}, requestFor(p, m, rebooting)), "n", "o"), []string{"o"}},
+		"the node of a start":              {leases(with([]core.Target{sick}, nil), "n"), nil},
+		"the node of a request's machine":  {leases(with([]core.Target{m}, nil, requestFor(p, m, rebooting)), "n"), nil},
+		"the node of a request":            {leases(with(nil, nil, requestFor(p, aNode("n"), rebooting, foreign)), "n", "o"), []string{"o"}},
 	} {
 		var got []string
 		for _, l := range core.Decide([]core.Policy{p}, c.world, noon).LeaseReleases {

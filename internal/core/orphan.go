@@ -5,8 +5,6 @@ package core
 type orphanIndex struct {
 	// verdicts has the verdicts on the groups that have requests.
 	verdicts verdictIndex
-	// policies have their own order under each name.
-	policies map[qualifiedName][]int
 	// unparsable is set when there is a policy that can't be read.
 	unparsable bool
 }
@@ -17,11 +15,21 @@ func (d *planner) indexOrphans() {
 	for target := range d.requestsAbout {
 		requested[d.groupOf(target)] = true
 	}
-	index := orphanIndex{verdicts: d.verdictsByGroup(requested), policies: make(map[qualifiedName][]int, len(d.policies))}
+	index := orphanIndex{verdicts: d.verdictsByGroup(requested)}
 	for i := range d.policies {
-		name := d.policies[i].ID.qualified()
-		index.policies[name] = append(index.policies[name], i)
 		index.unparsable = index.unparsable || d.policies[i].Unparsable
 	}
 	d.orphans = index
+}
+
+// policiesNamed returns the policies with the kind, namespace and name of an ID. It needs no phase before it.
+func (d *planner) policiesNamed(id *ID) []int {
+	if d.byName == nil {
+		d.byName = make(map[qualifiedName][]int, len(d.policies))
+		for i := range d.policies {
+			name := d.policies[i].ID.qualified()
+			d.byName[name] = append(d.byName[name], i)
+		}
+	}
+	return d.byName[id.qualified()]
 }

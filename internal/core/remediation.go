@@ -243,7 +243,7 @@ func (d *planner) unparsable(q *Request) bool {
 	if q.Policy == (ID{}) {
 		return d.orphans.unparsable
 	}
-	return slices.ContainsFunc(d.orphans.policies[q.Policy.qualified()], func(i int) bool {
+	return slices.ContainsFunc(d.policiesNamed(&q.Policy), func(i int) bool {
 		return d.policies[i].Unparsable && q.RequestedBy(&d.policies[i].ID)
 	})
 }
@@ -260,7 +260,7 @@ func (d *planner) withdrawTargetless(request int) {
 
 // requester returns the policy that made a request, or none if it is gone.
 func (d *planner) requester(q *Request) int {
-	for _, i := range d.orphans.policies[q.Policy.qualified()] {
+	for _, i := range d.policiesNamed(&q.Policy) {
 		if q.RequestedBy(&d.policies[i].ID) {
 			return i
 		}

@@ -126,6 +126,62 @@ func TestReplacementWaitsForTheRemediatorAtWork(t *testing.T) {
 	}
 }
 
+// TestReplacementWaitsNoLongerThanTheLimit: a request that belongs to no repair is withdrawn when its step is over, and the
+// repair of the next node of that name goes on.
+func TestReplacementWaitsNoLongerThanTheLimit(t *testing.T) {
+	p := check("p", []int{0}, func(p *core.Policy) { p.Steps = []core.Step{ask(rebooting, patience)} })
+	again := aNode("a", func(t *core.Target) { t.ID.UID = "later" }, dead)
+	for name, c := range map[string]struct {
+		age  time.Duration
+		want []string
+		next time.Time
+	}{
+		"in time":          {time.Minute, []string{"AnotherRemediator holds back a"}, noon.Add(patience - time.Minute)},
+		"its time is over": {patience, []string{"start a", "withdraw aRebootTemplate"}, time.Time{}},
+	} {
+		q := requestFor(p, aNode("a"), rebooting, replaces, requestedAt(ago(c.age)))
+		remediationCase{name, with([]core.Target{again}, nil, q), c.want, c.next}.run(t, p)
+	}
+	q := requestFor(p, aNode("a"), rebooting, replaces, requestedAt(ago(patience)))
+	f := with([]core.Target{again}, nil, q)
+	f.Observed, f.Upgrading, f.ClockAgrees = core.Yes, core.No, core.No
+	if d := core.Decide([]core.Policy{p}, f, noon); len(d.Withdrawals) > 0 {
+		t.Error("by a wrong clock its time is over")
+	}
+}
+
+// TestReplacementOfADryRun: the remediator of a health check that only rehearses by now is at work all the same.
+func TestReplacementOfADryRun(t *testing.T) {
+	dry, p := check("p", nil, classic, dryRun), check("q", []int{0}, classic)
+	again := aNode("a", func(t *core.Target) { t.ID.UID = "later" }, dead)
+	former := repair(aNode("a"), dry, started(ago(time.Minute)))
+	q := requestFor(dry, aNode("a"), rebooting, replaces)
+	for name, repairs := range map[string][]core.Repair{"its repair ends": {former}, "its repair has ended": nil} {
+		f := with([]core.Target{again}, repairs, q)
+		f.Observed, f.Upgrading, f.ClockAgrees = core.Yes, core.No, core.Yes
+		d := core.Decide([]core.Policy{dry, p}, f, noon)
+		if got := actionTexts(f, d); len(d.Starts) > 0 || !slices.Contains(got, "AnotherRemediator holds back a") {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
+// TestFirstRequestHoldsTheReplacement: in any order of the requests the oldest is named (I7).
+func TestFirstRequestHoldsTheReplacement(t *testing.T) {
+	p := check("p", []int{0}, classic)
+	again := aNode("a", func(t *core.Target) { t.ID.UID = "later" }, dead)
+	older := requestFor(p, aNode("a"), rebooting, replaces, requestedAt(ago(time.Hour)), func(q *core.Request) { q.ID.Name = "z" })
+	younger := requestFor(p, aNode("a"), reprovisioning, replaces)
+	for _, requests := range [][]core.Request{{older, younger}, {younger, older}} {
+		f := with([]core.Target{again}, nil, requests...)
+		f.Observed, f.Upgrading, f.ClockAgrees = core.Yes, core.No, core.Yes
+		d := core.Decide([]core.Policy{p}, f, noon)
+		if len(d.Refusals) != 1 || !strings.HasPrefix(d.Refusals[0].Detail, older.ID.String()+" still replaces Node a") {
+			t.Errorf("the refusals are %+v", d.Refusals)
+		}
+	}
+}
+
 // TestGoneTargetKeepsItsPlace: until its replacement stands, a target that is gone counts, in a decision as in the
 // one before a remedy begins. So nothing is recorded that waits without a word (I3, I9).
 func TestGoneTargetKeepsItsPlace(t *testing.T) {

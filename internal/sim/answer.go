@@ -48,10 +48,7 @@ func (u *Universe) answer(p *passRun, c *pass.Call, refused bool) (r pass.Result
 		if refused {
 			return pass.Result{Err: errRefused}
 		}
-		if skew, read := p.skew[taskOf(c)]; !read || skew.Abs() > core.MaxSkew {
-			u.complain("I5: a step for %s is taken by a clock that is wrong", c.RemedyCall.Target.ID.UID)
-		}
-		r.RemedyResult, r.Err = u.start(p, c.RemedyCall)
+		r.RemedyResult, r.Err = u.start(p, c)
 	case pass.DeleteRepair:
 		r.OK = u.drop(c.Repair)
 	case pass.StopRequest:
@@ -128,7 +125,11 @@ func (u *Universe) amend(p *passRun, r core.Repair) (core.Repair, bool) {
 }
 
 // start calls the remedy of a step.
-func (u *Universe) start(p *passRun, o *core.RemedyCall) (core.RemedyResult, error) {
+func (u *Universe) start(p *passRun, c *pass.Call) (core.RemedyResult, error) {
+	o := c.RemedyCall
+	if skew, read := p.skew[taskOf(c)]; !read || skew.Abs() > core.MaxSkew {
+		u.complain("I5: a step for %s is taken by a clock that is wrong", o.Target.ID.UID)
+	}
 	b := remedyStart{target: p.target(o.Target.ID), policy: slices.IndexFunc(p.policies, func(q core.Policy) bool { return q.ID == o.Policy }), repair: p.repair(o.Repair)}
 	u.checkStart(p, b)
 	u.checkSibling(p, o)

@@ -80,7 +80,8 @@ func (c *apiServer) heldOut(e *engine, policy *core.ID, slot int, remade bool) b
 			continue
 		}
 		seen := r.Policy == *policy && e.nodes[slot] == m.node && !e.staleRequests(c, r.template)
-		if seen || (c.inRepair(r.Target.UID) && !(remade && c.leftByRequests(r.Target.UID, slices.Concat(e.requests[:]...)))) {
+		left := remade && c.leftByRequests(r.Target.UID, slices.Concat(e.requests[:]...))
+		if seen || (c.inRepair(r.Target.UID) && !left) {
 			return true
 		}
 	}
