@@ -171,9 +171,9 @@ func (r *Repair) EndAt(recorded time.Time) time.Time {
 
 // UnansweredUntil returns until when a remedy may have done something that no cache shows; zero for never. Its last call
 // may have failed, and the API server may have granted it all the same. Another process may have called the remedy of the
-// step under way. A step that makes a request counts until its request is seen, also if this process recorded it. Of other steps only
-// those count that another process recorded, since this process knows what became of its own. The calls of a step that
-// was given up are not counted any more, so that it counts until its request is seen.
+// step under way. A step that makes a request counts until its request is seen, also if this process recorded it. Of other
+// steps only those count that another process recorded, since this process knows what became of its own. The calls of a
+// step that was given up are not counted any more, so that it counts until its request is seen.
 func (r *Repair) UnansweredUntil() time.Time {
 	var until time.Time
 	if r.Attempts > 0 {
