@@ -123,7 +123,7 @@ func (h *hosts) open(ctx context.Context, bmc *v1alpha1.BMC) (*host, problem) {
 	}
 	kept := h.keep(ctx, client.ObjectKeyFromObject(bmc), made)
 	if kept == nil {
-		return nil, problem{reason: string(power.Busy), message: "BMC " + bmc.Name + " has changed meanwhile, and is read again"}
+		return nil, problem{reason: string(power.Busy), message: "BMC " + bmc.Name + " is gone or has changed meanwhile, so it is looked up again"}
 	}
 	return kept, problem{}
 }
