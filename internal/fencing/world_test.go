@@ -2,6 +2,7 @@ package fencing_test
 
 import (
 	"fmt"
+	"hash/maphash"
 	"slices"
 	"strings"
 	"testing"
@@ -697,47 +698,70 @@ func settle(t *testing.T, s *setup, w world) {
 	t.Errorf("the fencing does not end from %s\nit stands at %s", from, w.key())
 }
 
-// walk visits all states of a world, and returns the story of the first complaint.
+// visit is how a state was reached first. The first state has no event.
+type visit struct {
+	from  uint64
+	event event
+}
+
+// walk visits all states of a world, the nearest first, and returns the story of the first complaint. It stores states as hashes of their
+// keys, since the keys of the big worlds would take gigabytes.
 func walk(t *testing.T, s *setup, most int) (story []string, states int) {
 	t.Helper()
-	type from struct {
-		key   key
-		event string
+	type state struct {
+		world world
+		hash  uint64
 	}
+	seed := maphash.MakeSeed()
 	first := newWorld(s)
-	seen := map[key]from{first.key(): {}}
-	queue := []world{first}
-	for len(queue) > 0 && len(seen) < most {
-		w := queue[0]
-		queue = queue[1:]
-		before := w.key()
-		for _, e := range s.allEvents() {
-			next, ok := e.do(s, w)
-			if !ok {
-				continue
-			}
-			if c := next.complaint(s); c != "" {
-				story = append(story, e.name, c)
-				for at := before; seen[at].event != ""; at = seen[at].key {
-					story = append([]string{seen[at].event + "   " + at.String()}, story...)
+	hash := maphash.Comparable(seed, first.key())
+	seen := map[uint64]visit{hash: {}}
+	happens := s.allEvents()
+	for level := []state{{first, hash}}; len(level) > 0; {
+		following := make([]state, 0, len(level))
+		for i := range level {
+			w, at := &level[i].world, level[i].hash
+			for _, e := range happens {
+				next, ok := e.do(s, *w)
+				if !ok {
+					continue
 				}
-				return story, len(seen)
+				if c := next.complaint(s); c != "" {
+					return append(storyTo(s, seen, at), e.name, c), len(seen)
+				}
+				reached := maphash.Comparable(seed, next.key())
+				if _, known := seen[reached]; known {
+					continue
+				}
+				if seen[reached] = (visit{at, e}); len(seen) > most {
+					t.Errorf("the world has more than %d states", most)
+					return nil, len(seen)
+				}
+				if s.settles && len(seen)%settled == 0 {
+					settle(t, s, next)
+				}
+				following = append(following, state{next, reached})
 			}
-			k := next.key()
-			if _, known := seen[k]; known {
-				continue
-			}
-			seen[k] = from{before, e.name}
-			if s.settles && len(seen)%settled == 0 {
-				settle(t, s, next)
-			}
-			queue = append(queue, next)
 		}
-	}
-	if len(queue) > 0 {
-		t.Errorf("the world has more than %d states", most)
+		level = following
 	}
 	return nil, len(seen)
+}
+
+// storyTo returns the events that lead to a state, each with where the world stands before it.
+func storyTo(s *setup, seen map[uint64]visit, at uint64) []string {
+	var events []event
+	for v := seen[at]; v.event.do != nil; v = seen[v.from] {
+		events = append(events, v.event)
+	}
+	slices.Reverse(events)
+	var story []string
+	w := newWorld(s)
+	for _, e := range events {
+		story = append(story, e.name+"   "+w.key().String())
+		w, _ = e.do(s, w)
+	}
+	return story
 }
 
 func config(change ...func(*fencing.Config)) fencing.Config {
