@@ -159,10 +159,11 @@ func (w *world) start() *process {
 	return p
 }
 
-// kill ends the process at once. The kernel then closes the watchdog, which pets it.
+// kill ends the process at once. The kernel then closes the watchdog, which pets it. Nothing of the process runs any more when kill returns.
 func (w *world) kill() {
 	w.set(w.process.die)
 	w.process.end()
+	synctest.Wait()
 }
 
 func (p *process) die() {
@@ -445,7 +446,11 @@ func (p *process) Reset() error {
 // stand is a stand-in for the watchdog.
 type stand struct{ p *process }
 
-func (s stand) State() (time.Duration, string) { return s.p.watchdogTimeout(), identity }
+func (s stand) State() (time.Duration, string) {
+	s.p.mu.Lock()
+	defer s.p.mu.Unlock()
+	return s.p.watchdogTimeout(), identity
+}
 
 func (s stand) Pet() error {
 	p := s.p
