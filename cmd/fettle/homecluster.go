@@ -24,47 +24,20 @@ type homeCluster struct {
 
 // Acts reports whether a health check of any dialect acts.
 func (h *homeCluster) Acts() core.Tri {
-	return h.anyYes(homeDialect.Acts)
+	return core.AnyYes(len(h.dialects), func(i int) core.Tri { return h.dialects[i].Acts() })
 }
 
 // ActsOn reports whether a health check of any dialect acts on any of these nodes. If that is
 // unknown, it is still No once one dialect knows all nodes and has none of these.
 func (h *homeCluster) ActsOn(nodes map[string]string) core.Tri {
-	acts := h.anyYes(func(n homeDialect) core.Tri { return n.ActsOn(nodes) })
-	if acts == core.Unknown && h.hasNone(nodes) {
-		return core.No
-	}
-	return acts
-}
-
-func (h *homeCluster) hasNone(nodes map[string]string) bool {
-	none := len(nodes) == 0
-	for _, n := range h.dialects {
-		switch n.HasAny(nodes) {
-		case core.Yes:
-			return false
-		case core.No:
-			none = true
-		case core.Unknown:
-		}
-	}
-	return none
-}
-
-// anyYes returns Yes if any dialect answers Yes, otherwise Unknown if any answers Unknown,
-// otherwise No.
-func (h *homeCluster) anyYes(of func(homeDialect) core.Tri) core.Tri {
-	is := core.No
-	for _, n := range h.dialects {
-		switch of(n) {
-		case core.Yes:
-			return core.Yes
-		case core.Unknown:
-			is = core.Unknown
-		case core.No:
-		}
-	}
-	return is
+	return core.HomeActs(len(h.dialects),
+		func(i int) core.Tri { return h.dialects[i].ActsOn(nodes) },
+		func(i int) core.Tri {
+			if len(nodes) == 0 {
+				return core.No
+			}
+			return h.dialects[i].HasAny(nodes)
+		})
 }
 
 // actsChanged reports whether Acts has changed since the last call.

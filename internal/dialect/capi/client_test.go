@@ -227,7 +227,7 @@ func TestUnknownForLongEnough(t *testing.T) {
 	s.nodes.has("True", ago(time.Hour), "a-node")
 	s.show(theCluster(t), aCheck(t, "check"), aMachine(t, "a"))
 	s.pass()
-	s.now = s.now.Add(unknownLimit - time.Nanosecond)
+	s.now = s.now.Add(core.YieldPendingFor - time.Nanosecond)
 	s.pass()
 	s.wantAllowed("")
 	s.now = s.now.Add(time.Nanosecond)

@@ -16,14 +16,12 @@ import (
 // judgedElsewhereReason is the reason while health checks of another kind judge the same nodes.
 const (
 	judgedElsewhereReason = "NodesJudgedElsewhere"
-	// judgedElsewhereUnknownReason is the reason when Fettle could not learn for unknownLimit whether others judge the
-	// nodes.
+	// judgedElsewhereUnknownReason is the reason when Fettle could not learn for core.YieldPendingFor whether others judge
+	// the nodes.
 	judgedElsewhereUnknownReason = "NodesJudgedElsewhereUnknown"
 )
 
 const (
-	// unknownLimit is how long that may be unknown before the health checks report it. Caches fill in that time.
-	unknownLimit = 2 * time.Minute
 	// These are the pauses after which the cluster is observed again. Some changes that decide whether others act on
 	// the nodes don't wake it.
 	wakeWhileUnknown = 10 * time.Second
@@ -44,30 +42,30 @@ func (d *Dialect) judgedElsewhere(s *store) *blockage {
 	if d.client.Home == nil {
 		return nil
 	}
-	acts := d.client.Home.ActsOn(d.nodesOf(s))
-	since := s.trackUnknown(acts == core.Unknown, d.client.Now())
-	switch acts {
-	case core.No:
+	acts, now := d.client.Home.ActsOn(d.nodesOf(s)), d.client.Now()
+	since := s.trackUnknown(acts == core.Unknown, now)
+	switch core.YieldTo(acts, now.Sub(since)) { //nolint:exhaustive // the default is core.YieldUnknown
+	case core.NoYield:
 		return nil
-	case core.Unknown:
-	case core.Yes:
+	case core.YieldToHome:
 		d.wakeLater(s, wakeWhileBlocked)
 		return &blockage{startsOnly: true, reason: judgedElsewhereReason, message: fmt.Sprintf(
 			nothingNewPrefix+"the nodes of cluster %s are those of the cluster that Fettle runs in, and NodeHealthChecks or MachineHealthChecks of machine.openshift.io act on them there; "+
 				"delete those, pause them, give them the annotation fettle.io/dry-run, or leave their kinds out of --dialects", d.cluster.Name)}
-	}
-	d.wakeLater(s, wakeWhileUnknown)
-	if d.client.Now().Sub(since) < unknownLimit {
+	case core.YieldPending:
+		d.wakeLater(s, wakeWhileUnknown)
 		return &blockage{pending: true}
+	default: // core.YieldUnknown
+		d.wakeLater(s, wakeWhileUnknown)
+		return &blockage{startsOnly: true, reason: judgedElsewhereUnknownReason, message: fmt.Sprintf(
+			nothingNewPrefix+"NodeHealthChecks or MachineHealthChecks of machine.openshift.io may act on the nodes of cluster %s, and Fettle can't read them; "+
+				"grant Fettle's ClusterRole the verbs get, list and watch on their resources, or leave their kinds out of --dialects", d.cluster.Name)}
 	}
-	return &blockage{startsOnly: true, reason: judgedElsewhereUnknownReason, message: fmt.Sprintf(
-		nothingNewPrefix+"NodeHealthChecks or MachineHealthChecks of machine.openshift.io may act on the nodes of cluster %s, and Fettle can't read them; "+
-			"grant Fettle's ClusterRole the verbs get, list and watch on their resources, or leave their kinds out of --dialects", d.cluster.Name)}
 }
 
 // othersBeganToAct reports whether other health checks act on the nodes, or may do so, and did not by the last observation.
 func (d *Dialect) othersBeganToAct(s *store) bool {
-	return d.client.Home != nil && s.startsBlockedNow() == nil && d.client.Home.ActsOn(d.nodesOf(s)) != core.No
+	return d.client.Home != nil && core.YieldsSince(s.startsBlockedNow() != nil, func() core.Tri { return d.client.Home.ActsOn(d.nodesOf(s)) })
 }
 
 // wakeLater wakes the cluster after a pause, unless a wake-up is due already.

@@ -52,7 +52,7 @@ func TestNodesJudgedElsewhereAreNotRepaired(t *testing.T) {
 			}
 			s.wantAllowed(c.says)
 			for range 3 { // by the last pass it has been unknown for long enough
-				s.now = s.now.Add(unknownLimit / 2)
+				s.now = s.now.Add(core.YieldPendingFor / 2)
 				s.wakeLater()
 				_, d = s.pass()
 			}
