@@ -115,54 +115,21 @@ func (e *Engine) readClock() pass.ClockReading {
 
 // observe takes the snapshot of a pass. The snapshot has no facts if a dialect fails.
 func (e *Engine) observe() (pass.Snapshot, error) {
-	s := pass.Snapshot{Clock: e.readClock(), PolicyDialect: map[core.ID]int{}, Kinds: map[string]bool{}}
-	for source, dialect := range e.Dialects {
-		o, err := dialect.Observe()
-		if err != nil {
-			return pass.Snapshot{Clock: s.Clock}, fmt.Errorf("observing the cluster: %w", err)
-		}
-		switch o.Observed {
-		case core.Yes:
-			s.Kinds[o.Kind] = true
-			addObservation(&s, source, o)
-		case core.Unknown: // it may have a policy that applies to these targets
-			s.Unknown = append(s.Unknown, source)
-		case core.No:
+	clock := e.readClock()
+	observations := make([]core.Observation, len(e.Dialects))
+	for i, dialect := range e.Dialects {
+		var err error
+		if observations[i], err = dialect.Observe(); err != nil {
+			return pass.Snapshot{Clock: clock}, fmt.Errorf("observing the cluster: %w", err)
 		}
 	}
 	repairs, synced := e.Ledger.Repairs()
-	if len(s.Unknown) > 0 || len(s.Kinds) == 0 || synced != core.Yes {
+	s := pass.NewSnapshot(clock, observations, repairs, synced)
+	if s.Cluster.Observed != core.Yes {
 		return s, nil
 	}
-	s.Cluster.Observed, s.Cluster.ClockAgrees, s.Cluster.Repairs = core.Yes, e.Clock.Agrees(), repairs
-	core.LimitVerdicts(s.Policies, s.Cluster.Targets, core.MaxVerdicts(len(s.Cluster.Targets)))
 	for _, facts := range e.FactSources {
 		facts.AddFacts(s.Policies, &s.Cluster)
 	}
 	return s, nil
-}
-
-// addObservation adds the observation of one dialect to a snapshot.
-func addObservation(s *pass.Snapshot, source int, o core.Observation) {
-	first := len(s.Cluster.Targets)
-	for i := range o.Policies {
-		p := o.Policies[i]
-		if first > 0 {
-			members := make([]int, len(p.Members))
-			for j, m := range p.Members {
-				members[j] = m + first
-			}
-			p.Members = members
-		}
-		s.Policies = append(s.Policies, p)
-		s.PolicyDialect[p.ID] = source
-	}
-	s.Cluster.Targets = append(s.Cluster.Targets, o.Targets...)
-	s.Cluster.Requests = append(s.Cluster.Requests, o.Requests...)
-	if o.Upgrading != core.Unknown || o.UpgradingWhy != "" {
-		s.Cluster.Upgrading, s.Cluster.UpgradingWhy = o.Upgrading, o.UpgradingWhy
-	}
-	for range o.Targets {
-		s.TargetDialect = append(s.TargetDialect, source)
-	}
 }

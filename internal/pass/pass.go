@@ -57,22 +57,6 @@ func (s *State) Clone() *State {
 	}
 }
 
-// Snapshot is what the caches show.
-type Snapshot struct {
-	// Clock is read before anything else.
-	Clock    ClockReading
-	Policies []core.Policy
-	// Cluster is as the dialects and fact sources see it. Unless it is observed, the pass only reports why not.
-	Cluster core.Cluster
-	// PolicyDialect is the index in Config.Dialects of the dialect of each policy, and TargetDialect of each target.
-	PolicyDialect map[core.ID]int
-	TargetDialect []int
-	// Kinds are the kinds of targets that are observed.
-	Kinds map[string]bool
-	// Unknown has the indices of the dialects that don't know what they would observe.
-	Unknown []int
-}
-
 // unansweredFor is how long a repair may take to appear in the cache whose creation had no answer.
 const unansweredFor = time.Minute
 
