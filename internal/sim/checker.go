@@ -7,8 +7,8 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// The watcher keeps the promises in mind. It judges by the truth, and by what the engine could know
-// where the truth can't be known.
+// The checker checks the promises of docs/invariants.md. It judges by the truth, or by the knowledge of the engine where the
+// truth can't be known.
 
 // checkDeletion checks an accepted deletion of a machine; before is the truth until then.
 func (u *Universe) checkDeletion(p *passRun, before *apiServer, slot int) {
@@ -46,6 +46,8 @@ func (u *Universe) checkStart(p *passRun, b remedyStart) {
 		u.complain("I1: a step of %s is taken for a policy that is deleted, or only rehearses", b.repair.Name)
 	}
 	u.checkYield(p, b)
+	u.checkVersion(p, b)
+	u.checkStatuses(p, b)
 	t := &p.cluster.Targets[b.target]
 	leases := u.setup.heedsLeases() && u.sees(p.engine, "Node")
 	if holder := u.truth.leases[t.Node.Name].holder; leases && p.policies[b.policy].Holder != holder && u.atOnce(p) {
@@ -53,6 +55,28 @@ func (u *Universe) checkStart(p *passRun, b remedyStart) {
 	}
 	if i := u.truth.entry(b.repair.Name); i < 0 && u.setup.Erasures == 0 {
 		u.complain("I2: a remedy begins, and %q is not recorded", b.repair.Name)
+	}
+}
+
+// checkVersion checks that no step is taken for a target by a version of a policy that was edited before the pass began.
+func (u *Universe) checkVersion(p *passRun, b remedyStart) {
+	if u.truth.edited != p.began {
+		return
+	}
+	current := u.editionFor(p.engine).fingerprint()
+	for i := range p.policies {
+		if policy := &p.policies[i]; policy.Fingerprint != current && slices.Contains(policy.Members, b.target) {
+			u.complain("I1: a step of %s is taken by %q of policy %s, and that is %q by now", b.repair.Name, policy.Fingerprint, policy.ID.Name, current)
+		}
+	}
+}
+
+// checkStatuses checks that no step is taken for a target before the statuses of the policies that select it are written.
+func (u *Universe) checkStatuses(p *passRun, b remedyStart) {
+	for i := range p.policies {
+		if policy := &p.policies[i]; p.missed[policy.ID] && slices.Contains(policy.Members, b.target) {
+			u.complain("I9: a step of %s is taken, and the status of %s was not written", b.repair.Name, policy.ID.Name)
+		}
 	}
 }
 

@@ -164,7 +164,7 @@ func (p *passRun) hasSeenRequestOf(q *request) bool {
 const seenWithin = time.Minute
 
 func (m machine) nodeUnhealthy(now int) bool {
-	return m.node.exists && !m.node.ready && time.Duration(now-m.node.since)*tick >= patience
+	return m.node.exists && !m.node.ready && time.Duration(now-m.node.since-min(m.node.ahead, 0))*tick >= patience
 }
 
 // checkSteps checks that the begun step is the step under way, and that the remediators of earlier steps were told to

@@ -48,3 +48,15 @@ func written(r core.Repair) core.Repair {
 
 // wall returns a time without the monotonic clock.
 func wall(t time.Time) time.Time { return t.Round(0).UTC() }
+
+// jump steps the clock of an engine, of the API server or of all nodes, or steps it back.
+func (u *Universe) jump(e *engine, k Kind) {
+	switch k { //nolint:exhaustive // the others are no jumps
+	case Jump:
+		e.skew = u.setup.Skew - e.skew
+	case ServerJump:
+		u.truth.ahead = u.setup.ServerSkew - u.truth.ahead
+	case NodeJump:
+		u.truth.nodesAhead = u.setup.AheadNodes + u.setup.NodeSkew - u.truth.nodesAhead
+	}
+}

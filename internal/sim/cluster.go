@@ -54,7 +54,7 @@ type node struct {
 	deselected    bool
 	// confirmed is set while a user confirms that it is healthy.
 	confirmed bool
-	// ahead is by how many ticks the clock is fast that dates its condition.
+	// ahead is by how many ticks the clock was fast that has dated its condition.
 	ahead int
 }
 
@@ -68,11 +68,11 @@ func (m machine) id() core.ID {
 // apiServer is the API server: the truth.
 type apiServer struct {
 	now int
-	// ahead is by how many ticks its clock is fast.
-	ahead    int
-	machines []machine
-	ledger   []core.Repair
-	requests []request
+	// ahead is by how many ticks its clock is fast, and nodesAhead by how many those of the nodes are.
+	ahead, nodesAhead int
+	machines          []machine
+	ledger            []core.Repair
+	requests          []request
 	// made counts the requests that there ever were.
 	made int
 	edition
@@ -89,22 +89,6 @@ func (c *apiServer) clone() *apiServer {
 	twin.leases = maps.Clone(c.leases)
 	twin.machines, twin.ledger, twin.requests = slices.Clone(c.machines), slices.Clone(c.ledger), slices.Clone(c.requests)
 	return &twin
-}
-
-// edition is one version of all policies.
-type edition struct {
-	// edited counts the edits.
-	edited int
-	// paused is set while a user has paused every policy, and removed while they are deleted.
-	paused, removed bool
-}
-
-// fingerprint returns the fingerprint of the policies of this edition.
-func (v edition) fingerprint() string {
-	if v.removed {
-		return ""
-	}
-	return fmt.Sprint("edit ", v.edited)
 }
 
 // lease is the lease of a node.
@@ -213,12 +197,13 @@ func facts(m machine) core.Node {
 	}
 }
 
-// unhealthy reports whether the truth justifies a repair now.
+// unhealthy reports whether the truth justifies a repair now. A clock that is behind dates a condition too early, and that
+// date counts.
 func (m machine) unhealthy(now int) bool {
 	if m.awaited {
 		return m.failed || time.Duration(now-m.created)*tick >= patience
 	}
-	return m.failed || !m.node.exists || (!m.node.ready && time.Duration(now-m.node.since)*tick >= patience)
+	return m.failed || !m.node.exists || (!m.node.ready && time.Duration(now-m.node.since-min(m.node.ahead, 0))*tick >= patience)
 }
 
 // nodeID returns the ID of a machine's node.
@@ -231,6 +216,6 @@ func (c *apiServer) replaced(m machine) machine {
 	now := c.now
 	return machine{
 		slot: m.slot, generation: m.generation + 1, revision: m.revision + 1, created: now, createdAhead: c.ahead,
-		node: node{exists: true, ready: true, since: now, generation: m.node.generation + 1},
+		node: node{exists: true, ready: true, since: now, ahead: c.nodesAhead, generation: m.node.generation + 1},
 	}
 }

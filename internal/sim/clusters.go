@@ -2,6 +2,7 @@ package sim
 
 import (
 	"slices"
+	"time"
 
 	"github.com/fettle-io/fettle/internal/core"
 )
@@ -42,51 +43,82 @@ func (u *Universe) processOf(e *engine) []*engine {
 	return u.engines[first : first+n]
 }
 
-// workloadPolicies returns the policies of the workload cluster. They are paused while policies of the home cluster act on
-// the same nodes.
+// workloadPolicies returns the policies of the workload cluster. They are paused while it yields to the home cluster.
 func (e *engine) workloadPolicies(u *Universe) []core.Policy {
-	yields := u.yieldsTo(e) == core.Yes
+	blocked := u.yields(e).BlocksStarts()
 	policies := slices.Clone(u.setup.Workload)
 	for i := range policies {
 		p := &policies[i]
-		p.Paused, p.Fingerprint = p.Paused || yields, edition{}.fingerprint()
-		p.Members = e.selected(p.Members)
+		p.Paused, p.Fingerprint = p.Paused || blocked, edition{}.fingerprint()
 	}
 	return policies
 }
 
-// yieldsTo reports whether an engine of a workload cluster yields to the policies of the home cluster, by the caches of
-// their process.
-func (u *Universe) yieldsTo(e *engine) core.Tri {
-	if e.cluster != workloadCluster || u.setup.Faults.NoYield {
+// yields returns what an engine of a workload cluster leaves to the home cluster, by the caches of their process.
+func (u *Universe) yields(e *engine) core.Yield {
+	if e.cluster != workloadCluster {
+		return core.NoYield
+	}
+	var unknownFor time.Duration
+	if home := u.processOf(e)[0]; !home.inStep {
+		unknownFor = Ticks(u.truth.now - home.outOfStep)
+	}
+	return core.YieldTo(u.homeActs(e), unknownFor)
+}
+
+// homeActs reports whether the home cluster acts on the nodes of an engine, by the caches of their process. Machines of
+// machine.openshift.io, the other kind of targets of a home cluster, do not exist there.
+func (u *Universe) homeActs(e *engine) core.Tri {
+	home := u.processOf(e)[0]
+	known := func(is func() bool) core.Tri {
+		switch {
+		case !home.inStep:
+			return core.Unknown
+		case is():
+			return core.Yes
+		}
 		return core.No
 	}
-	home := u.processOf(e)[0]
-	if !home.inStep {
-		if u.setup.Faults.RashYield {
-			return core.No
-		}
-		return core.Unknown
+	switch acts := core.HomeActs(1,
+		func(int) core.Tri { return known(func() bool { return u.actsOn(home.edition, home.nodes, e.nodes) }) },
+		func(int) core.Tri { return known(func() bool { return shareNode(home.nodes, e.nodes) }) }); {
+	case u.setup.Faults.NoYield, acts == core.Unknown && u.setup.Faults.RashYield:
+		return core.No
+	default:
+		return acts
 	}
-	return u.actsOn(home.edition, home.nodes, e.nodes)
+}
+
+// shareNode reports whether any node is the same in both views.
+func shareNode(home, workload []node) bool {
+	for i := range home {
+		if home[i].sameAs(&workload[i]) {
+			return true
+		}
+	}
+	return false
+}
+
+// sameAs reports whether two views show the same node.
+func (n *node) sameAs(other *node) bool {
+	return n.exists && other.exists && n.generation == other.generation
 }
 
 // actsOn reports whether the policies of the home cluster, in an edition, act on nodes that are the same in both views.
-func (u *Universe) actsOn(v edition, home, workload []node) core.Tri {
+func (u *Universe) actsOn(v edition, home, workload []node) bool {
 	if v.paused || v.removed {
-		return core.No
+		return false
 	}
 	for i := range u.setup.Policies {
 		p := &u.setup.Policies[i]
 		same := func(slot int) bool {
-			a, b := home[slot], workload[slot]
-			return a.exists && b.exists && a.generation == b.generation && !a.deselected && slot < u.setup.Machines
+			return home[slot].sameAs(&workload[slot]) && !home[slot].deselected && slot < u.setup.Machines
 		}
 		if p.Repairs() && slices.ContainsFunc(p.Members, same) {
-			return core.Yes
+			return true
 		}
 	}
-	return core.No
+	return false
 }
 
 // othersAct reports whether policies of the home cluster act on nodes of a workload cluster, in truth and as far as the
@@ -103,18 +135,19 @@ func (u *Universe) othersAct(e *engine) core.Tri {
 	for i := range truth {
 		truth[i] = u.truth.machines[i].node
 	}
-	if home.edition != u.truth.edition || u.actsOn(u.truth.edition, truth, truth) == core.No {
-		return core.No
+	if home.edition == u.truth.edition && u.actsOn(u.truth.edition, truth, truth) && u.actsOn(home.edition, home.nodes, e.nodes) {
+		return core.Yes
 	}
-	return u.actsOn(home.edition, home.nodes, e.nodes)
+	return core.No
 }
 
 // readPolicy returns the fingerprint of a policy, read from the API server. It is empty for a policy of a workload cluster
 // that is to yield by now, and was not when the pass began.
 func (u *Universe) readPolicy(p *passRun, id core.ID) string {
 	p.others = u.othersAct(p.engine)
-	knew := slices.ContainsFunc(p.policies, func(q core.Policy) bool { return q.ID == id && q.Paused })
-	if !knew && !u.setup.Faults.NoSecondYield && u.yieldsTo(p.engine) != core.No {
+	paused := slices.ContainsFunc(p.policies, func(q core.Policy) bool { return q.ID == id && q.Paused })
+	acts := func() core.Tri { return u.homeActs(p.engine) }
+	if p.engine.cluster == workloadCluster && !u.setup.Faults.NoSecondYield && core.YieldsSince(paused, acts) {
 		return ""
 	}
 	return u.editionFor(p.engine).fingerprint()

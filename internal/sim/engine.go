@@ -49,6 +49,9 @@ type Faults struct {
 	// NoYield has a workload cluster act while policies of the home cluster act on the same nodes. RashYield has it act
 	// while that is not known. NoSecondYield doesn't look again whether it is to yield before it takes a step.
 	NoYield, RashYield, NoSecondYield bool
+	// SilentStatuses reports no status as not written, GrantedCutOffs takes a call of a remedy that was cut off for a granted call,
+	// Forgetful forgets what passes have done when a pass is abandoned, and NoPolicyRead takes the cache's word for the version of a policy.
+	SilentStatuses, GrantedCutOffs, Forgetful, NoPolicyRead bool
 	// NoConditions writes no conditions, KeptConfirmations withdraws no confirmation, GuessedSiblings takes a machine that is
 	// not known for known, and SilentDialects don't say that nothing is known.
 	NoConditions, KeptConfirmations, GuessedSiblings, SilentDialects bool
@@ -68,12 +71,14 @@ func (f *Faults) decide(policies []core.Policy, cluster core.Cluster, now time.T
 type engine struct {
 	name string
 	// place is its place among the engines, and cluster is what it passes over.
-	place    int
-	cluster  clusterKey
-	inStep   bool
-	machines []machine
-	nodes    []node
-	ledger   []core.Repair
+	place   int
+	cluster clusterKey
+	inStep  bool
+	// outOfStep is the tick of the restart since which the caches of a home cluster are not in step, and 0 while they are.
+	outOfStep int
+	machines  []machine
+	nodes     []node
+	ledger    []core.Repair
 	// requests are those of each template, since their kinds are watched one by one.
 	requests [templates][]request
 	// edition is the version of the policies that it sees, and skew by how much its clock is fast.
@@ -112,7 +117,7 @@ func (e *engine) clone() *engine {
 
 // resync fills all caches from the truth, as a starting process does.
 func (e *engine) resync(c *apiServer) {
-	e.inStep = true
+	e.inStep, e.outOfStep = true, 0
 	e.machines, e.nodes = slices.Clone(c.machines), make([]node, len(c.machines))
 	for i := range c.machines {
 		e.nodes[i] = c.machines[i].node
@@ -132,7 +137,10 @@ func (e *engine) resync(c *apiServer) {
 }
 
 // forget crashes the engine: another process starts, whose caches are not in sync yet.
-func (e *engine) forget() {
+func (e *engine) forget(now int) {
+	if e.cluster == homeCluster {
+		e.outOfStep = now
+	}
 	e.inStep, e.repeat, e.nextAt, e.passed = false, false, time.Time{}, false
 	e.state, e.digestCache, e.stepped = &pass.State{}, nil, nil
 }
@@ -152,32 +160,33 @@ func (e *engine) digest() []byte {
 	return e.digestCache
 }
 
-// snapshot returns the cluster as the caches show it: the machines, whose indices are their slots, and the nodes.
-func (e *engine) snapshot(u *Universe) core.Cluster {
-	f := core.Cluster{Observed: core.Yes, ClockAgrees: core.Yes, Upgrading: core.No, Repairs: slices.Clone(e.ledger)}
-	if e.cluster.has("Machine") {
-		e.addMachines(&f, u.setup.Machines)
-	}
-	if e.cluster.has("Node") {
-		e.addNodes(&f, u.setup.Nodes)
-	}
-	for i := range f.Targets {
-		f.Targets[i].ControlPlane = slotOf(&f.Targets[i]) < u.setup.ControlPlane
-	}
-	if e.cluster != workloadCluster { // it has no leases, and no templates
-		e.addLeases(u, &f)
-		for _, requests := range e.requests {
-			for _, r := range requests {
-				f.Requests = append(f.Requests, r.Request)
+// observations returns what each dialect sees in the caches. The machines come first, and their indices are their slots.
+func (e *engine) observations(u *Universe) []core.Observation {
+	o := make([]core.Observation, dialects)
+	o[machineDialect], o[nodeDialect] = e.observeMachines(u), e.observeNodes(u)
+	for dialect := range o {
+		switch d := &o[dialect]; {
+		case !e.cluster.has(d.Kind):
+			*d = core.Observation{Kind: d.Kind, Observed: core.No}
+		case !e.synced(u) || u.yields(e) == core.YieldPending:
+			*d = core.Observation{Kind: d.Kind}
+		default:
+			d.Observed, d.Upgrading = core.Yes, core.No
+			for i := range d.Targets {
+				d.Targets[i].ControlPlane = slotOf(&d.Targets[i]) < u.setup.ControlPlane
 			}
 		}
 	}
-	return f
+	return o
 }
 
-// addMachines adds the first n machines, and their marks.
-func (e *engine) addMachines(f *core.Cluster, n int) {
-	for i, m := range e.machines[:n] {
+// synced reports whether the caches of an engine are in sync.
+func (e *engine) synced(u *Universe) bool { return e.inStep || u.setup.Faults.Hasty }
+
+// observeMachines observes the machines, and their marks.
+func (e *engine) observeMachines(u *Universe) core.Observation {
+	o := core.Observation{Kind: "Machine"}
+	for i, m := range e.machines[:u.setup.Machines] {
 		m.node = e.nodes[i]
 		t := core.Target{
 			ID: m.id(), Created: m.stamped(), Owner: owner(), Deleting: m.deleting, Failed: m.failed,
@@ -187,18 +196,74 @@ func (e *engine) addMachines(f *core.Cluster, n int) {
 			t.Node.State = core.NodeUnseen
 		}
 		t.ExternallyRemediated = m.remediated
-		f.Targets = append(f.Targets, t)
+		o.Targets = append(o.Targets, t)
 		if r, asks := m.request(); asks {
-			f.Requests = append(f.Requests, r)
+			o.Requests = append(o.Requests, r)
 		}
 	}
+	for _, p := range e.policies(u) {
+		if p.ID.Kind != nodeCheck {
+			p.Members = e.selected(p.Members)
+			o.Policies = append(o.Policies, p)
+		}
+	}
+	return o
 }
 
-// addNodes adds the nodes that are selected, of the first so many.
-func (e *engine) addNodes(f *core.Cluster, most int) {
-	for i, n := range e.nodes[:most] {
+// observeNodes observes the nodes that are selected.
+func (e *engine) observeNodes(u *Universe) core.Observation {
+	o := core.Observation{Kind: "Node"}
+	indices := map[int]int{}
+	for i, n := range e.nodes[:u.setup.Nodes] {
 		if m := (machine{slot: i, node: n}); n.exists && !n.deselected {
-			f.Targets = append(f.Targets, core.Target{ID: m.nodeID(), Created: at(-1000), Node: facts(m), ConfirmedHealthy: n.confirmed, Parts: core.NoParts()})
+			indices[i] = len(o.Targets)
+			o.Targets = append(o.Targets, core.Target{ID: m.nodeID(), Created: at(-1000), Node: facts(m), ConfirmedHealthy: n.confirmed, Parts: core.NoParts()})
+		}
+	}
+	for _, p := range e.policies(u) {
+		if p.ID.Kind != nodeCheck {
+			continue
+		}
+		slots := p.Members
+		p.Members = nil
+		for _, slot := range slots {
+			if i, selected := indices[slot]; selected {
+				p.Members = append(p.Members, i)
+			}
+		}
+		o.Policies = append(o.Policies, p)
+	}
+	return o
+}
+
+// policies returns the policies that the caches show. Their members are slots.
+func (e *engine) policies(u *Universe) []core.Policy {
+	if e.cluster == workloadCluster {
+		return e.workloadPolicies(u)
+	}
+	if e.edition.removed {
+		return nil
+	}
+	policies := slices.Clone(u.setup.Policies)
+	for i := range policies {
+		p := &policies[i]
+		if e.edition.strict {
+			*p = stricter(*p)
+		}
+		p.Paused, p.Fingerprint = p.Paused || e.edition.paused, e.edition.fingerprint()
+	}
+	return policies
+}
+
+// addFacts adds the leases and the requests that the caches show. A workload cluster has no leases, and no templates.
+func (e *engine) addFacts(u *Universe, f *core.Cluster) {
+	if e.cluster == workloadCluster {
+		return
+	}
+	e.addLeases(u, f)
+	for _, requests := range e.requests {
+		for _, r := range requests {
+			f.Requests = append(f.Requests, r.Request)
 		}
 	}
 }
@@ -226,33 +291,6 @@ func slotOf(t *core.Target) int {
 		panic(err)
 	}
 	return slot
-}
-
-// policies returns the policies of the setup, with members among the targets of a snapshot.
-func (e *engine) policies(u *Universe, f *core.Cluster) []core.Policy {
-	if e.cluster == workloadCluster {
-		return e.workloadPolicies(u)
-	}
-	if e.edition.removed {
-		return nil
-	}
-	policies := slices.Clone(u.setup.Policies)
-	for i := range policies {
-		p := &policies[i]
-		p.Paused, p.Fingerprint = p.Paused || e.edition.paused, e.edition.fingerprint()
-		if p.ID.Kind != nodeCheck {
-			p.Members = e.selected(p.Members)
-			continue
-		}
-		slots := p.Members
-		p.Members = nil
-		for t := range f.Targets {
-			if f.Targets[t].ID.Kind == "Node" && slices.Contains(slots, slotOf(&f.Targets[t])) {
-				p.Members = append(p.Members, t)
-			}
-		}
-	}
-	return policies
 }
 
 // selected leaves out the machines that no policy selects.

@@ -5,7 +5,7 @@ import "fmt"
 // Kind is one kind of thing that can happen.
 type Kind int
 
-// What can happen. Passes are atomic here but for crashes; Interpose breaks them up.
+// The kinds of steps. A pass is one step, unless it is made call by call, or Interpose breaks it up.
 const (
 	Pass Kind = iota + 1
 	CrashingPass
@@ -19,6 +19,15 @@ const (
 	MakeCall
 	FailCall
 	LoseAnswer
+	// SkipCall is the first call of a task that is not made, since its stage has no time left. CutOffCall and PanicCall are calls that are
+	// granted, after which the caller is cancelled or panics. RefuseCutOff is a call that is cancelled before it is granted. MissStatus is a
+	// status that is not written. AbandonPass is the end of a pass that has written nothing but statuses.
+	SkipCall
+	CutOffCall
+	RefuseCutOff
+	PanicCall
+	MissStatus
+	AbandonPass
 	Tick
 	Flap
 	Vanish
@@ -46,13 +55,16 @@ const (
 	// Remove is the deletion of all policies, or their creation, and SeePolicies a cache of policies catching up.
 	Remove
 	SeePolicies
+	// Edit has all policies permit less, or what they did before.
+	Edit
 	// Turn has the quorum survive, not survive, or not be known. Lease is the lease of a node that another tool takes, or releases.
 	Turn
 	Lease
 	// Jump is a step of an engine's clock. StaleList is a restart whose caches are in step with an earlier moment.
 	Jump
-	// ServerJump is a step of the API server's clock.
+	// ServerJump is a step of the API server's clock, and NodeJump one of the clocks of all nodes.
 	ServerJump
+	NodeJump
 	StaleList
 	// Heal is an outside remediator that has repaired a machine which was handed over.
 	Heal
@@ -62,7 +74,7 @@ const (
 	Restart
 	Resync
 	Erase
-	// Rest is the end of a story: what has been begun ends, and nothing more befalls anybody.
+	// Rest is the end of a story. All that has begun ends, and no fault occurs any more.
 	Rest
 	kinds
 )
@@ -84,6 +96,12 @@ var sentences = [...]string{ //nolint:gosec // it takes a pass for a password
 	MakeCall:     "engine %[1]s makes call %[2]d of its calls",
 	FailCall:     "call %[2]d of the calls of engine %[1]s fails",
 	LoseAnswer:   "engine %[1]s makes call %[2]d of its calls, and its answer is lost",
+	SkipCall:     "call %[2]d of the calls of engine %[1]s is skipped",
+	CutOffCall:   "call %[2]d of the calls of engine %[1]s is granted, and its pass is cancelled",
+	RefuseCutOff: "call %[2]d of the calls of engine %[1]s is cancelled with its pass",
+	PanicCall:    "engine %[1]s makes call %[2]d of its calls, and panics",
+	MissStatus:   "engine %[1]s writes statuses, but not that of policy %[2]d",
+	AbandonPass:  "engine %[1]s abandons its pass",
 	Tick:         "a tick of time",
 	Flap:         "node of m%[2]d turns from Ready to not, or back",
 	Vanish:       "node of m%[2]d is deleted, or registers again",
@@ -105,11 +123,13 @@ var sentences = [...]string{ //nolint:gosec // it takes a pass for a password
 	Stray:        "a user marks m%[2]d",
 	Pause:        "a user pauses all policies, or resumes them",
 	Remove:       "a user deletes all policies, or creates them again",
+	Edit:         "a user edits all policies to permit less, or as much as before",
 	SeePolicies:  "engine %[1]s sees policies as they are",
 	Turn:         "the quorum survives a loss no more, is not known, or does again",
 	Lease:        "another tool takes the lease of node %[2]d, or releases it",
 	Jump:         "clock of engine %[1]s jumps",
 	ServerJump:   "clock of the API server jumps",
+	NodeJump:     "clocks of all nodes jump",
 	StaleList:    "engine %[1]s lists what was so a while ago",
 	Heal:         "outside remediator of m%[2]d has repaired it",
 	Deselect:     "machine or node %[2]d is selected no more, or again",

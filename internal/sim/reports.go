@@ -52,10 +52,11 @@ func (u *Universe) reportBlocked(p *passRun, dialect int) {
 	p.blocked[dialect] = !u.setup.Faults.SilentDialects
 }
 
-// checkBlocked checks that each dialect has said that nothing is known.
+// checkBlocked checks that each dialect of the cluster has said that nothing is known.
 func (u *Universe) checkBlocked(p *passRun) {
+	kinds := [dialects]string{machineDialect: "Machine", nodeDialect: "Node"}
 	for dialect, reported := range p.blocked {
-		if u.setup.Reports && !reported && !p.failed && u.atOnce(p) {
+		if u.setup.Reports && p.engine.cluster.has(kinds[dialect]) && !reported && !p.failed && u.atOnce(p) {
 			u.complain("I9: nothing is known, and dialect %d does not say so", dialect)
 		}
 	}

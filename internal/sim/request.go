@@ -119,7 +119,8 @@ func (u *Universe) changeRequest(s Step) {
 	case Mend:
 		r.Succeeded, r.SucceededSince = core.Yes, at(u.truth.now)
 		if n.exists && !n.ready {
-			n.ready, n.since = true, u.truth.now
+			n.ready = true
+			n.date(u.truth)
 		}
 	case Defeat:
 		r.Succeeded, r.SucceededSince = core.No, at(u.truth.now)

@@ -51,6 +51,8 @@ type progress struct {
 	failed bool
 	// blocked has the dialects that have said that nothing is known.
 	blocked [dialects]bool
+	// missed has the policies whose status was not written.
+	missed map[core.ID]bool
 	// siblingUnknown has the nodes whose machine was not known when it was looked up.
 	siblingUnknown []bool
 }
@@ -65,7 +67,7 @@ func taskOf(c *pass.Call) taskKey { return taskKey{c.Stage, c.Task} }
 
 func (f *progress) clone() progress {
 	twin := *f
-	twin.skew = maps.Clone(f.skew)
+	twin.skew, twin.missed = maps.Clone(f.skew), maps.Clone(f.missed)
 	twin.unhealthy, twin.created, twin.siblingUnknown = slices.Clone(f.unhealthy), slices.Clone(f.created), slices.Clone(f.siblingUnknown)
 	return twin
 }
@@ -80,6 +82,11 @@ type passFault struct {
 	crashAfter, loses, fails int
 	// refused is set when remedies refuse.
 	refused bool
+	// skips is set when the call is not made. A call that loses or fails is cut off with its pass, or panics.
+	skips, cutsOff, panics bool
+	// misses is set when the status of the policy of the index missed is not written.
+	misses bool
+	missed int
 }
 
 // noFault is a pass in which nothing goes wrong.
@@ -127,27 +134,13 @@ func (u *Universe) retention() core.Retention {
 
 // shows returns what the caches of an engine show.
 func (e *engine) shows(u *Universe) pass.Snapshot {
-	s := pass.Snapshot{
-		Clock: u.clock(e), Cluster: e.snapshot(u), PolicyDialect: map[core.ID]int{}, Kinds: map[string]bool{"Machine": e.cluster.has("Machine"), "Node": e.cluster.has("Node")},
+	synced := core.Unknown
+	if e.synced(u) {
+		synced = core.Yes
 	}
-	s.Policies = e.policies(u, &s.Cluster)
-	s.Cluster.ClockAgrees = s.Clock.Agrees
-	if (!e.inStep && !u.setup.Faults.Hasty) || u.yieldsTo(e) == core.Unknown {
-		s.Cluster.Observed, s.Unknown = core.Unknown, []int{machineDialect, nodeDialect}
-	}
-	for i := range s.Policies {
-		if id := s.Policies[i].ID; id.Kind == nodeCheck {
-			s.PolicyDialect[id] = nodeDialect
-		}
-	}
-	s.TargetDialect = make([]int, len(s.Cluster.Targets))
-	for i := range s.Cluster.Targets {
-		if s.Cluster.Targets[i].ID.Kind == "Node" {
-			s.TargetDialect[i] = nodeDialect
-		}
-	}
-	for i := range s.Policies {
-		s.PolicyDialect[s.Policies[i].ID] += 0
+	s := pass.NewSnapshot(u.clock(e), e.observations(u), slices.Clone(e.ledger), synced)
+	if s.Cluster.Observed == core.Yes {
+		e.addFacts(u, &s.Cluster)
 	}
 	return s
 }
@@ -210,7 +203,7 @@ func (u *Universe) make(p *passRun, c *pass.Call, m passFault) {
 		p.writes++
 	}
 	if p.made == m.fails {
-		r.Err = errFailed
+		r.Err, r.Skipped = errFailed, m.skips
 	} else {
 		r = u.answer(p, c, m.refused)
 	}
@@ -218,9 +211,16 @@ func (u *Universe) make(p *passRun, c *pass.Call, m passFault) {
 		r = pass.Result{Err: errLost}
 		u.forgetMarkRemovals()
 	}
-	p.failed = p.failed || p.made == m.fails || loses
+	if r.Err != nil {
+		r.CutOff, r.Panicked = m.cutsOff, m.panics
+	}
+	p.failed = p.failed || p.made == m.fails || loses || m.misses
 	p.made++
 	r.Clock, r.Began = u.clock(p.engine), fastAt(u.truth.now, p.engine.skew)
+	if c.Kind == pass.WriteStatuses {
+		p.noteMissed(c, &r, &m)
+	}
+	u.plant(p, c, &r)
 	p.pass.Done(*c, r)
 	if p.stepped != nil {
 		p.stepped.note(c.ID, r)
@@ -228,10 +228,41 @@ func (u *Universe) make(p *passRun, c *pass.Call, m passFault) {
 	p.look()
 }
 
+// plant changes a result as a faulty runner would.
+func (u *Universe) plant(p *passRun, c *pass.Call, r *pass.Result) {
+	faults := &u.setup.Faults
+	switch {
+	case c.Kind == pass.WriteStatuses && faults.SilentStatuses:
+		r.Unwritten, r.Err = nil, nil
+	case c.Kind == pass.StartRemedy && r.CutOff && faults.GrantedCutOffs:
+		r.CutOff, r.Err, r.RemedyResult = false, nil, core.Accepted
+	case c.Kind == pass.ReadPolicy && faults.NoPolicyRead:
+		r.Fingerprint = p.policies[slices.IndexFunc(p.policies, func(q core.Policy) bool { return q.ID == c.Policy })].Fingerprint
+	}
+}
+
+// noteMissed notes the statuses that a call has not written.
+func (p *passRun) noteMissed(c *pass.Call, r *pass.Result, m *passFault) {
+	for i := range c.Reports {
+		id := c.Reports[i].Policy.ID
+		switch {
+		case r.Err != nil:
+		case m.misses && i == m.missed:
+			r.Unwritten = map[core.ID]error{id: errFailed}
+		default:
+			continue
+		}
+		if p.missed == nil {
+			p.missed = map[core.ID]bool{}
+		}
+		p.missed[id] = true
+	}
+}
+
 // crash ends the process of an engine.
 func (u *Universe) crash(e *engine) {
 	for _, other := range u.processOf(e) {
-		other.forget()
+		other.forget(u.truth.now)
 		u.forgetConfirmations(other)
 	}
 	u.forgetMarkRemovals()

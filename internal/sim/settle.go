@@ -188,7 +188,7 @@ func (u *Universe) mayStaySick(slot int) bool {
 	if u.truth.machines[slot].deselected {
 		return true
 	}
-	if u.truth.paused || u.truth.removed || u.setup.NeverGone || len(u.truth.leases) > 0 || u.anyRemediated() {
+	if u.truth.paused || u.truth.removed || u.truth.strict || u.setup.NeverGone || len(u.truth.leases) > 0 || u.anyRemediated() {
 		return true
 	}
 	return slices.ContainsFunc(u.setup.Policies, u.permitsNothing)

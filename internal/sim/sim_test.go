@@ -92,7 +92,7 @@ func TestSmallWorlds(t *testing.T) {
 	}
 }
 
-// planted is a fault in a small world, and the promise that it breaks there, if the watcher overlooks some others.
+// planted is a fault in a small world, and the promise that it breaks there, if the checker ignores some others.
 type planted struct {
 	setup sim.Setup
 	fault sim.Faults

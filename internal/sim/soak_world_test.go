@@ -49,8 +49,9 @@ func (d *draw) faults() {
 	d.NotReady, d.Now, d.Ticks, d.Flaps, d.Vanishings = d.some(d.n), d.some(2), 10+d.some(20), d.some(20), d.some(3)
 	d.Crashes, d.Refusals, d.Losses, d.Misses, d.Pauses = d.some(4), d.some(3), d.some(4), d.some(6), d.some(2)
 	d.SteppedPasses, d.OnlySteppedPasses = d.some(12), d.maybe(8)
+	d.Skips, d.CutOffs, d.Panics, d.Abandonments, d.MissedStatuses = d.rarely(3), d.rarely(3), d.rarely(2), d.rarely(2), d.rarely(3)
 	d.Prunes, d.LastFirst = d.maybe(2), d.maybe(2)
-	d.Removals, d.Deselections, d.LaggingPolicies = d.rarely(2), d.rarely(3), d.maybe(3)
+	d.Removals, d.Deselections, d.LaggingPolicies, d.Edits = d.rarely(2), d.rarely(3), d.maybe(3), d.rarely(2)
 	d.Reports, d.Unchecked = d.maybe(2), notStopped
 	d.changes = []func(*core.Policy){inFlight(core.Count(1 + d.some(2))), maxUnhealthy(core.Percent(50 + 10*d.some(5)))}
 }
@@ -58,6 +59,12 @@ func (d *draw) faults() {
 // rareFaults draws the faults that a few worlds have, of any dialect.
 func (d *draw) rareFaults() {
 	d.StaleLists, d.Erasures, d.AheadNodes = d.rarely(2), d.rarely(2), d.rarely(3)
+	if d.maybe(3) {
+		d.AheadNodes = -d.AheadNodes
+	}
+	if d.NodeJumps = d.rarely(3); d.NodeJumps > 0 {
+		d.NodeSkew = []int{3, 60, -3, -60}[d.some(3)]
+	}
 	d.QuorumSurvives, d.ControlPlane, d.Turns = core.Yes, min(d.n, d.rarely(3)), d.rarely(3)
 	if d.Jumps = d.rarely(3); d.Jumps > 0 {
 		d.Skew = []time.Duration{sim.Ticks(60), -sim.Ticks(60), 4 * time.Second, -4 * time.Second}[d.some(3)]

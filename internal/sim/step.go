@@ -22,7 +22,9 @@ func (u *Universe) Steps() []Step {
 	steps = u.maybe(steps, Step{Kind: Pause})
 	steps = u.maybe(steps, Step{Kind: Remove})
 	steps = u.maybe(steps, Step{Kind: Turn})
+	steps = u.maybe(steps, Step{Kind: Edit})
 	steps = u.maybe(steps, Step{Kind: ServerJump})
+	steps = u.maybe(steps, Step{Kind: NodeJump})
 	for i := range u.truth.ledger {
 		if u.left[Erase] > 0 {
 			steps = append(steps, Step{Kind: Erase, Which: i})
@@ -72,15 +74,8 @@ func (u *Universe) engineSteps(steps []Step, i int) []Step {
 
 // passSteps returns the passes that an engine may make, or the calls of the current one.
 func (u *Universe) passSteps(steps []Step, i int) []Step {
-	if e := u.engines[i]; e.stepped != nil {
-		for which, c := range u.resume(e).calls {
-			steps = append(steps, Step{Kind: MakeCall, Engine: i, Which: which})
-			steps = u.maybe(steps, Step{Kind: FailCall, Engine: i, Which: which})
-			if writes(&c) {
-				steps = u.maybe(steps, Step{Kind: LoseAnswer, Engine: i, Which: which})
-			}
-		}
-		return steps
+	if u.engines[i].stepped != nil {
+		return u.callSteps(steps, i)
 	}
 	if !u.setup.OnlySteppedPasses {
 		steps = append(steps, Step{Kind: Pass, Engine: i})
@@ -94,6 +89,33 @@ func (u *Universe) passSteps(steps []Step, i int) []Step {
 	}
 	steps = u.maybe(steps, Step{Kind: RefusedPass, Engine: i})
 	return u.maybe(steps, Step{Kind: BeginPass, Engine: i})
+}
+
+// callSteps returns the calls of the current pass of an engine, and their faults.
+func (u *Universe) callSteps(steps []Step, i int) []Step {
+	p := u.resume(u.engines[i])
+	for which, c := range p.calls {
+		steps = append(steps, Step{Kind: MakeCall, Engine: i, Which: which})
+		steps = u.maybe(steps, Step{Kind: FailCall, Engine: i, Which: which})
+		steps = u.maybe(steps, Step{Kind: RefuseCutOff, Engine: i, Which: which})
+		steps = u.maybe(steps, Step{Kind: PanicCall, Engine: i, Which: which})
+		if c.First {
+			steps = u.maybe(steps, Step{Kind: SkipCall, Engine: i, Which: which})
+		}
+		if writes(&c) {
+			steps = u.maybe(steps, Step{Kind: LoseAnswer, Engine: i, Which: which})
+			steps = u.maybe(steps, Step{Kind: CutOffCall, Engine: i, Which: which})
+		}
+		if isStatuses(c) {
+			for policy := range c.Reports {
+				steps = u.maybe(steps, Step{Kind: MissStatus, Engine: i, Which: policy})
+			}
+		}
+	}
+	if p.mayAbandon() {
+		steps = u.maybe(steps, Step{Kind: AbandonPass, Engine: i})
+	}
+	return steps
 }
 
 func (u *Universe) machineSteps(steps []Step, m int) []Step {
@@ -166,18 +188,16 @@ func (u *Universe) After(s Step) *Universe {
 	}
 	e := next.engines[s.Engine]
 	switch s.Kind {
-	case Pass, CrashingPass, RefusedPass, LosingPass, FailingPass, BeginPass, MakeCall, FailCall, LoseAnswer:
+	case Pass, CrashingPass, RefusedPass, LosingPass, FailingPass, BeginPass, MakeCall, FailCall, LoseAnswer, SkipCall, CutOffCall, RefuseCutOff, PanicCall, MissStatus, AbandonPass:
 		next.passes(e, s)
 	case Tick:
 		next.truth.now++
 	case Turn:
 		next.truth.quorum = (next.truth.quorum + 1) % (core.Yes + 1)
-	case ServerJump:
-		next.truth.ahead = next.setup.ServerSkew - next.truth.ahead
-	case Jump:
-		e.skew = next.setup.Skew - e.skew
+	case Jump, ServerJump, NodeJump:
+		next.jump(e, s.Kind)
 	case StaleList:
-		e.inStep = true
+		e.inStep, e.outOfStep = true, 0
 	case Restart:
 		next.left[CrashingPass]--
 		next.crash(e)
@@ -187,7 +207,7 @@ func (u *Universe) After(s Step) *Universe {
 		e.see(next.truth, s)
 	case Mend, Defeat, LetGo, Cancel, Remake:
 		next.changeRequest(s)
-	case Pause, Remove, Lease, Heal, Erase, Confirm, Flap, Vanish, Fail, Deleted, Deselect, Follow, Discard, Defer, Unmark, Stray:
+	case Pause, Remove, Edit, Lease, Heal, Erase, Confirm, Flap, Vanish, Fail, Deleted, Deselect, Follow, Discard, Defer, Unmark, Stray:
 		next.happen(s)
 	case Rest, kinds:
 	}
@@ -211,8 +231,10 @@ func (u *Universe) passes(e *engine, s Step) {
 		u.pass(e, passFault{crashAfter: never, loses: never, fails: s.Which})
 	case BeginPass:
 		u.beginStepped(e)
-	case MakeCall, FailCall, LoseAnswer:
-		u.makeCall(e, s.Which, s.Kind == FailCall, s.Kind == LoseAnswer)
+	case AbandonPass:
+		u.abandon(u.resume(e))
+	default:
+		u.makeCall(e, s.Kind, s.Which)
 	}
 }
 
@@ -237,17 +259,14 @@ func (e *engine) see(c *apiServer, s Step) {
 func (u *Universe) happen(s Step) {
 	c := u.truth
 	switch s.Kind { //nolint:exhaustive // the others are about something else
-	case Pause:
-		c.paused, c.edited = !c.paused, c.edited+1
-		u.publish()
-	case Remove:
-		c.removed, c.edited = !c.removed, c.edited+1
-		u.publish()
+	case Pause, Remove, Edit:
+		u.edit(s.Kind)
 	case Lease:
 		c.takeLease(s.Which)
 	case Heal:
 		m := &c.machines[s.Which]
-		m.remediated, m.node.ready, m.node.since, m.revision = false, true, c.now, m.revision+1
+		m.remediated, m.node.ready, m.revision = false, true, m.revision+1
+		m.node.date(c)
 	case Confirm:
 		c.confirm(s.Which)
 	case Erase:
@@ -263,21 +282,12 @@ func (u *Universe) happen(s Step) {
 		u.deselect(s.Which)
 	default:
 		m := &c.machines[s.Which]
-		m.node.happen(s.Kind, c.now)
+		m.node.happen(s.Kind, c)
 		if s.Kind == Vanish {
 			m.usedBy = none
 		}
 		if m.awaited && m.node.exists {
 			m.awaited, m.revision = false, m.revision+1
-		}
-	}
-}
-
-// publish shows an edit to all engines, unless their watches of policies lag.
-func (u *Universe) publish() {
-	for _, e := range u.engines {
-		if !u.setup.LaggingPolicies {
-			e.edition = u.editionFor(e)
 		}
 	}
 }
@@ -294,7 +304,7 @@ func (u *Universe) deselect(slot int) {
 }
 
 // happen applies what happens to a node.
-func (n *node) happen(k Kind, now int) {
+func (n *node) happen(k Kind, c *apiServer) {
 	switch k { //nolint:exhaustive // the others are about something else
 	case Flap:
 		n.ready = !n.ready
@@ -304,5 +314,8 @@ func (n *node) happen(k Kind, now int) {
 			n.generation++
 		}
 	}
-	n.since = now
+	n.date(c)
 }
+
+// date dates the condition by the clock of the node.
+func (n *node) date(c *apiServer) { n.since, n.ahead = c.now, c.nodesAhead }

@@ -44,18 +44,45 @@ func (u *Universe) beginStepped(e *engine) {
 	u.advance(p)
 }
 
-// makeCall makes one call of the current pass, which may fail, or lose its answer.
-func (u *Universe) makeCall(e *engine, which int, fails, loses bool) {
-	p := u.resume(e)
-	c, m := p.take(which), noFault
-	if fails {
-		m.fails = p.made
+// makeCall makes one call of the current pass, with a fault of some kind.
+func (u *Universe) makeCall(e *engine, kind Kind, which int) {
+	p, m := u.resume(e), noFault
+	if kind == MissStatus {
+		m.misses, m.missed = true, which
+		which = slices.IndexFunc(p.calls, isStatuses)
 	}
-	if loses {
+	c := p.take(which)
+	switch kind { //nolint:exhaustive // the others are no faults of a call
+	case FailCall, SkipCall, RefuseCutOff:
+		m.fails = p.made
+	case LoseAnswer, CutOffCall, PanicCall:
 		m.loses = p.writes
 	}
+	if kind == PanicCall && !writes(&c) {
+		m.fails = p.made
+	}
+	m.skips, m.cutsOff, m.panics = kind == SkipCall, kind == CutOffCall || kind == RefuseCutOff, kind == PanicCall
 	u.make(p, &c, m)
+	if kind == PanicCall && isStatuses(c) { // the runner gives up
+		u.abandon(p)
+		return
+	}
 	u.advance(p)
+}
+
+func isStatuses(c pass.Call) bool { return c.Kind == pass.WriteStatuses }
+
+// mayAbandon reports whether the runner may give up the current pass: it has written nothing but statuses.
+func (p *passRun) mayAbandon() bool { return p.pass.Deciding() }
+
+// abandon ends a pass that is not over. The next one goes on from its state.
+func (u *Universe) abandon(p *passRun) {
+	e := p.engine
+	e.stepped, e.state, e.digestCache = nil, p.state, nil
+	e.repeat, e.passed = true, true
+	if u.setup.Faults.Forgetful {
+		e.state = &pass.State{}
+	}
 }
 
 // resume returns the current pass of an engine.
@@ -79,10 +106,12 @@ func own(s pass.Snapshot) pass.Snapshot {
 	return s
 }
 
-// advance makes the calls that nothing depends on, and ends the pass when no call is left.
+// advance makes the calls whose order changes nothing, and ends the pass when no call is left. Statuses are steps of their own
+// where one may be missed.
 func (u *Universe) advance(p *passRun) {
+	stepwise := u.left[MissStatus] > 0 || u.setup.MissedStatuses > 0
 	for {
-		i := slices.IndexFunc(p.calls, func(c pass.Call) bool { return c.Kind == pass.WriteStatuses || c.Kind == pass.ReadClock })
+		i := slices.IndexFunc(p.calls, func(c pass.Call) bool { return c.Kind == pass.ReadClock || isStatuses(c) && !stepwise })
 		if i < 0 {
 			break
 		}
@@ -101,7 +130,7 @@ func (u *Universe) advance(p *passRun) {
 // finishStepped makes all calls that are left of the current pass of an engine.
 func (u *Universe) finishStepped(e *engine) {
 	for e.stepped != nil {
-		u.makeCall(e, 0, false, false)
+		u.makeCall(e, MakeCall, 0)
 	}
 }
 

@@ -37,6 +37,9 @@ type Setup struct {
 	// other passes.
 	SteppedPasses     int
 	OnlySteppedPasses bool
+	// Skips, CutOffs, Panics and Abandonments are how often a call of a stepped pass is skipped, cut off with its pass, or panics, and
+	// how often such a pass is abandoned. MissedStatuses are how often a status is not written.
+	Skips, CutOffs, Panics, Abandonments, MissedStatuses int
 	// Mends and Defeats are how often remediators succeed or give up, Cancellations and Remakes how often users delete
 	// a request, or replace it by a namesake.
 	Mends, Defeats, Cancellations, Remakes int
@@ -52,6 +55,8 @@ type Setup struct {
 	Confirmations int
 	// LastFirst has passes make the last offered call first.
 	LastFirst bool
+	// Edits are how often users have all policies permit less, or as much as before.
+	Edits int
 	// Removals are how often policies are deleted, or created again. LaggingPolicies are policies whose watch lags.
 	Removals        int
 	LaggingPolicies bool
@@ -61,6 +66,8 @@ type Setup struct {
 	Skew                 time.Duration
 	// ServerJumps are how often the clock of the API server jumps by so many ticks, and back.
 	ServerJumps, ServerSkew int
+	// NodeJumps are how often the clocks of all nodes jump by so many ticks, and back.
+	NodeJumps, NodeSkew int
 	// Apart has each leader begin without having seen that the node of its own number is not Ready.
 	Apart bool
 	// StaleLists are how often a restarted engine lists what was so before.
@@ -68,7 +75,7 @@ type Setup struct {
 	// Heals are how often outside remediators repair what was handed over.
 	Heals int
 	// NeverGone machines are deleted and stay. Prunes deletes finished repairs after two ticks. Starting machines, the
-	// first of them, have no node yet. AheadNodes have their conditions dated so many ticks ahead.
+	// first of them, have no node yet. AheadNodes have their conditions dated so many ticks ahead; below zero, so many ticks behind.
 	NeverGone, Prunes, Leases bool
 	Starting, AheadNodes      int
 	// Replacing remediators have nodes replaced, and report when that is done. Clinging remediators never let go of a
@@ -99,7 +106,7 @@ type Universe struct {
 
 // New returns a universe in which every cache is in sync.
 func New(s Setup) *Universe {
-	c := &apiServer{now: s.Now, quorum: s.QuorumSurvives, leases: map[string]lease{}}
+	c := &apiServer{now: s.Now, quorum: s.QuorumSurvives, leases: map[string]lease{}, nodesAhead: s.AheadNodes}
 	for i := range max(s.Machines, s.Nodes) {
 		c.machines = append(c.machines, machine{slot: i, created: -1000, node: node{exists: true, ready: i >= s.NotReady, since: 0}})
 		if i >= s.NotReady {
@@ -127,8 +134,9 @@ func New(s Setup) *Universe {
 		Erase: s.Erasures, RefusedPass: s.Refusals, Mend: s.Mends, Defeat: s.Defeats, Cancel: s.Cancellations, Remake: s.Remakes,
 		Pause: s.Pauses, Deselect: s.Deselections,
 		LosingPass: s.Losses, LoseAnswer: s.Losses, FailingPass: s.Misses, FailCall: s.Misses, BeginPass: s.SteppedPasses,
+		SkipCall: s.Skips, CutOffCall: s.CutOffs, RefuseCutOff: s.CutOffs, PanicCall: s.Panics, MissStatus: s.MissedStatuses, AbandonPass: s.Abandonments,
 		Remove: s.Removals, Turn: s.Turns, Lease: s.Thefts, Jump: s.Jumps, StaleList: s.StaleLists, Heal: s.Heals,
-		Confirm: s.Confirmations, ServerJump: s.ServerJumps, Follow: s.Replacements, Defer: s.Deferrals, Unmark: s.Unmarks, Stray: s.Strays,
+		Confirm: s.Confirmations, ServerJump: s.ServerJumps, NodeJump: s.NodeJumps, Edit: s.Edits, Follow: s.Replacements, Defer: s.Deferrals, Unmark: s.Unmarks, Stray: s.Strays,
 	}
 	return u
 }
