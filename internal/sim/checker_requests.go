@@ -149,15 +149,8 @@ func (u *Universe) holdsLease(p *passRun, r *request) bool {
 	shown := slices.Contains(p.engine.requests[r.template], *r)
 	overdue := at(u.truth.now).Sub(r.Created) >= seenWithin && !shown
 	erased := u.setup.Erasures > 0 && !u.truth.inRepair(r.Target.UID)
-	again := u.setup.Leaders > 1 && !shown && p.hasSeenRequestOf(r)
+	again := u.setup.Leaders > 1 && !shown && u.wasShown(p, r)
 	return !r.Leaving && !overdue && !erased && !again && u.truth.hasRequest(r.slot)
-}
-
-// hasSeenRequestOf reports whether the engine has seen a request of the same step of the same repair.
-func (p *passRun) hasSeenRequestOf(q *request) bool {
-	return slices.ContainsFunc(p.cluster.Repairs, func(r core.Repair) bool {
-		return r.Target == q.Target && r.StepSeen > 0 && r.Steps[r.StepSeen-1].Template == q.Template
-	})
 }
 
 // seenWithin is how long a cache may lag behind a request before Fettle does not count the request any more.

@@ -110,6 +110,7 @@ func (u *Universe) begin(e *engine, flies bool) *passRun {
 	}
 	p.pass = pass.New(p.config, p.state, s)
 	p.look()
+	u.noteShown(p)
 	return p
 }
 

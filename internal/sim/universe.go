@@ -98,6 +98,8 @@ type Universe struct {
 	truth     *apiServer
 	engines   []*engine
 	left      [kinds]int
+	// shown are the requests that a cache has shown, where two lead. It is never changed, but replaced.
+	shown []shownRequest
 	// deletions counts the accepted deletions, and requested the created requests.
 	deletions, requested int
 	// complaint is the first broken promise, in words.
