@@ -11,6 +11,7 @@ import (
 	"github.com/bougou/go-ipmi/pkg/hal"
 	"github.com/bougou/go-ipmi/pkg/hal/mock"
 	"github.com/bougou/go-ipmi/pkg/server"
+	"github.com/bougou/go-ipmi/pkg/transport"
 	"github.com/bougou/go-ipmi/pkg/transport/udp"
 	"github.com/bougou/go-ipmi/pkg/types"
 
@@ -32,6 +33,30 @@ type Config struct {
 type Faults struct {
 	// RefusesSameState has it refuse to turn a host off that is off, and on that is on, with the completion code 0xD5.
 	RefusesSameState bool
+	// IgnoresCommands has it acknowledge commands and do nothing, and SaysOff has it say that the host is off.
+	IgnoresCommands, SaysOff bool
+	// Hangs has it answer no request.
+	Hangs bool
+}
+
+// faultsOf returns the faults that were ordered last.
+func faultsOf(ordered *atomic.Value) Faults {
+	faults, _ := ordered.Load().(Faults)
+	return faults
+}
+
+// line is the network of a BMC, which sends nothing while the BMC hangs.
+type line struct {
+	transport.PacketConn
+	faults *atomic.Value
+}
+
+// WriteTo sends an answer.
+func (l line) WriteTo(data []byte, to net.Addr) (int, error) {
+	if faultsOf(l.faults).Hangs {
+		return len(data), nil
+	}
+	return l.PacketConn.WriteTo(data, to)
 }
 
 // BMC is one emulated BMC. Its methods are safe for concurrent use.
@@ -62,7 +87,7 @@ func Start(config Config) (*BMC, error) {
 		return nil, fmt.Errorf("listening: %w", err)
 	}
 	b := &BMC{faults: faults, socket: socket, served: make(chan struct{})}
-	b.server = server.NewServer(device, udp.Wrap(socket), server.WithV15Disabled(),
+	b.server = server.NewServer(device, line{udp.Wrap(socket), faults}, server.WithV15Disabled(),
 		server.WithCipherSuites([]types.CipherSuiteID{types.CipherSuiteID3, types.CipherSuiteID17}))
 	go func() {
 		defer close(b.served)
@@ -103,14 +128,18 @@ type chassis struct {
 }
 
 // PowerState reports whether the host is on.
-func (c chassis) PowerState(context.Context) (bool, error) { return c.host.State() != redfish.Off, nil }
+func (c chassis) PowerState(context.Context) (bool, error) {
+	return c.host.State() != redfish.Off && !faultsOf(c.faults).SaysOff, nil
+}
 
 // SetPower turns the host on or off.
 func (c chassis) SetPower(_ context.Context, on bool) error {
-	if faults, ok := c.faults.Load().(Faults); ok && faults.RefusesSameState && on == (c.host.State() != redfish.Off) {
+	switch faults := faultsOf(c.faults); {
+	case faults.RefusesSameState && on == (c.host.State() != redfish.Off):
 		return types.CodeNotSupported // 0xD5
-	}
-	if on {
+	case faults.IgnoresCommands:
+		return nil
+	case on:
 		return c.host.PowerOn()
 	}
 	return c.host.PowerOff()

@@ -54,7 +54,7 @@ func parseFaults(text string) (redfish.Faults, ipmi.Faults, error) {
 		return redfish.Faults{}, ipmi.Faults{}, fmt.Errorf("parsing the faults: %w", err)
 	}
 	faults, err := o.faults()
-	return faults, ipmi.Faults{RefusesSameState: o.RefusesSameState}, err
+	return faults, ipmi.Faults{RefusesSameState: o.RefusesSameState, IgnoresCommands: o.IgnoresCommands, SaysOff: o.SaysOff, Hangs: o.Hangs}, err
 }
 
 func (o order) faults() (redfish.Faults, error) {

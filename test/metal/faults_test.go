@@ -31,6 +31,8 @@ type fault struct {
 	spec        v1alpha1.PowerRemediationSpec
 	// lives: the kubelet of the node goes on, so that the node is Ready until its host is off.
 	lives bool
+	// ipmi: the BMC is spoken to by IPMI.
+	ipmi bool
 	// password is that of the Secret. Default: the right one.
 	password string
 	// ordered returns the order where it is not known before.
@@ -74,6 +76,10 @@ func faultsOfBMCs() map[string]fault {
 		"info-resets":   notRead(`{"actionInfo":true,"resets":["On","GracefulShutdown"]}`, "ResetNotAllowed", "(CommandRefused): BMC info-resets-a: the BMC refused the command, status 400"),
 		"ignores":       {order: `{"ignoresCommands":true}`, reachable: "Reachable", status: yes, waits: "PowerNotOff", spec: unhurried},
 		"lies":          {order: `{"saysOff":true}`, reachable: "Reachable", status: yes, spec: v1alpha1.PowerRemediationSpec{PowerOnTimeout: seconds(15)}},
+		"ipmi-hangs":    {ipmi: true, order: `{"hangs":true}`, reachable: "TimedOut", status: no, waits: "PowerNotRead", says: "(TimedOut): "},
+		"ipmi-refused":  {ipmi: true, password: refusedPassword, reachable: "AuthenticationRefused", status: no, waits: "PowerNotRead", says: "(AuthenticationHeld): "},
+		"ipmi-ignores":  {ipmi: true, order: `{"ignoresCommands":true}`, reachable: "Reachable", status: yes, waits: "PowerNotOff", spec: unhurried},
+		"ipmi-lies":     {ipmi: true, order: `{"saysOff":true,"ignoresCommands":true}`, reachable: "Reachable", status: yes, waits: "NodeReady", lives: true},
 		"lies-ready":    {order: `{"saysOff":true,"ignoresCommands":true}`, reachable: "Reachable", status: yes, waits: "NodeReady", lives: true},
 	}
 	for name, change := range map[string]func(*fault){
@@ -83,9 +89,10 @@ func faultsOfBMCs() map[string]fault {
 		"refused": func(f *fault) {
 			f.password, f.waiting, f.mends = refusedPassword, (*faulty).isHeld, (*faulty).correctsItsSecret
 		},
-		"redirect": func(f *fault) { f.ordered, f.waiting = (*faulty).redirects, (*faulty).wentNowhereElse },
-		"resets":   func(f *fault) { f.waiting = (*faulty).gotNoCommand },
-		"lies":     func(f *fault) { f.waiting = (*faulty).wasOffAndOn },
+		"redirect":     func(f *fault) { f.ordered, f.waiting = (*faulty).redirects, (*faulty).wentNowhereElse },
+		"ipmi-refused": func(f *fault) { f.waiting, f.mends = (*faulty).hasHeldLogins, (*faulty).hasItsPassword },
+		"resets":       func(f *fault) { f.waiting = (*faulty).gotNoCommand },
+		"lies":         func(f *fault) { f.waiting = (*faulty).wasOffAndOn },
 	} {
 		f := all[name]
 		change(&f)
@@ -99,7 +106,7 @@ func faultsOfBMCs() map[string]fault {
 func TestFaultsOfBMCs(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	s.StartFettle(t)
+	s.StartFettle(t, "--log-level=debug") // so that the search for secrets reads those lines too
 	for name, f := range faultsOfBMCs() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -126,7 +133,11 @@ func (p *faulty) begins(f fault) {
 		f.order = f.ordered(p)
 	}
 	p.faults(p.first(), f.order)
-	p.bmc(p.Cluster, node, p.first(), nil, f.password)
+	p.bmc(p.Cluster, node, p.first(), func(b *v1alpha1.BMC) {
+		if f.ipmi {
+			b.Spec.Address, b.Spec.TLS = node.Annotations[sandboxes+"ipmi-address"], nil
+		}
+	}, f.password)
 	p.set()
 	p.runsOn(p.first())
 	p.newNode(p.second(), "redfish")
@@ -233,6 +244,12 @@ func (p *faulty) gotNoCommand() {
 
 // isHeld: after two refused logins there are none for fifteen minutes, so that the BMC doesn't lock the account.
 func (p *faulty) isHeld() {
+	p.hasHeldLogins()
+	p.isNotLocked(2)
+}
+
+// hasHeldLogins: the status of the BMC says for how long there are no logins.
+func (p *faulty) hasHeldLogins() {
 	bmc := p.saysOfBMC(metav1.ConditionFalse, "AuthenticationHeld")
 	since, until := bmc.Status.AuthenticationHeldSince, bmc.Status.AuthenticationHeldUntil
 	if since == nil || until == nil || bmc.Status.RefusedLogins != 2 {
@@ -241,7 +258,6 @@ func (p *faulty) isHeld() {
 	if held := until.Sub(since.Time); held < 14*time.Minute || held > 15*time.Minute+time.Second {
 		p.Errorf("it is held for %s", held)
 	}
-	p.isNotLocked(2)
 }
 
 // isNotLocked checks that the BMC has refused no more logins than so many, and has locked no account.
@@ -274,13 +290,18 @@ func (p *faulty) createsItsBMCAnew() {
 
 // correctsItsSecret: the right password ends the hold, and the account was not locked.
 func (p *faulty) correctsItsSecret() {
+	p.hasItsPassword()
+	p.isNotLocked(2)
+}
+
+// hasItsPassword: the Secret gets the right password, and the remediation succeeds.
+func (p *faulty) hasItsPassword() {
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: p.first()}}
 	patch := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"stringData":{"password":%q}}`, password))
 	if err := p.Patch(cluster.Context(p.T), secret, patch); err != nil {
 		p.Fatalf("changing the Secret: %v", err)
 	}
 	p.inPhase(p.first(), "Succeeded")
-	p.isNotLocked(2)
 }
 
 // elsewhere is a server to which a BMC redirects.
