@@ -19,6 +19,7 @@ import (
 
 	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
+	"github.com/fettle-io/fettle/api/openshift/v1beta1"
 	"github.com/fettle-io/fettle/internal/promiselease"
 	"github.com/fettle-io/fettle/internal/selffence"
 	"github.com/fettle-io/fettle/test/cluster"
@@ -217,6 +218,9 @@ func kindOf(w cluster.Write) string {
 	case "patch powerremediations":
 		return kind + ": the finalizer is " + setOrRemoved(strings.Contains(string(w.Body), annotation.PowerFinalizer))
 	case "patch machines":
+		if strings.Contains(string(w.Body), v1beta1.ExternalRemediationAnnotation) {
+			return kind + ": the mark is set"
+		}
 		return kind + ": the claim is " + setOrRemoved(!strings.Contains(string(w.Body), "null"))
 	case "patch baremetalhosts":
 		return kind + ": the annotation is " + setOrRemoved(!strings.Contains(string(w.Body), "null"))
