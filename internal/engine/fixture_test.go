@@ -332,7 +332,7 @@ func (l *ledger) of(target string) []core.Repair {
 // remedy deletes targets.
 type remedy struct{ fixture *fixture }
 
-func (r remedy) Begin(ctx context.Context, o core.RemedyCall) (core.RemedyResult, error) {
+func (r remedy) Start(ctx context.Context, o core.RemedyCall) (core.RemedyResult, error) {
 	t := o.Target
 	if err := r.fixture.record(ctx, "begin "+t.ID.Name); err != nil {
 		return 0, err

@@ -130,7 +130,7 @@ type owner struct {
 	remedyCalls []core.RemedyCall
 }
 
-func (o *owner) Begin(ctx context.Context, order core.RemedyCall) (core.RemedyResult, error) {
+func (o *owner) Start(ctx context.Context, order core.RemedyCall) (core.RemedyResult, error) {
 	o.remedyCalls = append(o.remedyCalls, order)
 	return core.Accepted, o.record(ctx, "ask the owner of "+order.Target.ID.Name)
 }

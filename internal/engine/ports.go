@@ -65,8 +65,8 @@ type RepairDeleter interface {
 
 // Remedy is one way to repair a target.
 type Remedy interface {
-	// Begin takes a step of a repair. Repeating a call must be harmless.
-	Begin(ctx context.Context, o core.RemedyCall) (core.RemedyResult, error)
+	// Start takes a step of a repair. Repeating a call must be harmless.
+	Start(ctx context.Context, o core.RemedyCall) (core.RemedyResult, error)
 }
 
 // RequestRemedy is a remedy whose remediation requests last until they are withdrawn.

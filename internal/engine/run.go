@@ -259,7 +259,7 @@ func (e *Engine) call(ctx context.Context, c *pass.Call, r *pass.Result) (err er
 	case pass.ReleaseLease:
 		err = e.NodeLeases.Release(ctx, c.Node, c.Holder)
 	case pass.StartRemedy:
-		r.RemedyResult, err = e.Remedies[c.RemedyCall.Step.Remedy].Begin(ctx, *c.RemedyCall)
+		r.RemedyResult, err = e.Remedies[c.RemedyCall.Step.Remedy].Start(ctx, *c.RemedyCall)
 	case pass.StopRequest, pass.WithdrawRequest:
 		return e.callRemedy(ctx, c)
 	case pass.ReadClock:

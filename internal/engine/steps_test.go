@@ -35,7 +35,7 @@ type requester struct {
 	remedyCalls []core.RemedyCall
 }
 
-func (a *requester) Begin(ctx context.Context, o core.RemedyCall) (core.RemedyResult, error) {
+func (a *requester) Start(ctx context.Context, o core.RemedyCall) (core.RemedyResult, error) {
 	name := o.Target.ID.Name
 	err := a.fixture.record(ctx, strings.TrimSpace("begin "+name+" "+o.Step.Template.Name))
 	a.fixture.mu.Lock()

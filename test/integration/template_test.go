@@ -95,7 +95,7 @@ func newRemediation(t *testing.T) *remediation {
 	}).ForCluster(template.ClusterKey{}, r.wake)
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error)
-	parts := []func(context.Context) error{informers.Start, definitions.Start, r.Start}
+	parts := []func(context.Context) error{informers.Start, definitions.Start, r.ClusterClient.Client.Start}
 	for _, start := range parts {
 		go func() { ended <- start(ctx) }()
 	}
@@ -200,7 +200,7 @@ func (r *remediation) wantRequest(what string, is func(core.Request) bool, steps
 
 func (r *remediation) begins(want core.RemedyResult, o core.RemedyCall, says ...string) {
 	r.t.Helper()
-	got, err := r.Begin(cluster.Context(r.t), o)
+	got, err := r.Start(cluster.Context(r.t), o)
 	if got != want || (err != nil) != (len(says) > 0) {
 		r.t.Fatalf("asking for %s by %s: %s, %v", o.Target.ID, o.Step.Template, got, err)
 	}

@@ -77,7 +77,7 @@ func TestI11MarkInsistsOnWhatWasJudged(t *testing.T) {
 		}
 		return nil
 	}))
-	if answer, err := c.Begin(t.Context(), core.RemedyCall{Target: target("m-uid", "7")}); answer != core.Accepted || err != nil || calls != 1 {
+	if answer, err := c.Start(t.Context(), core.RemedyCall{Target: target("m-uid", "7")}); answer != core.Accepted || err != nil || calls != 1 {
 		t.Errorf("got %s, %v after %d calls", answer, err, calls)
 	}
 }
@@ -90,7 +90,7 @@ func TestI11NothingIsMarkedWithoutUIDAndRevision(t *testing.T) {
 			t.Errorf("%s: it was patched", sentence)
 			return nil
 		}))
-		if answer, err := c.Begin(t.Context(), core.RemedyCall{Target: unknown}); err == nil || answer != 0 {
+		if answer, err := c.Start(t.Context(), core.RemedyCall{Target: unknown}); err == nil || answer != 0 {
 			t.Errorf("%s gives %s, %v", sentence, answer, err)
 		}
 	}
@@ -104,7 +104,7 @@ func TestWhatIsMarkedStaysAsItIs(t *testing.T) {
 	}))
 	marked := target("m-uid", "7")
 	marked.ExternallyRemediated = true
-	if answer, err := c.Begin(t.Context(), core.RemedyCall{Target: marked}); answer != core.Accepted || err != nil {
+	if answer, err := c.Start(t.Context(), core.RemedyCall{Target: marked}); answer != core.Accepted || err != nil {
 		t.Errorf("got %s, %v", answer, err)
 	}
 }
@@ -130,7 +130,7 @@ func TestAnswers(t *testing.T) {
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {
 			c := NewClient(machines, marks, patcher(func(client.Object, client.Patch, *client.PatchOptions) error { return tc.answer }))
-			got, err := c.Begin(t.Context(), core.RemedyCall{Target: target("m-uid", "7")})
+			got, err := c.Start(t.Context(), core.RemedyCall{Target: target("m-uid", "7")})
 			if got != tc.want || (err != nil) != tc.fails {
 				t.Errorf("got %s, %v; want %s, an error: %t. %s", got, err, tc.want, tc.fails, tc.reason)
 			}

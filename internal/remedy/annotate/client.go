@@ -28,8 +28,8 @@ func NewClient(kind schema.GroupVersionKind, annotations map[string]string, writ
 
 // +kubebuilder:rbac:groups=machine.openshift.io,resources=machines,verbs=patch
 
-// Begin annotates the machine. A machine that has the annotation already stays as it is, whatever the value.
-func (c *Client) Begin(ctx context.Context, o core.RemedyCall) (core.RemedyResult, error) {
+// Start annotates the machine. A machine that has the annotation already stays as it is, whatever the value.
+func (c *Client) Start(ctx context.Context, o core.RemedyCall) (core.RemedyResult, error) {
 	t := o.Target
 	if t.ID.UID == "" || t.Revision == "" {
 		return 0, fmt.Errorf("annotating %s: its UID or revision is not known, and nothing is handed over without", t.ID)

@@ -14,7 +14,7 @@ import (
 
 // Remedy is the engine's interface of a remedy.
 type Remedy interface {
-	Begin(ctx context.Context, o core.RemedyCall) (core.RemedyResult, error)
+	Start(ctx context.Context, o core.RemedyCall) (core.RemedyResult, error)
 }
 
 // requester is a remedy whose requests stand until they are withdrawn.
@@ -79,14 +79,14 @@ func (f *Fixture) beginsOnce(t *testing.T) {
 	s := NewServer(f.Objects...)
 	r := f.New(t, s)
 	before := s.dump(t)
-	if answer, err := r.Begin(t.Context(), f.Call); answer != core.Accepted || err != nil {
+	if answer, err := r.Start(t.Context(), f.Call); answer != core.Accepted || err != nil {
 		t.Fatalf("it answers %s, %v; want accepted", answer, err)
 	}
 	if s.dump(t) == before {
 		t.Fatal("it accepts, and has done nothing")
 	}
 	wantUntouched(t, s, func() {
-		if answer, err := r.Begin(t.Context(), f.Call); (answer != core.Accepted && answer != core.Stale) || err != nil {
+		if answer, err := r.Start(t.Context(), f.Call); (answer != core.Accepted && answer != core.Stale) || err != nil {
 			t.Errorf("once more it answers %s, %v; want accepted, or stale", answer, err)
 		}
 	})
@@ -98,7 +98,7 @@ func (f *Fixture) reportsAbsence(t *testing.T) {
 	f.RemovePrerequisite(s)
 	r := f.New(t, s)
 	wantUntouched(t, s, func() {
-		if answer, err := r.Begin(t.Context(), f.Call); (answer != core.Vanished && answer != core.Stale) || err != nil {
+		if answer, err := r.Start(t.Context(), f.Call); (answer != core.Vanished && answer != core.Stale) || err != nil {
 			t.Errorf("it answers %s, %v; want vanished, or stale", answer, err)
 		}
 	})
@@ -110,7 +110,7 @@ func (f *Fixture) sparesNamesakes(t *testing.T) {
 	f.InsertNamesake(s)
 	r := f.New(t, s)
 	wantUntouched(t, s, func() {
-		if answer, err := r.Begin(t.Context(), f.Call); answer == core.Accepted || (answer == 0 && err == nil) {
+		if answer, err := r.Start(t.Context(), f.Call); answer == core.Accepted || (answer == 0 && err == nil) {
 			t.Errorf("it answers %s, %v; want stale, or an error", answer, err)
 		}
 	})
@@ -123,7 +123,7 @@ func (f *Fixture) requiresUID(t *testing.T) {
 	noUID := f.Call
 	noUID.Target.ID.UID = ""
 	wantUntouched(t, s, func() {
-		if answer, err := r.Begin(t.Context(), noUID); answer != 0 || err == nil {
+		if answer, err := r.Start(t.Context(), noUID); answer != 0 || err == nil {
 			t.Errorf("for a target without UID it answers %s, %v; want an error", answer, err)
 		}
 	})
@@ -134,7 +134,7 @@ func (f *Fixture) returnsErrors(t *testing.T) {
 	s := NewServer(f.Objects...)
 	r := f.New(t, s)
 	s.failure = errDown
-	if answer, err := r.Begin(t.Context(), f.Call); answer != 0 || !errors.Is(err, errDown) {
+	if answer, err := r.Start(t.Context(), f.Call); answer != 0 || !errors.Is(err, errDown) {
 		t.Errorf("it answers %s, %v; want that the API server is down", answer, err)
 	}
 }
@@ -144,7 +144,7 @@ func (f *Fixture) requested(t *testing.T) (*Server, requester, core.Request) {
 	t.Helper()
 	s := NewServer(f.Objects...)
 	r, stands := f.New(t, s).(requester)
-	if answer, err := r.Begin(t.Context(), f.Call); !stands || answer != core.Accepted || err != nil {
+	if answer, err := r.Start(t.Context(), f.Call); !stands || answer != core.Accepted || err != nil {
 		t.Fatalf("it answers %s, %v; want accepted", answer, err)
 	}
 	request := f.Request(s)

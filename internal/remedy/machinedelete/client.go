@@ -24,8 +24,8 @@ func NewClient(kind schema.GroupVersionKind, writer client.Writer) *Client {
 
 // +kubebuilder:rbac:groups=machine.openshift.io,resources=machines,verbs=delete
 
-// Begin requests the machine's deletion. A machine that is being deleted already stays as it is.
-func (c *Client) Begin(ctx context.Context, o core.RemedyCall) (core.RemedyResult, error) {
+// Start requests the machine's deletion. A machine that is being deleted already stays as it is.
+func (c *Client) Start(ctx context.Context, o core.RemedyCall) (core.RemedyResult, error) {
 	t := o.Target
 	if t.ID.UID == "" || t.Revision == "" {
 		return 0, fmt.Errorf("deleting %s: its UID or revision is not known, and nothing is deleted without", t.ID)

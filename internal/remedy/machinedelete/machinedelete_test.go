@@ -73,7 +73,7 @@ func TestI11DeletionInsistsOnWhatWasJudged(t *testing.T) {
 		}
 		return nil
 	}))
-	if answer, err := c.Begin(t.Context(), core.RemedyCall{Target: target("m-uid", "7")}); answer != core.Accepted || err != nil || calls != 1 {
+	if answer, err := c.Start(t.Context(), core.RemedyCall{Target: target("m-uid", "7")}); answer != core.Accepted || err != nil || calls != 1 {
 		t.Errorf("got %s, %v after %d calls", answer, err, calls)
 	}
 }
@@ -86,7 +86,7 @@ func TestI11NothingIsDeletedWithoutUIDAndRevision(t *testing.T) {
 			t.Errorf("%s: it was deleted", sentence)
 			return nil
 		}))
-		if answer, err := c.Begin(t.Context(), core.RemedyCall{Target: unknown}); err == nil || answer != 0 {
+		if answer, err := c.Start(t.Context(), core.RemedyCall{Target: unknown}); err == nil || answer != 0 {
 			t.Errorf("%s gives %s, %v", sentence, answer, err)
 		}
 	}
@@ -124,7 +124,7 @@ func TestAnswers(t *testing.T) {
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {
 			c := NewClient(machines, deleter(func(client.Object, *client.DeleteOptions) error { return tc.answer }))
-			got, err := c.Begin(t.Context(), core.RemedyCall{Target: target("m-uid", "7")})
+			got, err := c.Start(t.Context(), core.RemedyCall{Target: target("m-uid", "7")})
 			if got != tc.want || (err != nil) != tc.fails {
 				t.Errorf("got %s, %v; want %s, an error: %t. %s", got, err, tc.want, tc.fails, tc.reason)
 			}

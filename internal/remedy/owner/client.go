@@ -27,9 +27,9 @@ type Client struct{ Config }
 // NewClient returns a client.
 func NewClient(c Config) *Client { return &Client{c} }
 
-// Begin writes the conditions of the machine. They say which checks of its health check have failed, and mark it for
+// Start writes the conditions of the machine. They say which checks of its health check have failed, and mark it for
 // its owner.
-func (c *Client) Begin(ctx context.Context, o core.RemedyCall) (core.RemedyResult, error) {
+func (c *Client) Start(ctx context.Context, o core.RemedyCall) (core.RemedyResult, error) {
 	t := &o.Target
 	if t.ID.UID == "" || t.Revision == "" {
 		return 0, fmt.Errorf("marking %s: its UID or revision is not known, so no request is made", t.ID)

@@ -102,7 +102,7 @@ func TestMarks(t *testing.T) {
 				if tc.change != nil {
 					tc.change(&o)
 				}
-				if answer, err := c.Begin(t.Context(), o); answer != tc.answer || err != nil {
+				if answer, err := c.Start(t.Context(), o); answer != tc.answer || err != nil {
 					t.Errorf("%s: it answers %s, %v", tc.reason, answer, err)
 				}
 			})

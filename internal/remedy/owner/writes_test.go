@@ -55,7 +55,7 @@ func TestI11NothingIsMarkedWithoutUIDAndRevision(t *testing.T) {
 		"no revision": func(o *core.RemedyCall) { o.Target.Revision = "" },
 	} {
 		c, s := countedClient(t, plain)
-		if answer, err := c.Begin(t.Context(), order(change)); answer != 0 || err == nil || s.writes != 0 {
+		if answer, err := c.Start(t.Context(), order(change)); answer != 0 || err == nil || s.writes != 0 {
 			t.Errorf("%s: got %s, %v after %d writes", sentence, answer, err, s.writes)
 		}
 	}
@@ -77,7 +77,7 @@ func TestMarksOfWhatTheCacheStillHas(t *testing.T) {
 		if tc.now != nil {
 			s.Put(tc.now)
 		}
-		if answer, err := c.Begin(t.Context(), order()); answer != tc.want || err != nil {
+		if answer, err := c.Start(t.Context(), order()); answer != tc.want || err != nil {
 			t.Errorf("%s: got %s, %v, want %s", sentence, answer, err, tc.want)
 		}
 	}

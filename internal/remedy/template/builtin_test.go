@@ -116,7 +116,7 @@ func TestBuiltInForMachinesAlone(t *testing.T) {
 		}
 		call := machineCall()
 		call.Step = step
-		if result, err := d.Begin(t.Context(), call); result != core.Stale || err != nil {
+		if result, err := d.Start(t.Context(), call); result != core.Stale || err != nil {
 			t.Errorf("%s: the result is %s, %v", remedy, result, err)
 		}
 	}
@@ -133,7 +133,7 @@ func TestRequestOfABuiltInTemplate(t *testing.T) {
 	} {
 		d, api := knows(t, namespaced(synced), namespaced(synced), tc.objects...), &creates{}
 		d.API, d.BuiltIn = api, stocked(t, "", false)
-		if result, err := d.Begin(t.Context(), machineCall()); result != core.Accepted || err != nil {
+		if result, err := d.Start(t.Context(), machineCall()); result != core.Accepted || err != nil {
 			t.Fatalf("%s: the result is %s, %v", sentence, result, err)
 		}
 		made, _ := api.made.(*unstructured.Unstructured)

@@ -108,10 +108,10 @@ func (c *Client) lookUp(o core.RemedyCall) (*unstructured.Unstructured, *store) 
 	return stock.or(of.store.find(at.Namespace, at.Name)), made.store
 }
 
-// Begin creates the request of a call. The result is Stale when the template is gone, requests of its kind can't be
+// Start creates the request of a call. The result is Stale when the template is gone, requests of its kind can't be
 // seen, or a machine has changed since it was judged. It is Stale too while an earlier request of the same name is
 // being deleted.
-func (d *ClusterClient) Begin(ctx context.Context, o core.RemedyCall) (core.RemedyResult, error) {
+func (d *ClusterClient) Start(ctx context.Context, o core.RemedyCall) (core.RemedyResult, error) {
 	c := d.Client
 	template, made := c.lookUp(o)
 	if template == nil || made == nil {

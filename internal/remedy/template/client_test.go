@@ -93,7 +93,7 @@ func TestRefusedRequests(t *testing.T) {
 	for sentence, tc := range refusals() {
 		d := knows(t, namespaced(synced), namespaced(synced), plainTemplate)
 		d.API = &answers{create: tc.err}
-		result, err := d.Begin(t.Context(), nodeCall())
+		result, err := d.Start(t.Context(), nodeCall())
 		if result != 0 || !errors.Is(err, tc.err) {
 			t.Fatalf("%s: the result is %s, %v", sentence, result, err)
 		}
@@ -114,7 +114,7 @@ func TestRefusedRequests(t *testing.T) {
 	} {
 		d := knows(t, namespaced(synced), namespaced(synced), plainTemplate)
 		d.API = tc.api
-		result, err := d.Begin(t.Context(), nodeCall())
+		result, err := d.Start(t.Context(), nodeCall())
 		if result != tc.result || (err != nil) != (tc.says != "") || (err != nil && !strings.HasPrefix(err.Error(), tc.says)) {
 			t.Errorf("%s: the result is %s, %v", sentence, result, err)
 		}
@@ -126,7 +126,7 @@ func TestMachineThatCantBeRead(t *testing.T) {
 	d := knows(t, namespaced(synced), namespaced(synced), "{apiVersion: x.example/v1, kind: XTemplate, metadata: {name: t, namespace: machines}, spec: {template: {spec: {}}}}")
 	api := &answers{get: errDown}
 	d.API = api
-	result, err := d.Begin(t.Context(), machineCall())
+	result, err := d.Start(t.Context(), machineCall())
 	if result != 0 || !errors.Is(err, errDown) || !strings.HasPrefix(err.Error(), "reading Machine machines/m before ") {
 		t.Errorf("the result is %s, %v", result, err)
 	}
@@ -144,7 +144,7 @@ func TestStepsOfNothingAreStale(t *testing.T) {
 	other := nodeCall()
 	other.Step.Template.Kind = "YTemplate"
 	for sentence, call := range map[string]core.RemedyCall{"no template": nodeCall(), "a kind of no template": odd, "an unknown kind": other} {
-		if result, err := d.Begin(t.Context(), call); result != core.Stale || err != nil {
+		if result, err := d.Start(t.Context(), call); result != core.Stale || err != nil {
 			t.Errorf("%s: the result is %s, %v", sentence, result, err)
 		}
 	}
@@ -152,7 +152,7 @@ func TestStepsOfNothingAreStale(t *testing.T) {
 		d := knows(t, namespaced(synced), namespaced(synced), plainTemplate)
 		d.API = &answers{}
 		delete(d.kinds, unknown)
-		if result, err := d.Begin(t.Context(), nodeCall()); result != core.Stale || err != nil {
+		if result, err := d.Start(t.Context(), nodeCall()); result != core.Stale || err != nil {
 			t.Errorf("%s is not known: the result is %s, %v", unknown.Kind, result, err)
 		}
 	}
@@ -162,7 +162,7 @@ func TestStepsOfNothingAreStale(t *testing.T) {
 func TestCreatedRequestIsNotRead(t *testing.T) {
 	d, api := knows(t, namespaced(synced), namespaced(synced), plainTemplate), &answers{}
 	d.API = api
-	if result, err := d.Begin(t.Context(), nodeCall()); result != core.Accepted || err != nil {
+	if result, err := d.Start(t.Context(), nodeCall()); result != core.Accepted || err != nil {
 		t.Errorf("the result is %s, %v", result, err)
 	}
 	if diff := cmp.Diff([]string{"create remediators/w"}, api.calls); diff != "" {
@@ -285,7 +285,7 @@ func TestFinalizersOfRequests(t *testing.T) {
 		api := &answers{}
 		d := knows(t, namespaced(synced), namespaced(synced), plainTemplate)
 		d.API, d.Finalizers = api, of
-		if result, err := d.Begin(t.Context(), nodeCall()); result != core.Accepted || err != nil {
+		if result, err := d.Start(t.Context(), nodeCall()); result != core.Accepted || err != nil {
 			t.Fatalf("the result is %s, %v", result, err)
 		}
 		if got := fmt.Sprint(api.created.GetFinalizers()); got != want {

@@ -164,7 +164,7 @@ func TestNoRepairIsRequestedTwice(t *testing.T) {
 				}
 				d.kinds[xs].store.put(u)
 			}
-			answer, err := d.Begin(t.Context(), nodeCall())
+			answer, err := d.Start(t.Context(), nodeCall())
 			made := s.Object(xs, "remediators", "w-r2ebs") != nil
 			if refused := tc.says != nil; (err != nil) != refused || made == refused || (answer == core.Accepted) == refused {
 				t.Fatalf("%s: the answer is %s, %v, and it was made: %t", tc.reason, answer, err, made)
@@ -202,7 +202,7 @@ func TestI11MachineIsAsItWasJudged(t *testing.T) {
 			if c.object != "" {
 				s.Put(parse(t, c.object))
 			}
-			answer, err := d.Begin(t.Context(), machineCall())
+			answer, err := d.Start(t.Context(), machineCall())
 			if made := s.Object(xs, "machines", "m") != nil; answer != c.want || err != nil || made != (c.want == core.Accepted) {
 				t.Errorf("the answer is %s, %v, and it was made: %t", answer, err, made)
 			}
@@ -215,7 +215,7 @@ func TestNoRepairIsRequestedBeforeAReading(t *testing.T) {
 	d := knows(t, namespaced(synced), namespaced(failing), manyTemplate)
 	s := conform.NewServer()
 	d.API = s
-	if answer, err := d.Begin(t.Context(), nodeCall()); answer != core.Stale || err != nil || s.Object(xs, "remediators", "w-r2ebs") != nil {
+	if answer, err := d.Start(t.Context(), nodeCall()); answer != core.Stale || err != nil || s.Object(xs, "remediators", "w-r2ebs") != nil {
 		t.Errorf("the answer is %s, %v", answer, err)
 	}
 }
@@ -228,7 +228,7 @@ func TestTheFirstInTheWayIsNamed(t *testing.T) {
 		d.kinds[xs].store.put(parse(t, strings.Replace(text, "NAMESPACE", namespace, 1)))
 	}
 	for range 10 {
-		if _, err := d.Begin(t.Context(), nodeCall()); err == nil || !strings.Contains(err.Error(), "X a/w ") {
+		if _, err := d.Start(t.Context(), nodeCall()); err == nil || !strings.Contains(err.Error(), "X a/w ") {
 			t.Fatalf("got %v", err)
 		}
 	}

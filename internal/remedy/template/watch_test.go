@@ -426,7 +426,7 @@ func TestStartWaitsForItsWatches(t *testing.T) {
 		d.AddFacts([]core.Policy{nodePolicy("t")}, &core.Cluster{})
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
-		go func() { ended <- d.Start(ctx) }()
+		go func() { ended <- d.Client.Start(ctx) }()
 		synctest.Wait()
 		cancel()
 		synctest.Wait()
