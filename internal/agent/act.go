@@ -59,8 +59,8 @@ func (n *node) step(ctx context.Context) (time.Duration, bool) {
 		n.reset()
 		return resetEvery, false
 	case selffence.Disarm:
-		if n.stored.Memory.Bound { // else a later process would keep a promise that is withdrawn
-			_ = n.remember() // people were told
+		if n.stored.Agent.Bound { // else a later process would keep a promise that is withdrawn
+			_ = n.store() // people were told
 		}
 		again := n.disarm()
 		if !stopping && n.disarmed() {
@@ -171,18 +171,18 @@ func (n *node) disarmed() bool {
 	return n.device == nil
 }
 
-// send stores what the agent has to remember, sends a request, and has the agent learn from the answer.
+// send stores the state of the agent, sends a request, and has the agent learn from the answer.
 func (n *node) send(ctx context.Context, action selffence.Action, now time.Duration) {
 	var request selffence.Request
-	var before selffence.Memory
+	var before selffence.AgentState
 	n.learn(func(a selffence.Agent) selffence.Agent {
-		before = a.Memory
+		before = a.AgentState
 		a, request = a.Sends(action, now)
 		return a
 	})
 	created := n.creates
 	n.creates = n.creates || action == selffence.WriteLease && request.Lease.Revision == 0
-	if err := n.remember(); err != nil {
+	if err := n.store(); err != nil {
 		n.creates, n.unstored = created, true
 		n.learn(func(a selffence.Agent) selffence.Agent { return a.Unsent(before) })
 		n.pace.fails(n.Boottime())
@@ -201,7 +201,7 @@ func (n *node) send(ctx context.Context, action selffence.Action, now time.Durat
 		n.fail(err)
 		return
 	}
-	if err := n.remember(); err != nil {
+	if err := n.store(); err != nil {
 		n.note(StateNotStored, err)
 	}
 }
@@ -305,18 +305,18 @@ func (n *node) fail(err error) {
 	n.note(NoAnswer, err)
 }
 
-// remember stores what the agent has to remember. A failure counts for nothing if the stored state binds the agent to the same promise: it has an
+// store stores the state of the agent. A failure counts for nothing if the stored state binds the agent to the same promise: it has an
 // earlier grant, and so allows less.
-func (n *node) remember() error {
+func (n *node) store() error {
 	n.mu.Lock()
-	memory := n.agent.Memory
+	state := n.agent.AgentState
 	n.mu.Unlock()
-	before := n.stored.Memory
+	before := n.stored.Agent
 	s := n.stored
-	s.Creates, s.Settings, s.Memory = n.creates, n.used, memory
+	s.Creates, s.Settings, s.Agent = n.creates, n.used, state
 	creates := n.stored.Creates
 	err := n.save(s)
-	if before.Bound == memory.Bound && before.Sent == memory.Sent && (creates || !n.creates) {
+	if before.Bound == state.Bound && before.Sent == state.Sent && (creates || !n.creates) {
 		return nil
 	}
 	return err
@@ -328,7 +328,7 @@ func (n *node) save(s State) error {
 		return nil
 	}
 	if err := n.Store.Save(s); err != nil {
-		return fmt.Errorf("storing what the agent has to remember: %w", err)
+		return fmt.Errorf("storing the state of the agent: %w", err)
 	}
 	n.stored, n.unstored = s, false
 	return nil

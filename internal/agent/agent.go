@@ -178,17 +178,17 @@ func newNode(c Config) *node {
 	}
 	n.stored, n.creates = s, s.Creates
 	wanted := selffence.Promise{Boot: c.Boot}
-	if s.Memory.Bound {
-		wanted = s.Memory.Sent
+	if s.Agent.Bound {
+		wanted = s.Agent.Sent
 	}
 	if s.Settings != (Settings{}) {
 		n.used, n.found = s.Settings, &s.Settings
 	}
-	n.agent = selffence.NewAgent(wanted, n.used.renewal(), s.Memory)
+	n.agent = selffence.NewAgent(wanted, n.used.renewal(), s.Agent)
 	n.every = n.agent.Every()
 	n.limit = n.requestTime()
 	if n.asks() {
-		n.members = s.Memory.Sent.Witnesses
+		n.members = s.Agent.Sent.Witnesses
 	}
 	if s.Condemned {
 		n.agent = n.agent.Read(selffence.Lease{State: selffence.Condemned, Promise: selffence.Promise{Boot: c.Boot}})

@@ -243,12 +243,12 @@ func TestEarlierBoot(t *testing.T) {
 	})
 }
 
-// TestTimedMemory: a timed promise that an earlier process has made binds the agent until it is replaced. This agent makes none.
-func TestTimedMemory(t *testing.T) {
+// TestStoredTimedPromise: a timed promise that an earlier process has made binds the agent until it is replaced. This agent makes none.
+func TestStoredTimedPromise(t *testing.T) {
 	t.Parallel()
 	old := promised()
 	old.Timed, old.Times.Validity = true, 30*time.Second
-	memory := func(s *agent.State) { s.Memory.Stated, s.Memory.Sent = old, old }
+	timed := func(s *agent.State) { s.Agent.Stated, s.Agent.Sent = old, old }
 	for name, c := range map[string]struct {
 		away bool
 		age  time.Duration
@@ -264,7 +264,7 @@ func TestTimedMemory(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			play(t, func(w *world) {
-				w.stored, w.timed = stored(func(s *agent.State) { memory(s); s.Memory.Granted -= c.age }), true
+				w.stored, w.timed = stored(func(s *agent.State) { timed(s); s.Agent.Granted -= c.age }), true
 				w.lease = selffence.Lease{Revision: 7, State: selffence.Promised, Promise: old}
 				w.armed, w.fires = true, w.now()+timeout
 				began := w.now()
@@ -293,7 +293,7 @@ func TestWitnessesOfEarlier(t *testing.T) {
 	old := promised()
 	old.Timed, old.Times.Validity, old.Witnesses = true, 30*time.Second, selffence.Members{"x", "y", "z"}
 	play(t, func(w *world) {
-		w.stored, w.timed = stored(func(s *agent.State) { s.Memory.Stated, s.Memory.Sent = old, old }), true
+		w.stored, w.timed = stored(func(s *agent.State) { s.Agent.Stated, s.Agent.Sent = old, old }), true
 		w.lease, w.answer = selffence.Lease{Revision: 7, State: selffence.Promised, Promise: old}, fails
 		w.start()
 		w.pass(20 * time.Second)
@@ -313,7 +313,7 @@ func TestUncertainPromise(t *testing.T) {
 	one.Timed, one.Times.Validity = true, 30*time.Second
 	two.Timed, two.Times.Validity = true, 20*time.Second
 	play(t, func(w *world) {
-		w.stored, w.timed = stored(func(s *agent.State) { s.Memory.Stated, s.Memory.Sent = one, two }), true
+		w.stored, w.timed = stored(func(s *agent.State) { s.Agent.Stated, s.Agent.Sent = one, two }), true
 		w.lease, w.answer = selffence.Lease{Revision: 7, State: selffence.Promised, Promise: one}, well
 		w.start()
 		w.pass(renewal)
@@ -327,7 +327,7 @@ func TestUncertainPromise(t *testing.T) {
 	})
 }
 
-// TestNotStored: nothing is sent that can't be remembered. A promise that is remembered is renewed.
+// TestNotStored: nothing is sent that can't be stored. A promise that is stored is renewed.
 func TestNotStored(t *testing.T) {
 	t.Parallel()
 	play(t, func(w *world) {
@@ -634,12 +634,12 @@ func TestWithdrawnUnstored(t *testing.T) {
 		w.set(func() { w.policy, w.broken = nil, errForbidden })
 		w.pass(2 * time.Minute)
 		w.says(selffence.Withdrawn)
-		if w.armed || !w.remembers().Memory.Bound || !slices.Contains(w.notes, agent.StateNotStored) {
+		if w.armed || !w.remembers().Agent.Bound || !slices.Contains(w.notes, agent.StateNotStored) {
 			t.Errorf("armed is %t, and %+v is stored; told %q", w.armed, w.remembers(), w.notes)
 		}
 		w.set(func() { w.broken = nil })
 		w.pass(time.Minute)
-		if w.remembers().Memory.Bound {
+		if w.remembers().Agent.Bound {
 			t.Errorf("%+v is stored", w.remembers())
 		}
 	})

@@ -38,7 +38,7 @@ func (e *explainer) Explain(ctx context.Context, b string, why promiselease.NoPr
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.calls++
-	if e.armed || e.remembers().Memory.Bound {
+	if e.armed || e.remembers().Agent.Bound {
 		e.t.Errorf("the agent states %s while a promise may stand", why)
 	}
 	read := e.lease

@@ -742,7 +742,7 @@ func TestPolicyChangesInOutage(t *testing.T) {
 			changed := 0
 			f.set(func() {
 				for _, n := range f.nodes {
-					if s, err := agent.Decode(n.stored); err == nil && s.Memory.Stated != s.Memory.Sent {
+					if s, err := agent.Decode(n.stored); err == nil && s.Agent.Stated != s.Agent.Sent {
 						changed++
 					}
 				}

@@ -85,11 +85,11 @@ func (n *node) want() {
 	a := &n.agent
 	timeout, _ := n.device.State()
 	switch {
-	case a.Bound && a.Memory.Sent.Times.Watchdog != timeout:
+	case a.Bound && a.AgentState.Sent.Times.Watchdog != timeout:
 		a.Stopping = true
 		n.note(WatchdogTimeout, nil)
 	case a.Bound && n.unstored:
-		a.Wanted = a.Memory.Sent
+		a.Wanted = a.AgentState.Sent
 	default:
 		a.Wanted = n.used.promise(n.Boot, timeout, n.members)
 	}

@@ -19,8 +19,8 @@ type State struct {
 	Creates bool `json:"creates"`
 	// Settings were used last. They let an agent go on without the API server.
 	Settings Settings `json:"settings"`
-	// Memory is what the protocol has to remember.
-	Memory selffence.Memory `json:"memory"`
+	// Agent is the state of the agent in the protocol.
+	Agent selffence.AgentState `json:"memory"`
 }
 
 // Bounds of a stored state.
@@ -32,7 +32,7 @@ const (
 var errState = errors.New("the stored state is not one of this program")
 
 // binds reports whether a later process has to keep to a state.
-func (s State) binds() bool { return s.Condemned || s.Creates || s.Memory.Bound }
+func (s State) binds() bool { return s.Condemned || s.Creates || s.Agent.Bound }
 
 // encode returns the text of a state.
 func (s State) encode() ([]byte, error) {
@@ -66,9 +66,9 @@ func (s State) valid() bool {
 	if s.Boot == "" || len(s.Boot) > maxName || s.Settings != (Settings{}) && !s.Settings.Valid() {
 		return false
 	}
-	m := s.Memory
+	m := s.Agent
 	if !m.Bound {
-		return m == selffence.Memory{}
+		return m == selffence.AgentState{}
 	}
 	return validPromise(m.Stated, s.Boot) && validPromise(m.Sent, s.Boot) && m.Sent.Boot != ""
 }

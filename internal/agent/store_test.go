@@ -15,7 +15,7 @@ import (
 func state() agent.State {
 	p := promised()
 	p.Witnesses = selffence.Members{"a", "b", "c"}
-	return agent.State{Boot: boot, Settings: settings(), Memory: selffence.Memory{Bound: true, Granted: 7, Stated: promised(), Sent: p}}
+	return agent.State{Boot: boot, Settings: settings(), Agent: selffence.AgentState{Bound: true, Granted: 7, Stated: promised(), Sent: p}}
 }
 
 func TestDirectory(t *testing.T) {
@@ -25,7 +25,7 @@ func TestDirectory(t *testing.T) {
 		t.Errorf("an empty directory has %+v (%v)", s, err)
 	}
 	first, second := state(), state()
-	second.Condemned, second.Memory.Granted = true, 8
+	second.Condemned, second.Agent.Granted = true, 8
 	for _, want := range []agent.State{first, second} {
 		if err := dir.Save(want); err != nil {
 			t.Fatalf("saving: %v", err)
@@ -134,19 +134,19 @@ func TestState(t *testing.T) {
 		"first start":         {func(s *agent.State) { *s = agent.State{Boot: boot} }, true},
 		"condemned":           {func(s *agent.State) { s.Condemned = true }, true},
 		"creates":             {func(s *agent.State) { s.Creates = true }, true},
-		"nothing stated":      {func(s *agent.State) { s.Memory.Stated = selffence.Promise{} }, true},
-		"timed":               {func(s *agent.State) { s.Memory.Sent.Timed, s.Memory.Sent.Times.Validity = true, settings().Validity }, true},
-		"timed without times": {func(s *agent.State) { s.Memory.Sent.Timed = true }, false},
-		"negative validity":   {func(s *agent.State) { s.Memory.Sent.Times.Validity = -1 }, false},
-		"negative timeout":    {func(s *agent.State) { s.Memory.Sent.Times.Watchdog = -1 }, false},
-		"nothing sent":        {func(s *agent.State) { s.Memory.Sent = selffence.Promise{} }, false},
-		"other boot stated":   {func(s *agent.State) { s.Memory.Stated.Boot = "other" }, false},
-		"other boot sent":     {func(s *agent.State) { s.Memory.Sent.Boot = "other" }, false},
-		"unbound":             {func(s *agent.State) { s.Memory.Bound = false }, false},
+		"nothing stated":      {func(s *agent.State) { s.Agent.Stated = selffence.Promise{} }, true},
+		"timed":               {func(s *agent.State) { s.Agent.Sent.Timed, s.Agent.Sent.Times.Validity = true, settings().Validity }, true},
+		"timed without times": {func(s *agent.State) { s.Agent.Sent.Timed = true }, false},
+		"negative validity":   {func(s *agent.State) { s.Agent.Sent.Times.Validity = -1 }, false},
+		"negative timeout":    {func(s *agent.State) { s.Agent.Sent.Times.Watchdog = -1 }, false},
+		"nothing sent":        {func(s *agent.State) { s.Agent.Sent = selffence.Promise{} }, false},
+		"other boot stated":   {func(s *agent.State) { s.Agent.Stated.Boot = "other" }, false},
+		"other boot sent":     {func(s *agent.State) { s.Agent.Sent.Boot = "other" }, false},
+		"unbound":             {func(s *agent.State) { s.Agent.Bound = false }, false},
 		"longest boot ID":     {func(s *agent.State) { *s = agent.State{Boot: strings.Repeat("b", 253)} }, true},
 		"too long a boot ID":  {func(s *agent.State) { *s = agent.State{Boot: strings.Repeat("b", 254)} }, false},
-		"longest witness":     {func(s *agent.State) { s.Memory.Sent.Witnesses[0] = strings.Repeat("b", 253) }, true},
-		"too long a witness":  {func(s *agent.State) { s.Memory.Sent.Witnesses[4] = strings.Repeat("b", 254) }, false},
+		"longest witness":     {func(s *agent.State) { s.Agent.Sent.Witnesses[0] = strings.Repeat("b", 253) }, true},
+		"too long a witness":  {func(s *agent.State) { s.Agent.Sent.Witnesses[4] = strings.Repeat("b", 254) }, false},
 		"invalid settings":    {func(s *agent.State) { s.Settings.Renewal = 1 }, false},
 	} {
 		s := state()
@@ -166,8 +166,8 @@ func TestLargestState(t *testing.T) {
 	t.Parallel()
 	s := state()
 	name := strings.Repeat(`"`, 253) // takes two bytes
-	for i := range s.Memory.Sent.Witnesses {
-		s.Memory.Sent.Witnesses[i], s.Memory.Stated.Witnesses[i] = name, name
+	for i := range s.Agent.Sent.Witnesses {
+		s.Agent.Sent.Witnesses[i], s.Agent.Stated.Witnesses[i] = name, name
 	}
 	s.Settings.Watchdog.Device = strings.Repeat(`"`, 256)
 	text, err := agent.Encode(s)
@@ -248,7 +248,7 @@ func TestWithdrawnIsStored(t *testing.T) {
 	t.Parallel()
 	nothing := agent.State{Boot: boot, Settings: settings()}
 	condemned, creates, promises := nothing, nothing, state()
-	condemned.Condemned, creates.Creates, promises.Memory.Granted = true, true, 9
+	condemned.Condemned, creates.Creates, promises.Agent.Granted = true, true, 9
 	for what, c := range map[string]struct {
 		next   agent.State
 		stored bool

@@ -339,7 +339,7 @@ func (p *process) Write(ctx context.Context, r promiselease.Record) (uint64, err
 
 // checkWrite checks what an agent writes.
 func (p *process) checkWrite(l selffence.Lease) {
-	m := p.remembers().Memory
+	m := p.remembers().Agent
 	switch {
 	case !p.read:
 		p.t.Error("the agent writes the Lease before it has read it")
@@ -412,15 +412,15 @@ func (p *process) Open(demanded agent.Watchdog, mayPet func() bool) (agent.Devic
 // checkPet checks that the agent may pet the watchdog, by what is stored and what the process was told.
 func (p *process) checkPet() {
 	s := p.remembers()
-	knows := selffence.NewAgent(selffence.Promise{Boot: boot}, renewal, s.Memory)
-	if p.read && !s.Memory.Bound {
+	knows := selffence.NewAgent(selffence.Promise{Boot: boot}, renewal, s.Agent)
+	if p.read && !s.Agent.Bound {
 		knows = knows.Read(selffence.Lease{})
 	}
 	switch {
 	case p.knows && p.now() > p.heard || s.Condemned:
 		p.t.Errorf("the agent pets although it knows that it is condemned, after a crash at %s", p.crashed)
 	case !knows.MayPet(p.now()):
-		p.t.Errorf("at %s the agent pets by %+v", p.now(), s.Memory)
+		p.t.Errorf("at %s the agent pets by %+v", p.now(), s.Agent)
 	case p.lost && !p.read:
 		p.t.Error("the agent pets without knowing what it has promised")
 	}
@@ -433,7 +433,7 @@ func (p *process) Reset() error {
 	if err := p.begins("before resetting"); err != nil {
 		return err
 	}
-	if !p.knows && !p.remembers().Condemned && !p.remembers().Memory.Overdue(p.now()) {
+	if !p.knows && !p.remembers().Condemned && !p.remembers().Agent.Overdue(p.now()) {
 		p.t.Error("the agent resets a node that is not condemned")
 	}
 	p.resets++
@@ -546,7 +546,7 @@ func (w *world) stop() error {
 
 // stored returns the text of a state in which a promise stands, with one change.
 func stored(change func(*agent.State)) []byte {
-	s := agent.State{Boot: boot, Settings: settings(), Memory: selffence.Memory{Bound: true, Granted: time.Minute, Stated: promised(), Sent: promised()}}
+	s := agent.State{Boot: boot, Settings: settings(), Agent: selffence.AgentState{Bound: true, Granted: time.Minute, Stated: promised(), Sent: promised()}}
 	if change != nil {
 		change(&s)
 	}

@@ -41,7 +41,7 @@ type Agent struct {
 	// Stopping is set when the agent is to end. It then withdraws its promise.
 	Stopping bool
 
-	Memory
+	AgentState
 	// lease is the Lease as it was read or written last. Known is unset where it may have changed.
 	lease Lease
 	known bool
@@ -54,12 +54,12 @@ type Agent struct {
 	agreed [mayStand][mostMembers]bool
 	// condemned is set once the agent has learnt that this boot is condemned.
 	condemned bool
-	// seen is set once the agent has read the Lease. Before that, an agent that remembers nothing doesn't know what it has promised.
+	// seen is set once the agent has read the Lease. Before that, an agent without a stored state doesn't know what it has promised.
 	seen bool
 }
 
-// Memory is what outlives the process of an agent, but not the boot. It is stored before a request is sent that relies on it.
-type Memory struct {
+// AgentState is what outlives the process of an agent, but not the boot. It is stored before a request is sent that relies on it.
+type AgentState struct {
 	// Bound is set if a promise may stand: from before it is first stated until its withdrawal is confirmed.
 	Bound bool
 	// Granted is when the request for the last grant was sent. Without a grant it is when a promise was first stated, or so long ago that
@@ -68,8 +68,8 @@ type Memory struct {
 	// Stated is the promise that is known to stand, and Sent the promise that was sent last and may stand. No third one may stand: the agent sends
 	// another promise only once both are the same.
 	Stated, Sent Promise
-	// Lost is set from when the agent finds a promise of its boot that it doesn't remember, until its next write succeeds. A request that it doesn't
-	// remember may still state another promise.
+	// Lost is set from when the agent finds a promise of its boot that it has not stored, until its next write succeeds. A request that it has not
+	// stored may still state another promise.
 	Lost bool
 }
 
@@ -77,11 +77,11 @@ type Memory struct {
 const mayStand = 2
 
 // promises returns the promises that may stand.
-func (m Memory) promises() [mayStand]Promise { return [mayStand]Promise{m.Stated, m.Sent} }
+func (s AgentState) promises() [mayStand]Promise { return [mayStand]Promise{s.Stated, s.Sent} }
 
 // NewAgent returns the agent of a boot with what an earlier process of the same boot has stored.
-func NewAgent(wanted Promise, renewal time.Duration, m Memory) Agent {
-	return Agent{Wanted: wanted, Renewal: renewal, Memory: m}
+func NewAgent(wanted Promise, renewal time.Duration, s AgentState) Agent {
+	return Agent{Wanted: wanted, Renewal: renewal, AgentState: s}
 }
 
 // MayPet reports whether the agent may pet the watchdog now.
@@ -96,14 +96,14 @@ func (a Agent) MayPet(now time.Duration) bool {
 }
 
 // Overdue reports whether a promise that may stand was to have the node reset by now. The watchdog has failed, or the node was suspended, which has
-// stopped the watchdog and not the clock. A manager may have released the workload of the node. An agent that has lost its memory does not know when
+// stopped the watchdog and not the clock. A manager may have released the workload of the node. An agent that has lost its state does not know when
 // the last grant was sent.
-func (m Memory) Overdue(now time.Duration) bool {
-	if !m.Bound || m.Lost {
+func (s AgentState) Overdue(now time.Duration) bool {
+	if !s.Bound || s.Lost {
 		return false
 	}
-	for _, p := range m.promises() {
-		if p.Timed && now >= m.Granted+p.Times.Longest() {
+	for _, p := range s.promises() {
+		if p.Timed && now >= s.Granted+p.Times.Longest() {
 			return true
 		}
 	}
@@ -111,17 +111,17 @@ func (m Memory) Overdue(now time.Duration) bool {
 }
 
 // timed reports whether one of the promises that may stand is timed.
-func (m Memory) timed() bool { return m.Stated.Timed || m.Sent.Timed }
+func (s AgentState) timed() bool { return s.Stated.Timed || s.Sent.Timed }
 
 // validity returns the shortest validity of the promises that may stand.
-func (m Memory) validity() time.Duration {
-	if !m.Stated.Timed {
-		return m.Sent.Times.Validity
+func (s AgentState) validity() time.Duration {
+	if !s.Stated.Timed {
+		return s.Sent.Times.Validity
 	}
-	if !m.Sent.Timed {
-		return m.Stated.Times.Validity
+	if !s.Sent.Timed {
+		return s.Stated.Times.Validity
 	}
-	return min(m.Stated.Times.Validity, m.Sent.Times.Validity)
+	return min(s.Stated.Times.Validity, s.Sent.Times.Validity)
 }
 
 // perValidity is how often a promise is renewed at least while a grant is valid, as in a FencePolicy.
@@ -156,10 +156,10 @@ func (a Agent) Next(now time.Duration) Action {
 }
 
 // certain reports whether it is certain which promise stands, or will stand. No request that states another one may still be carried out.
-func (m Memory) certain() bool { return m.Stated == m.Sent && !m.Lost }
+func (s AgentState) certain() bool { return s.Stated == s.Sent && !s.Lost }
 
-// states returns the promise to state next. While another promise may still come to stand, it is the promise that was sent last: there would be no
-// room to remember a third. The first promise is not timed. Until witnesses have read it, they agree to nothing. A promise is renewed before a timed one takes
+// states returns the promise to state next. While another promise may still come to stand, it is the promise that was sent last: the state has
+// no room for a third. The first promise is not timed. Until witnesses have read it, they agree to nothing. A promise is renewed before a timed one takes
 // its place, unless its grant is recent: of an old grant the timed one would allow nothing, and might be overdue, until its request is answered.
 func (a Agent) states(now time.Duration) Promise {
 	if !a.Bound {
@@ -167,31 +167,31 @@ func (a Agent) states(now time.Duration) Promise {
 	}
 	old := a.Wanted.Timed && now+a.Renewal >= a.Granted+a.Wanted.Times.Validity
 	if old || !a.certain() {
-		return a.Memory.Sent
+		return a.AgentState.Sent
 	}
 	return a.Wanted
 }
 
-// asksWitnesses reports whether witnesses are to be asked: the API server does not answer, and they may grant.
+// asksWitnesses reports whether the agent queries its witnesses: the API server does not answer, and they may grant.
 func (a Agent) asksWitnesses(now time.Duration) bool {
 	return a.witnessed() && a.away && now >= a.Granted+a.Every() && now >= a.asked+a.Every()
 }
 
-// witnessed reports whether witnesses may grant. Each timed promise that may stand has to have witnesses. A request that the agent doesn't
-// remember may name others.
-func (m Memory) witnessed() bool {
-	for _, p := range m.promises() {
+// witnessed reports whether witnesses may grant. Each timed promise that may stand has to have witnesses. A request that the agent has not
+// stored may name others.
+func (s AgentState) witnessed() bool {
+	for _, p := range s.promises() {
 		if p.Timed && p.Witnesses.Majority() == 0 {
 			return false
 		}
 	}
-	return m.timed() && !m.Lost
+	return s.timed() && !s.Lost
 }
 
 // Witnesses returns the witnesses to ask, in order and each once: those of the timed promises that may stand.
-func (m Memory) Witnesses() []string {
+func (s AgentState) Witnesses() []string {
 	var names []string
-	for _, p := range m.promises() {
+	for _, p := range s.promises() {
 		if p.Timed {
 			names = append(names, p.Witnesses[:]...)
 		}
@@ -200,7 +200,7 @@ func (m Memory) Witnesses() []string {
 	return slices.DeleteFunc(slices.Compact(names), func(name string) bool { return name == "" })
 }
 
-// Sends returns the agent that sends a request, and the request. Its memory has to be stored before the request is sent.
+// Sends returns the agent that sends a request, and the request. Its AgentState has to be stored before the request is sent.
 func (a Agent) Sends(action Action, now time.Duration) (Agent, Request) {
 	r := Request{Action: action, Sent: now}
 	switch action {
@@ -210,7 +210,7 @@ func (a Agent) Sends(action Action, now time.Duration) (Agent, Request) {
 	case WriteLease:
 		r.Lease = Lease{Revision: a.lease.Revision, State: Promised, Promise: a.states(now)}
 		if a.Stopping {
-			r.Lease = Lease{Revision: a.lease.Revision, State: Withdrawn, Promise: a.Memory.Sent}
+			r.Lease = Lease{Revision: a.lease.Revision, State: Withdrawn, Promise: a.AgentState.Sent}
 			break
 		}
 		if !a.Bound {
@@ -223,12 +223,12 @@ func (a Agent) Sends(action Action, now time.Duration) (Agent, Request) {
 	return a, r
 }
 
-// Unsent returns the agent that has not sent its request, since it could not store its memory. Before is what it remembered before Sends.
-func (a Agent) Unsent(before Memory) Agent {
+// Unsent returns the agent that has not sent its request, since it could not store its state. Before is its state before Sends.
+func (a Agent) Unsent(before AgentState) Agent {
 	if before.Bound {
 		before.Granted = a.Granted // witnesses may have granted meanwhile
 	}
-	a.Memory, a.request = before, Request{}
+	a.AgentState, a.request = before, Request{}
 	a.asked, a.agreed = 0, [mayStand][mostMembers]bool{} // answers are about the witnesses of what was not sent, too
 	return a
 }
@@ -252,7 +252,7 @@ func (a Agent) Written(revision uint64) Agent {
 	a.lease, a.known, a.away, a.unwritten, a.request = r.Lease, true, false, false, Request{}
 	a.lease.Revision = revision
 	if r.Lease.State == Withdrawn {
-		a.Memory = Memory{}
+		a.AgentState = AgentState{}
 		return a
 	}
 	a.Stated, a.Granted, a.Lost = r.Lease.Promise, r.Sent, false
@@ -270,7 +270,7 @@ func (a Agent) Read(l Lease) Agent {
 	case l.State == Withdrawn:
 		// A promise stays bound: its request may have got no answer, and be carried out on this revision. Only the next write shows that it won't.
 	case l.State == Promised && !a.Bound: // what was stored is lost, and the agent waits for a grant
-		a.Memory = Memory{Bound: true, Granted: -maxTime, Stated: l.Promise, Sent: l.Promise, Lost: true}
+		a.AgentState = AgentState{Bound: true, Granted: -maxTime, Stated: l.Promise, Sent: l.Promise, Lost: true}
 	case l.State == Promised:
 		a.Stated = l.Promise
 	}
@@ -281,7 +281,7 @@ func (a Agent) Read(l Lease) Agent {
 // Deleted returns the agent that has read that there is no Lease, while no request is left that could create it. So no promise may stand.
 func (a Agent) Deleted() Agent {
 	a = a.Read(Lease{})
-	a.Memory = Memory{}
+	a.AgentState = AgentState{}
 	return a
 }
 

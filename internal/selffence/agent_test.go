@@ -15,8 +15,8 @@ func timed() selffence.Promise {
 	}
 }
 
-func newAgent(m selffence.Memory) selffence.Agent {
-	return selffence.NewAgent(timed(), 3*time.Second, m)
+func newAgent(s selffence.AgentState) selffence.Agent {
+	return selffence.NewAgent(timed(), 3*time.Second, s)
 }
 
 // untimed is the first promise of an agent.
@@ -27,7 +27,7 @@ func untimed() selffence.Promise {
 // bound returns an agent whose timed promise stands, by a request that was sent at second 100.
 func bound(t *testing.T) selffence.Agent {
 	t.Helper()
-	a := newAgent(selffence.Memory{}).Read(selffence.Lease{})
+	a := newAgent(selffence.AgentState{}).Read(selffence.Lease{})
 	requires(t, a, 97*time.Second, selffence.WriteLease)
 	a, r := a.Sends(selffence.WriteLease, 97*time.Second)
 	if r.Lease.State != selffence.Promised || r.Lease.Promise != untimed() || r.Lease.Revision != 0 {
@@ -70,14 +70,14 @@ func TestAgentRenews(t *testing.T) {
 // TestFirstPromiseBinds: once a promise was sent it may stand, whatever became of the request.
 func TestFirstPromiseBinds(t *testing.T) {
 	t.Parallel()
-	a := newAgent(selffence.Memory{}).Read(selffence.Lease{})
+	a := newAgent(selffence.AgentState{}).Read(selffence.Lease{})
 	if !a.MayPet(time.Hour) {
 		t.Error("an agent that has promised nothing may pet")
 	}
 	a, _ = a.Sends(selffence.WriteLease, 100*time.Second)
 	a = a.Failed()
 	requires(t, a, 101*time.Second, selffence.ReadLease)
-	again := newAgent(a.Memory)
+	again := newAgent(a.AgentState)
 	again.Stopping = true
 	requires(t, again, 101*time.Second, selffence.ReadLease)
 }
@@ -86,10 +86,10 @@ func TestFirstPromiseBinds(t *testing.T) {
 // then a timed one.
 func TestFirstPromiseIsNotTimed(t *testing.T) {
 	t.Parallel()
-	a := newAgent(selffence.Memory{}).Read(selffence.Lease{Revision: 5, State: selffence.Withdrawn, Promise: timed()})
+	a := newAgent(selffence.AgentState{}).Read(selffence.Lease{Revision: 5, State: selffence.Withdrawn, Promise: timed()})
 	a, r := a.Sends(selffence.WriteLease, 100*time.Second)
 	if r.Lease.Promise != untimed() || a.Sent != untimed() {
-		t.Errorf("the agent states %+v, and remembers %+v", r.Lease.Promise, a.Memory)
+		t.Errorf("the agent states %+v, and its state is %+v", r.Lease.Promise, a.AgentState)
 	}
 	a = a.Failed()
 	if !a.MayPet(time.Hour) || a.Overdue(time.Hour) {
@@ -140,8 +140,8 @@ func TestAgentStops(t *testing.T) {
 	}
 	withdrawn := a.Written(8)
 	requires(t, withdrawn, 101*time.Second, selffence.Disarm)
-	if withdrawn.Memory != (selffence.Memory{}) {
-		t.Errorf("the agent remembers %+v", withdrawn.Memory)
+	if withdrawn.AgentState != (selffence.AgentState{}) {
+		t.Errorf("the state of the agent is %+v", withdrawn.AgentState)
 	}
 	still := a.Failed().Read(selffence.Lease{Revision: 7, State: selffence.Promised, Promise: timed()})
 	requires(t, still, 101*time.Second, selffence.WriteLease)
@@ -189,26 +189,26 @@ func TestWitnessesOfBothPromises(t *testing.T) {
 	alone.Witnesses = selffence.Members{}
 	all := []string{"v", "w", "x", "y", "z"}
 	for name, c := range map[string]struct {
-		memory  selffence.Memory
+		before  selffence.AgentState
 		asked   []string
 		answers []string
 		want    bool
 	}{
-		"the first majority":             {selffence.Memory{Stated: timed(), Sent: other}, all, []string{"y", "z"}, false},
-		"the second majority":            {selffence.Memory{Stated: timed(), Sent: other}, all, []string{"v", "w"}, false},
-		"both":                           {selffence.Memory{Stated: timed(), Sent: other}, all, []string{"y", "z", "v", "w"}, true},
-		"one of both, and one of each":   {selffence.Memory{Stated: timed(), Sent: other}, all, []string{"v", "x", "y"}, true},
-		"from Hold to Reset":             {selffence.Memory{Stated: hold, Sent: other}, []string{"v", "w", "x"}, []string{"v", "w"}, true},
-		"from Hold to Reset, the former": {selffence.Memory{Stated: hold, Sent: other}, []string{"v", "w", "x"}, []string{"y", "z"}, false},
-		"from Reset to Hold":             {selffence.Memory{Stated: other, Sent: hold}, []string{"v", "w", "x"}, []string{"x", "w"}, true},
-		"the first promise of all":       {selffence.Memory{Sent: timed()}, []string{"x", "y", "z"}, []string{"x", "z"}, true},
-		"one without witnesses":          {selffence.Memory{Stated: alone, Sent: timed()}, []string{"x", "y", "z"}, []string{"x", "y", "z"}, false},
-		"the other without witnesses":    {selffence.Memory{Stated: timed(), Sent: alone}, []string{"x", "y", "z"}, []string{"x", "y", "z"}, false},
-		"none is timed":                  {selffence.Memory{Stated: hold, Sent: hold}, nil, []string{"x", "y", "z"}, false},
-		"what was stored is lost":        {selffence.Memory{Stated: timed(), Sent: timed(), Lost: true}, []string{"x", "y", "z"}, []string{"x", "y", "z"}, false},
+		"the first majority":             {selffence.AgentState{Stated: timed(), Sent: other}, all, []string{"y", "z"}, false},
+		"the second majority":            {selffence.AgentState{Stated: timed(), Sent: other}, all, []string{"v", "w"}, false},
+		"both":                           {selffence.AgentState{Stated: timed(), Sent: other}, all, []string{"y", "z", "v", "w"}, true},
+		"one of both, and one of each":   {selffence.AgentState{Stated: timed(), Sent: other}, all, []string{"v", "x", "y"}, true},
+		"from Hold to Reset":             {selffence.AgentState{Stated: hold, Sent: other}, []string{"v", "w", "x"}, []string{"v", "w"}, true},
+		"from Hold to Reset, the former": {selffence.AgentState{Stated: hold, Sent: other}, []string{"v", "w", "x"}, []string{"y", "z"}, false},
+		"from Reset to Hold":             {selffence.AgentState{Stated: other, Sent: hold}, []string{"v", "w", "x"}, []string{"x", "w"}, true},
+		"the first promise of all":       {selffence.AgentState{Sent: timed()}, []string{"x", "y", "z"}, []string{"x", "z"}, true},
+		"one without witnesses":          {selffence.AgentState{Stated: alone, Sent: timed()}, []string{"x", "y", "z"}, []string{"x", "y", "z"}, false},
+		"the other without witnesses":    {selffence.AgentState{Stated: timed(), Sent: alone}, []string{"x", "y", "z"}, []string{"x", "y", "z"}, false},
+		"none is timed":                  {selffence.AgentState{Stated: hold, Sent: hold}, nil, []string{"x", "y", "z"}, false},
+		"what was stored is lost":        {selffence.AgentState{Stated: timed(), Sent: timed(), Lost: true}, []string{"x", "y", "z"}, []string{"x", "y", "z"}, false},
 	} {
-		c.memory.Bound, c.memory.Granted = true, 100*time.Second
-		a := newAgent(c.memory).Failed()
+		c.before.Bound, c.before.Granted = true, 100*time.Second
+		a := newAgent(c.before).Failed()
 		if got := a.Witnesses(); !slices.Equal(got, c.asked) {
 			t.Errorf("%s: %q are asked", name, got)
 		}
@@ -241,7 +241,7 @@ func TestWitnessesOfPromiseRead(t *testing.T) {
 // TestHold: without a timed promise the node goes on until it learns that it is condemned.
 func TestHold(t *testing.T) {
 	t.Parallel()
-	a := newAgent(selffence.Memory{})
+	a := newAgent(selffence.AgentState{})
 	a.Wanted.Timed = false
 	a = a.Read(selffence.Lease{})
 	a, _ = a.Sends(selffence.WriteLease, 100*time.Second)
@@ -282,16 +282,16 @@ func TestWitness(t *testing.T) {
 	}
 }
 
-// TestLostMemory: a promise of this boot binds an agent that has lost what it stored.
-func TestLostMemory(t *testing.T) {
+// TestLostState: a promise of this boot binds an agent that has lost what it stored.
+func TestLostState(t *testing.T) {
 	t.Parallel()
-	if !newAgent(selffence.Memory{}).Read(selffence.Lease{Revision: 7, Promise: timed()}).MayPet(time.Hour) {
+	if !newAgent(selffence.AgentState{}).Read(selffence.Lease{Revision: 7, Promise: timed()}).MayPet(time.Hour) {
 		t.Error("a Lease that says nothing binds")
 	}
-	a := newAgent(selffence.Memory{}).Read(selffence.Lease{Revision: 7, State: selffence.Promised, Promise: timed()})
+	a := newAgent(selffence.AgentState{}).Read(selffence.Lease{Revision: 7, State: selffence.Promised, Promise: timed()})
 	long := timed()
 	long.Times.Validity = time.Hour
-	if newAgent(selffence.Memory{}).Read(selffence.Lease{Revision: 7, State: selffence.Promised, Promise: long}).MayPet(0) {
+	if newAgent(selffence.AgentState{}).Read(selffence.Lease{Revision: 7, State: selffence.Promised, Promise: long}).MayPet(0) {
 		t.Error("the agent pets without a grant, just after the node has started")
 	}
 	if a.MayPet(0) || a.MayPet(100*time.Second) {
@@ -321,7 +321,7 @@ func TestShortestValidity(t *testing.T) {
 		"timed from now":  {hold, long, 10 * time.Second},
 		"timed until now": {long, hold, 10 * time.Second},
 	} {
-		a := newAgent(selffence.Memory{Bound: true, Granted: time.Minute, Stated: c.stated, Sent: c.sent})
+		a := newAgent(selffence.AgentState{Bound: true, Granted: time.Minute, Stated: c.stated, Sent: c.sent})
 		if !a.MayPet(time.Minute+c.want-1) || a.MayPet(time.Minute+c.want) {
 			t.Errorf("%s: a grant is not valid for %s", name, c.want)
 		}
@@ -335,20 +335,20 @@ func TestOverdue(t *testing.T) {
 	hold.Timed, short.Times.Validity = false, 4*time.Second
 	const longest = 55 * time.Second // of 10s and three times 15s
 	for name, c := range map[string]struct {
-		memory selffence.Memory
+		before selffence.AgentState
 		after  time.Duration
 	}{
-		"one promise":         {selffence.Memory{Bound: true, Stated: timed(), Sent: timed()}, longest},
-		"the shorter of both": {selffence.Memory{Bound: true, Stated: timed(), Sent: short}, longest - 6*time.Second},
-		"it becomes timed":    {selffence.Memory{Bound: true, Stated: hold, Sent: timed()}, longest},
-		"it was timed":        {selffence.Memory{Bound: true, Stated: timed(), Sent: hold}, longest},
-		"the first":           {selffence.Memory{Bound: true, Sent: timed()}, longest},
-		"not timed":           {selffence.Memory{Bound: true, Stated: hold, Sent: hold}, 0},
-		"nothing may stand":   {selffence.Memory{Stated: timed(), Sent: timed()}, 0},
-		"lost":                {selffence.Memory{Bound: true, Stated: timed(), Sent: timed(), Lost: true}, 0},
+		"one promise":         {selffence.AgentState{Bound: true, Stated: timed(), Sent: timed()}, longest},
+		"the shorter of both": {selffence.AgentState{Bound: true, Stated: timed(), Sent: short}, longest - 6*time.Second},
+		"it becomes timed":    {selffence.AgentState{Bound: true, Stated: hold, Sent: timed()}, longest},
+		"it was timed":        {selffence.AgentState{Bound: true, Stated: timed(), Sent: hold}, longest},
+		"the first":           {selffence.AgentState{Bound: true, Sent: timed()}, longest},
+		"not timed":           {selffence.AgentState{Bound: true, Stated: hold, Sent: hold}, 0},
+		"nothing may stand":   {selffence.AgentState{Stated: timed(), Sent: timed()}, 0},
+		"lost":                {selffence.AgentState{Bound: true, Stated: timed(), Sent: timed(), Lost: true}, 0},
 	} {
-		c.memory.Granted = time.Minute
-		a := newAgent(c.memory)
+		c.before.Granted = time.Minute
+		a := newAgent(c.before)
 		if c.after == 0 {
 			if a.Overdue(time.Hour) || a.Next(time.Hour) == selffence.Reset {
 				t.Errorf("%s: it is overdue", name)
@@ -366,7 +366,7 @@ func TestNoWitnesses(t *testing.T) {
 	t.Parallel()
 	p := timed()
 	p.Witnesses = selffence.Members{}
-	a := newAgent(selffence.Memory{Bound: true, Granted: 50 * time.Second, Stated: p, Sent: p}).Failed()
+	a := newAgent(selffence.AgentState{Bound: true, Granted: 50 * time.Second, Stated: p, Sent: p}).Failed()
 	requires(t, a, 100*time.Second, selffence.ReadLease)
 	if a.Agrees("x", 0).MayPet(61 * time.Second) {
 		t.Error("an answer without a question is a grant")
@@ -375,8 +375,8 @@ func TestNoWitnesses(t *testing.T) {
 	one.Witnesses[0] = "x"
 	hold := one
 	hold.Timed = false
-	requires(t, newAgent(selffence.Memory{Bound: true, Granted: 50 * time.Second, Stated: hold, Sent: hold}).Failed(), 100*time.Second, selffence.ReadLease)
-	a = newAgent(selffence.Memory{Bound: true, Granted: 50 * time.Second, Stated: one, Sent: one}).Failed()
+	requires(t, newAgent(selffence.AgentState{Bound: true, Granted: 50 * time.Second, Stated: hold, Sent: hold}).Failed(), 100*time.Second, selffence.ReadLease)
+	a = newAgent(selffence.AgentState{Bound: true, Granted: 50 * time.Second, Stated: one, Sent: one}).Failed()
 	requires(t, a, 100*time.Second, selffence.AskWitnesses)
 	a, _ = a.Sends(selffence.AskWitnesses, 100*time.Second)
 	if a.Counts() || !a.Agrees("x", 100*time.Second).MayPet(105*time.Second) {
@@ -403,7 +403,7 @@ func TestLateAnswers(t *testing.T) {
 	}
 }
 
-// TestTwoMayStand: while two promises may stand, the agent sends no third. It could not remember all three.
+// TestTwoMayStand: while two promises may stand, the agent sends no third. Its state has room for two.
 func TestTwoMayStand(t *testing.T) {
 	t.Parallel()
 	a := bound(t)
@@ -417,24 +417,24 @@ func TestTwoMayStand(t *testing.T) {
 	a.Wanted = more
 	a, r := a.Sends(selffence.WriteLease, 105*time.Second)
 	if r.Lease.Promise != less || a.Sent != less || a.Stated != timed() {
-		t.Errorf("the agent sends %+v, and remembers %+v", r.Lease.Promise, a.Memory)
+		t.Errorf("the agent sends %+v, and its state is %+v", r.Lease.Promise, a.AgentState)
 	}
 	a = a.Written(8)
 	if a, r = a.Sends(selffence.WriteLease, 106*time.Second); r.Lease.Promise != more || a.Stated != less {
-		t.Errorf("once it is certain which promise stands, the agent sends %+v, and remembers %+v", r.Lease.Promise, a.Memory)
+		t.Errorf("once it is certain which promise stands, the agent sends %+v, and its state is %+v", r.Lease.Promise, a.AgentState)
 	}
 }
 
-// TestLostRequests: an agent that has lost its memory does not know which requests are under way. It pets and asks only after a write of its own.
+// TestLostRequests: an agent that has lost its state does not know which requests are under way. It pets and asks only after a write of its own.
 func TestLostRequests(t *testing.T) {
 	t.Parallel()
 	hold := timed()
 	hold.Timed = false
-	if newAgent(selffence.Memory{}).MayPet(0) {
-		t.Error("an agent that remembers nothing pets before it has read the Lease")
+	if newAgent(selffence.AgentState{}).MayPet(0) {
+		t.Error("an agent without a stored state pets before it has read the Lease")
 	}
 	for _, p := range []selffence.Promise{timed(), hold} {
-		a := newAgent(selffence.Memory{}).Read(selffence.Lease{Revision: 7, State: selffence.Promised, Promise: p})
+		a := newAgent(selffence.AgentState{}).Read(selffence.Lease{Revision: 7, State: selffence.Promised, Promise: p})
 		if a.MayPet(0) {
 			t.Errorf("the agent pets by %+v, which may be replaced", p)
 		}
@@ -444,20 +444,20 @@ func TestLostRequests(t *testing.T) {
 		if away = away.Agrees("x", 100*time.Second).Agrees("y", 100*time.Second); away.Granted >= 0 {
 			t.Error("witnesses grant that may be replaced already")
 		}
-		a = newAgent(a.Memory).Read(selffence.Lease{Revision: 7, State: selffence.Promised, Promise: p})
+		a = newAgent(a.AgentState).Read(selffence.Lease{Revision: 7, State: selffence.Promised, Promise: p})
 		if a, _ = a.Sends(selffence.WriteLease, 101*time.Second); a.MayPet(101*time.Second) || a.Sent != p {
-			t.Errorf("before its write has succeeded, the agent pets by %+v", a.Memory)
+			t.Errorf("before its write has succeeded, the agent pets by %+v", a.AgentState)
 		}
 		if a = a.Written(8); !a.MayPet(102*time.Second) || a.Lost {
-			t.Errorf("after it, the agent does not pet by %+v", a.Memory)
+			t.Errorf("after it, the agent does not pet by %+v", a.AgentState)
 		}
 	}
 }
 
-// TestLostRepeats: before its write has succeeded, an agent that has lost its memory states no other promise than it has read.
+// TestLostRepeats: before its write has succeeded, an agent that has lost its state states no other promise than it has read.
 func TestLostRepeats(t *testing.T) {
 	t.Parallel()
-	a := newAgent(selffence.Memory{}).Read(selffence.Lease{Revision: 7, State: selffence.Promised, Promise: timed()})
+	a := newAgent(selffence.AgentState{}).Read(selffence.Lease{Revision: 7, State: selffence.Promised, Promise: timed()})
 	a.Wanted.Times.Validity = time.Minute
 	if _, r := a.Sends(selffence.WriteLease, 101*time.Second); r.Lease.Promise != timed() {
 		t.Errorf("the agent states %+v", r.Lease.Promise)
@@ -474,7 +474,7 @@ func TestAnswersAboutOthers(t *testing.T) {
 			return a.Written(8)
 		},
 		"by reading": func(a selffence.Agent, p selffence.Promise) selffence.Agent {
-			a.Memory.Sent = p
+			a.AgentState.Sent = p
 			return a.Read(selffence.Lease{Revision: 8, State: selffence.Promised, Promise: p})
 		},
 	} {
@@ -508,7 +508,7 @@ func TestWithdrawnLeaseAndLateWrite(t *testing.T) {
 	t.Parallel()
 	p := selffence.Promise{Boot: "a", Times: selffence.Times{Watchdog: 10 * time.Second}}
 	withdrawn := selffence.Lease{Revision: 7, State: selffence.Withdrawn, Promise: p}
-	a := selffence.NewAgent(p, 5*time.Second, selffence.Memory{}).Read(withdrawn)
+	a := selffence.NewAgent(p, 5*time.Second, selffence.AgentState{}).Read(withdrawn)
 	a, late := a.Sends(selffence.WriteLease, time.Minute)
 	a = a.Failed().Read(withdrawn)
 	a.Stopping = true
@@ -524,7 +524,7 @@ func TestTimedAfterOutage(t *testing.T) {
 	hold := timed()
 	hold.Timed = false
 	stands := selffence.Lease{Revision: 7, State: selffence.Promised, Promise: hold}
-	a := newAgent(selffence.Memory{Bound: true, Granted: time.Minute, Stated: hold, Sent: hold}).Failed()
+	a := newAgent(selffence.AgentState{Bound: true, Granted: time.Minute, Stated: hold, Sent: hold}).Failed()
 	a, _ = a.Sends(selffence.ReadLease, time.Hour)
 	a = a.Read(stands)
 	a, r := a.Sends(selffence.WriteLease, time.Hour)
@@ -551,7 +551,7 @@ func TestShorterPromise(t *testing.T) {
 		"others witnesses too": func(p *selffence.Promise) { p.Witnesses = selffence.Members{"u", "v", "w"} },
 		"a shorter validity":   func(*selffence.Promise) {},
 	} {
-		a := newAgent(selffence.Memory{Bound: true, Stated: long, Sent: long}).Read(selffence.Lease{Revision: 7, State: selffence.Promised, Promise: long})
+		a := newAgent(selffence.AgentState{Bound: true, Stated: long, Sent: long}).Read(selffence.Lease{Revision: 7, State: selffence.Promised, Promise: long})
 		change(&a.Wanted)
 		const now = 4 * time.Minute
 		a, r := a.Sends(selffence.WriteLease, now)
@@ -596,19 +596,19 @@ func TestWritesHang(t *testing.T) {
 // TestNotStored: an agent that can't store what a request relies on has not sent it. What its promise was stands.
 func TestNotStored(t *testing.T) {
 	t.Parallel()
-	first := newAgent(selffence.Memory{}).Read(selffence.Lease{})
+	first := newAgent(selffence.AgentState{}).Read(selffence.Lease{})
 	sent, _ := first.Sends(selffence.WriteLease, 100*time.Second)
-	if got := sent.Unsent(first.Memory); got != first {
+	if got := sent.Unsent(first.AgentState); got != first {
 		t.Errorf("the agent is %+v, want %+v", got, first)
 	}
 	a := bound(t)
 	a.Wanted.Witnesses = selffence.Members{"x", "v", "w"}
-	before := a.Memory
+	before := a.AgentState
 	a, _ = a.Sends(selffence.WriteLease, 104*time.Second)
 	a.Granted = 105 * time.Second // witnesses have granted meanwhile
 	a = a.Unsent(before)
 	if a.Stated != timed() || a.Sent != timed() || a.Granted != 105*time.Second || a.InFlight() != (selffence.Request{}) {
-		t.Errorf("the agent remembers %+v", a.Memory)
+		t.Errorf("the state of the agent is %+v", a.AgentState)
 	}
 }
 
@@ -626,13 +626,13 @@ func TestQuestionNotSent(t *testing.T) {
 	if a = a.Agrees("x", 104*time.Second); !a.Counts() {
 		t.Error("an answer doesn't count")
 	}
-	if a = a.Unsent(a.Memory); a.Counts() {
+	if a = a.Unsent(a.AgentState); a.Counts() {
 		t.Error("an answer counts to what was not sent")
 	}
 	requires(t, a, 104*time.Second, selffence.AskWitnesses)
 }
 
-// TestNextPromise: a promise that is not timed needs no recent grant. An agent that has lost its memory first states what it has read.
+// TestNextPromise: a promise that is not timed needs no recent grant. An agent that has lost its state first states what it has read.
 func TestNextPromise(t *testing.T) {
 	t.Parallel()
 	a := bound(t)
@@ -640,7 +640,7 @@ func TestNextPromise(t *testing.T) {
 	if _, r := a.Sends(selffence.WriteLease, 103*time.Second); r.Lease.Promise != untimed() {
 		t.Errorf("the agent states %+v", r.Lease.Promise)
 	}
-	lost := selffence.NewAgent(untimed(), 3*time.Second, selffence.Memory{}).Read(selffence.Lease{Revision: 7, State: selffence.Promised, Promise: timed()})
+	lost := selffence.NewAgent(untimed(), 3*time.Second, selffence.AgentState{}).Read(selffence.Lease{Revision: 7, State: selffence.Promised, Promise: timed()})
 	lost, r := lost.Sends(selffence.WriteLease, 103*time.Second)
 	if r.Lease.Promise != timed() {
 		t.Errorf("an agent that knows too little states %+v", r.Lease.Promise)
@@ -680,7 +680,7 @@ func TestEvery(t *testing.T) {
 		"none is timed":     {time.Minute, hold, hold, time.Minute},
 		"timed from now on": {time.Minute, hold, timed(), 10 * time.Second / 3},
 	} {
-		a := selffence.NewAgent(long, c.renewal, selffence.Memory{Bound: true, Granted: 100 * time.Second, Stated: c.stated, Sent: c.sent})
+		a := selffence.NewAgent(long, c.renewal, selffence.AgentState{Bound: true, Granted: 100 * time.Second, Stated: c.stated, Sent: c.sent})
 		stands := selffence.Lease{Revision: 7, State: selffence.Promised, Promise: c.stated}
 		if a = a.Read(stands); a.Every() != c.want {
 			t.Errorf("%s: it renews every %s, want %s", name, a.Every(), c.want)

@@ -16,8 +16,8 @@ const (
 	Gone
 )
 
-// Surroundings are what is known around a Lease. They were read after the Lease.
-type Surroundings struct {
+// TidyFacts are what a manager has read about a Lease and its node. It has read them after the Lease.
+type TidyFacts struct {
 	// Condemner is whether the remediation exists that has condemned the Lease.
 	Condemner Existence
 	// NodeGone is for how long the node has been known not to exist, or zero.
@@ -38,11 +38,11 @@ const (
 
 // Tidy returns what to do with a Lease that no remediation may look after. A condemnation is taken back only once the remediation that has
 // condemned the Lease is known to be gone: what is not known may be about to release the workload of the node.
-func (l Lease) Tidy(around Surroundings) Tidying {
+func (l Lease) Tidy(f TidyFacts) Tidying {
 	switch {
-	case l.State == Condemned && around.Condemner == Gone:
+	case l.State == Condemned && f.Condemner == Gone:
 		return FreeLease
-	case l.State == Withdrawn && around.NodeGone >= GoneFor:
+	case l.State == Withdrawn && f.NodeGone >= GoneFor:
 		return DeleteLease
 	}
 	return LeaveLease

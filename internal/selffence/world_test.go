@@ -73,7 +73,7 @@ type world struct {
 	// disarmed is set once the watchdog can't fire any more, and asleep while the node is suspended. The watchdog then stands still.
 	disarmed, asleep bool
 	agent            selffence.Agent
-	stored           selffence.Memory
+	stored           selffence.AgentState
 	inFlight         selffence.Request
 	late             selffence.Request
 	answers          reply
@@ -217,7 +217,7 @@ func (s *setup) away(now int) bool { return s.cut || s.cutAt > 0 && now >= s.cut
 func newWorld(s *setup) world {
 	p := s.promise()
 	w := world{running: true, fires: s.timeout, lease: selffence.Lease{Revision: 1, State: selffence.Promised, Promise: p}, budget: s.budget}
-	w.stored = selffence.Memory{Bound: true, Stated: p, Sent: p}
+	w.stored = selffence.AgentState{Bound: true, Stated: p, Sent: p}
 	w.agent = selffence.NewAgent(p, s.renewal(p), w.stored).Read(w.lease)
 	for i := range s.count() {
 		w.witnesses[i] = witness{knows: selffence.Witness{Read: 1, Away: true}, state: selffence.Promised, acknowledged: 1}
@@ -289,10 +289,10 @@ var events = []event{
 		w.agent.Stopping = true
 		return w, ok
 	}},
-	{"the agent restarts without its memory", func(s *setup, w world) (world, bool) {
+	{"the agent restarts without its state", func(s *setup, w world) (world, bool) {
 		ok := w.awake() && w.budget.losses > 0
 		w.budget.losses--
-		w.stored = selffence.Memory{}
+		w.stored = selffence.AgentState{}
 		w.agent, w.checked = selffence.NewAgent(s.promise(), boottime(renewal), w.stored), false
 		w.fires = w.now + s.timeout
 		return drop(w), ok
@@ -359,7 +359,7 @@ func timePasses(s *setup, w world) (world, bool) {
 	}
 	resets := w.now >= w.fires || s.budget.sleeps > 0 && s.protocol.overdue(w.agent, boottime(w.now)) // the watchdog suffices elsewhere
 	if w.awake() && !w.disarmed && resets {
-		w.running, w.checked, w.agent, w.stored = false, false, selffence.Agent{}, selffence.Memory{}
+		w.running, w.checked, w.agent, w.stored = false, false, selffence.Agent{}, selffence.AgentState{}
 		w.inFlight, w.answers, w.answered = selffence.Request{}, reply{}, false
 	}
 	return w, ok
@@ -411,7 +411,7 @@ func agentActs(s *setup, w world) (world, bool) {
 		return w, ok
 	case selffence.ReadLease, selffence.WriteLease:
 		w.agent, w.inFlight = s.protocol.sends(w.agent, action, now)
-		w.stored = w.agent.Memory
+		w.stored = w.agent.AgentState
 		if s.away(w.now) {
 			w.inFlight, w.agent = selffence.Request{}, w.agent.Failed()
 			return w, w != before
@@ -462,7 +462,7 @@ func answerArrives(s *setup, w world) (world, bool) {
 	default:
 		w.agent = s.protocol.written(w.agent, r.lease.Revision, w.now)
 	}
-	w.stored = w.agent.Memory
+	w.stored = w.agent.AgentState
 	return w, true
 }
 
@@ -516,7 +516,7 @@ func witnessEvents(i int) []event {
 			x.answer, x.heard = 0, true
 			if w.agent.Granted != granted {
 				w.granted = max(w.granted, int(w.agent.Granted/tick))
-				w.stored = w.agent.Memory
+				w.stored = w.agent.AgentState
 			}
 			return w, true
 		}},
@@ -662,7 +662,7 @@ func worlds() map[string]setup {
 		"the agent stops twice":             {validity: 3, timeout: 2, condemnedBy: 1, budget: budget{agentRestarts: 1, stops: 2, lates: 1}},
 		"the agent promises less":           {validity: 14, timeout: 2, condemnedBy: 3, budget: budget{changes: 1, lates: 1}},
 		"the agent promises less, and more": {validity: 15, timeout: 2, condemnedBy: 3, budget: budget{changes: 2, lates: 1}},
-		"the agent loses its memory":        {validity: 5, timeout: 2, condemnedBy: 2, budget: budget{losses: 1, lates: 1}},
+		"the agent loses its state":         {validity: 5, timeout: 2, condemnedBy: 2, budget: budget{losses: 1, lates: 1}},
 		"the node is suspended":             {validity: 4, timeout: 2, condemnedBy: 3, budget: budget{sleeps: 1, lates: 1}},
 		"the node is healthy":               {validity: 45, timeout: 2, condemnedBy: horizon, healthy: true, slow: 15, budget: budget{changes: 2}},
 		"witnesses":                         {validity: 5, timeout: 2, condemnedBy: 0, witnesses: []int{0, 1, 2}, cut: true, budget: budget{asks: 1}},
@@ -768,12 +768,12 @@ func TestFaultsAreFound(t *testing.T) {
 			p.read = func(a selffence.Agent, l selffence.Lease, _ int) selffence.Agent {
 				a = a.Read(l)
 				if l.State == selffence.Withdrawn {
-					a.Memory = selffence.Memory{}
+					a.AgentState = selffence.AgentState{}
 				}
 				return a
 			}
 		}},
-		"an agent without a memory pets": {"the agent loses its memory", func(p *protocol) {
+		"an agent without a state pets": {"the agent loses its state", func(p *protocol) {
 			p.mayPet = func(a selffence.Agent, now time.Duration) bool { return a.MayPet(now) || !a.Bound }
 		}},
 		"a node that wakes late waits for its watchdog": {"the node is suspended", func(p *protocol) {

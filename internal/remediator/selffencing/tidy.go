@@ -117,8 +117,8 @@ func (c *Client) tidyLeases(ctx context.Context, all []tidied, gone map[string]t
 	changes := 0
 	var failed []error
 	for _, l := range all {
-		around := selffence.Surroundings{Condemner: condemners(l.says.By), NodeGone: gone[l.Name]}
-		what := l.says.Tidy(around)
+		facts := selffence.TidyFacts{Condemner: condemners(l.says.By), NodeGone: gone[l.Name]}
+		what := l.says.Tidy(facts)
 		if what == selffence.LeaveLease {
 			continue
 		}
