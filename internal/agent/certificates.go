@@ -32,16 +32,16 @@ const (
 	requests    = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 )
 
-// How often the agent looks after its certificate.
+// How often the agent reads what its certificate depends on.
 const (
 	// bundleEvery is how often the authorities are read, and bundleAgain how soon after a failure.
 	bundleEvery = 5 * time.Minute
 	bundleAgain = 30 * time.Second
-	// answerSoon is how soon a request is looked at that was just sent. The pause doubles each time, up to bundleAgain.
+	// answerSoon is how soon the agent reads a request that it has just sent. The pause doubles each time, up to bundleAgain.
 	answerSoon = 2 * time.Second
 	// deniedAgain is how soon another request follows that was denied. The API server keeps each for an hour.
 	deniedAgain = time.Hour
-	// renewWithin is the time in which all agents ask a new authority, each at its own moment.
+	// renewWithin is the time in which all agents request a certificate of a new authority, each at its own moment.
 	renewWithin = time.Hour
 )
 
@@ -58,10 +58,10 @@ type Certificates struct {
 	owned *peer.Identity
 
 	// What follows is of the goroutine that runs.
-	papers papers
+	stored credentials
 	issuer *x509.Certificate
-	// asked is the request that was not answered yet, or empty.
-	asked asked
+	// pending is the request that was not answered yet, or empty.
+	pending pendingRequest
 	// denied is why the last request was denied, and notBefore when another one may be sent then.
 	denied    error
 	notBefore time.Duration
@@ -70,8 +70,8 @@ type Certificates struct {
 	told   bool
 }
 
-// asked is a request for a certificate.
-type asked struct {
+// pendingRequest is a CertificateSigningRequest that was not answered yet.
+type pendingRequest struct {
 	name string
 	key  *ecdsa.PrivateKey
 	at   time.Duration
@@ -80,8 +80,8 @@ type asked struct {
 // NewCertificates returns the certificate of a node's agent, as an earlier process has stored it in a directory.
 func NewCertificates(s *Server, node string, dir Directory, boottime func() time.Duration, tell func(Note)) *Certificates {
 	c := &Certificates{server: s, node: node, dir: dir, boottime: boottime, tell: tell}
-	p, err := dir.loadPapers()
-	if err == nil && p != (papers{}) {
+	p, err := dir.loadCredentials()
+	if err == nil && p != (credentials{}) {
 		err = c.adopt(p)
 	}
 	if err != nil {
@@ -102,23 +102,23 @@ func (c *Certificates) Identity() (peer.Identity, error) {
 	return *c.owned, nil
 }
 
-// adopt uses papers from now on.
-func (c *Certificates) adopt(p papers) error {
+// adopt uses credentials from now on.
+func (c *Certificates) adopt(p credentials) error {
 	i, issuer, err := p.identity(c.node)
 	if err != nil {
 		return err
 	}
-	c.papers, c.issuer = p, issuer
+	c.stored, c.issuer = p, issuer
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.owned = &i
 	return nil
 }
 
-// Run looks after the certificate until the context ends.
+// Run renews the certificate until the context ends.
 func (c *Certificates) Run(ctx context.Context) {
 	for ctx.Err() == nil {
-		pause, err := c.look(ctx)
+		pause, err := c.refresh(ctx)
 		if err != nil && !c.told && ctx.Err() == nil {
 			c.tell(Note{Reason: NoCertificate, Err: err})
 		}
@@ -132,8 +132,8 @@ func (c *Certificates) Run(ctx context.Context) {
 	}
 }
 
-// look reads the authorities, and asks for a certificate where one is due. It returns when to look again.
-func (c *Certificates) look(ctx context.Context) (time.Duration, error) {
+// refresh reads the authorities, and requests a certificate where one is due. It returns the pause before the next call.
+func (c *Certificates) refresh(ctx context.Context) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookUpTime)
 	defer cancel()
 	var m configMap
@@ -149,20 +149,20 @@ func (c *Certificates) look(ctx context.Context) (time.Duration, error) {
 	if trusted && c.fresh(all[0]) {
 		return bundleEvery, nil
 	}
-	return c.ask(ctx, text)
+	return c.request(ctx, text)
 }
 
 // trust uses other authorities from now on, if one of them has issued the certificate.
 func (c *Certificates) trust(text string) error {
-	p := c.papers
+	p := c.stored
 	p.Authorities = text
-	if p == c.papers && c.issuer != nil {
+	if p == c.stored && c.issuer != nil {
 		return nil
 	}
 	if err := c.adopt(p); err != nil {
 		return err
 	}
-	return c.dir.savePapers(p)
+	return c.dir.saveCredentials(p)
 }
 
 // fresh reports whether the certificate need not be replaced yet. After a change of the issuer each agent waits for its own moment.
@@ -189,25 +189,25 @@ func spread(node string) time.Duration {
 	return time.Duration(h.Sum32()) * time.Microsecond % renewWithin
 }
 
-// ask sends a request, or looks at the last one. The API server has one of each agent, however long no answer comes.
-func (c *Certificates) ask(ctx context.Context, authorities string) (time.Duration, error) {
+// request sends a request, or reads the last one. The API server has one of each agent, however long no answer comes.
+func (c *Certificates) request(ctx context.Context, authorities string) (time.Duration, error) {
 	now := c.boottime()
 	if now < c.notBefore {
 		return bundleEvery, c.denied
 	}
-	if c.asked == (asked{}) {
+	if c.pending == (pendingRequest{}) {
 		next, err := c.send(ctx)
 		if err != nil {
 			return bundleAgain, err
 		}
-		c.asked = next
+		c.pending = next
 		return answerSoon, nil
 	}
 	var r certificateRequest
-	err := c.server.do(ctx, call{method: http.MethodGet, path: path.Join(requests, c.asked.name)}, &r)
+	err := c.server.do(ctx, call{method: http.MethodGet, path: path.Join(requests, c.pending.name)}, &r)
 	switch {
 	case apierrors.IsNotFound(err):
-		c.asked = asked{}
+		c.pending = pendingRequest{}
 		return bundleAgain, nil
 	case err != nil:
 		return bundleAgain, fmt.Errorf("reading the request for a certificate: %w", err)
@@ -216,12 +216,12 @@ func (c *Certificates) ask(ctx context.Context, authorities string) (time.Durati
 	}
 	for _, condition := range r.Status.Conditions {
 		if t := condition.Type; t == requestDenied || t == requestFailed {
-			c.asked, c.notBefore = asked{}, now+deniedAgain
+			c.pending, c.notBefore = pendingRequest{}, now+deniedAgain
 			c.denied = fmt.Errorf("the request for a certificate was denied (%s): %s", condition.Reason, condition.Message)
 			return bundleEvery, c.denied
 		}
 	}
-	if waited := max(now-c.asked.at, answerSoon); waited < bundleAgain {
+	if waited := max(now-c.pending.at, answerSoon); waited < bundleAgain {
 		return waited, nil
 	}
 	return bundleAgain, errUnanswered
@@ -231,33 +231,33 @@ var errUnanswered = errors.New("the request for a certificate has no answer yet"
 
 // receive uses a certificate that was issued.
 func (c *Certificates) receive(certificate []byte, authorities string) (time.Duration, error) {
-	key, err := x509.MarshalECPrivateKey(c.asked.key)
+	key, err := x509.MarshalECPrivateKey(c.pending.key)
 	if err != nil {
 		return bundleAgain, fmt.Errorf("encoding the key of the certificate: %w", err)
 	}
-	c.asked = asked{}
-	p := papers{string(certificate), string(pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: key})), authorities}
+	c.pending = pendingRequest{}
+	p := credentials{string(certificate), string(pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: key})), authorities}
 	if len(certificate) > maxBundle {
-		return bundleEvery, errPapers
+		return bundleEvery, errCredentials
 	}
 	if err := c.adopt(p); err != nil {
 		return bundleAgain, err
 	}
-	if err := c.dir.savePapers(p); err != nil {
+	if err := c.dir.saveCredentials(p); err != nil {
 		return bundleAgain, err
 	}
 	return bundleEvery, nil
 }
 
 // send makes a key and sends the request for its certificate.
-func (c *Certificates) send(ctx context.Context) (asked, error) {
+func (c *Certificates) send(ctx context.Context) (pendingRequest, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return asked{}, fmt.Errorf("making a key: %w", err)
+		return pendingRequest{}, fmt.Errorf("making a key: %w", err)
 	}
 	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{DNSNames: []string{peer.NameOf(c.node)}}, key)
 	if err != nil {
-		return asked{}, fmt.Errorf("making a request for a certificate: %w", err)
+		return pendingRequest{}, fmt.Errorf("making a request for a certificate: %w", err)
 	}
 	var random [16]byte
 	_, _ = rand.Read(random[:])
@@ -270,7 +270,7 @@ func (c *Certificates) send(ctx context.Context) (asked, error) {
 		},
 	}
 	if err := c.server.do(ctx, call{method: http.MethodPost, path: requests, body: r}, nil); err != nil {
-		return asked{}, fmt.Errorf("requesting a certificate: %w", err)
+		return pendingRequest{}, fmt.Errorf("requesting a certificate: %w", err)
 	}
-	return asked{r.Metadata.Name, key, c.boottime()}, nil
+	return pendingRequest{r.Metadata.Name, key, c.boottime()}, nil
 }

@@ -157,7 +157,7 @@ func (h *holder) looks(times int) error {
 	h.t.Helper()
 	var err error
 	for range times {
-		_, err = h.Look(h.t.Context())
+		_, err = h.Refresh(h.t.Context())
 	}
 	return err
 }
@@ -242,7 +242,7 @@ func TestUnanswered(t *testing.T) {
 	var err error
 	for range 8 {
 		var pause time.Duration
-		pause, err = h.Look(t.Context())
+		pause, err = h.Refresh(t.Context())
 		h.now += pause
 		pauses = append(pauses, pause/time.Second)
 	}
@@ -329,7 +329,7 @@ func TestFalseCertificates(t *testing.T) {
 	}
 }
 
-// TestStoredCertificates: papers that were damaged are not used, and replaced.
+// TestStoredCertificates: credentials that were damaged are not used, and replaced.
 func TestStoredCertificates(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{"nothing": "", "nonsense": "x", "others": `{"a":1}`, "empty ones": `{"certificate":"x"}`, "long ones": `{"key":"` + strings.Repeat("x", 64<<10) + `"}`} {

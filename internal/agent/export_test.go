@@ -16,14 +16,14 @@ func Encode(s State) ([]byte, error) { return s.encode() }
 // Statable returns a reason as a Lease states it.
 func Statable(r Reason) promiselease.NoPromise { return statable(r) }
 
-// Look looks after a certificate once.
-func (c *Certificates) Look(ctx context.Context) (time.Duration, error) { return c.look(ctx) }
+// Refresh renews a certificate once, if that is due.
+func (c *Certificates) Refresh(ctx context.Context) (time.Duration, error) { return c.refresh(ctx) }
 
 // RenewWithin is the time in which agents replace their certificates.
 const RenewWithin = renewWithin
 
-// Look looks for neighbours once.
-func (n *Neighbours) Look(ctx context.Context) error { return n.look(ctx) }
+// Refresh chooses neighbours once.
+func (n *Neighbours) Refresh(ctx context.Context) error { return n.refresh(ctx) }
 
 // NoteChange notes one line of a watch.
 func NoteChange(line []byte, changed func(string, promiselease.Record, uint64)) error {

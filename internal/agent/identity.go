@@ -14,41 +14,41 @@ import (
 	"github.com/fettle-io/fettle/internal/peer"
 )
 
-// papers are the certificate of an agent with its key, and the authorities that it trusts, as texts.
-type papers struct {
+// credentials are the certificate of an agent with its key, and the authorities that it trusts, as texts.
+type credentials struct {
 	Certificate string `json:"certificate"`
 	Key         string `json:"key"`
 	Authorities string `json:"authorities"`
 }
 
-// Bounds of papers.
+// Bounds of credentials.
 const (
-	maxPapers      = 64 << 10
+	maxCredentials = 64 << 10
 	maxAuthorities = 4
 	maxBundle      = 16 << 10
 )
 
-var errPapers = errors.New("the certificate is not one of this agent, or no authority that agents trust has issued it")
+var errCredentials = errors.New("the certificate is not one of this agent, or no authority that agents trust has issued it")
 
-// identity returns what the papers of a node's agent say, with the authority that new certificates are of.
-func (p papers) identity(node string) (peer.Identity, *x509.Certificate, error) {
-	all, err := authoritiesOf(p.Authorities)
+// identity returns the identity in the credentials of a node's agent, with the authority that new certificates are of.
+func (c credentials) identity(node string) (peer.Identity, *x509.Certificate, error) {
+	all, err := authoritiesOf(c.Authorities)
 	if err != nil {
 		return peer.Identity{}, nil, err
 	}
-	pair, err := tls.X509KeyPair([]byte(p.Certificate), []byte(p.Key))
+	pair, err := tls.X509KeyPair([]byte(c.Certificate), []byte(c.Key))
 	if err != nil {
-		return peer.Identity{}, nil, errPapers
+		return peer.Identity{}, nil, errCredentials
 	}
 	if key, is := pair.PrivateKey.(*ecdsa.PrivateKey); !is || !key.PublicKey.Equal(pair.Leaf.PublicKey) || len(pair.Certificate) != 1 {
-		return peer.Identity{}, nil, errPapers
+		return peer.Identity{}, nil, errCredentials
 	}
 	pool := x509.NewCertPool()
 	for _, a := range all {
 		pool.AddCert(a)
 	}
 	if of, err := peer.NodeOf(pair.Leaf); err != nil || of != node || !issued(pair.Leaf, pool) {
-		return peer.Identity{}, nil, errPapers
+		return peer.Identity{}, nil, errCredentials
 	}
 	return peer.Identity{Certificate: pair, Authorities: pool}, all[0], nil
 }
@@ -91,32 +91,32 @@ func authoritiesOf(text string) ([]*x509.Certificate, error) {
 	return all, nil
 }
 
-// papersFile is the name of the file with the papers.
-const papersFile = "identity.json"
+// credentialsFile is the name of the file with the credentials.
+const credentialsFile = "identity.json"
 
-// loadPapers returns the stored papers, which are empty if there are none.
-func (d Directory) loadPapers() (papers, error) {
-	text, err := d.read(papersFile, maxPapers)
+// loadCredentials returns the stored credentials, which are empty if there are none.
+func (d Directory) loadCredentials() (credentials, error) {
+	text, err := d.read(credentialsFile, maxCredentials)
 	if errors.Is(err, fs.ErrNotExist) {
-		return papers{}, nil
+		return credentials{}, nil
 	}
 	if err != nil {
-		return papers{}, err
+		return credentials{}, err
 	}
-	var p papers
+	var c credentials
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.DisallowUnknownFields()
-	if decoder.Decode(&p) != nil {
-		return papers{}, errPapers
+	if decoder.Decode(&c) != nil {
+		return credentials{}, errCredentials
 	}
-	return p, nil
+	return c, nil
 }
 
-// savePapers replaces the stored papers.
-func (d Directory) savePapers(p papers) error {
-	text, err := json.Marshal(p)
+// saveCredentials replaces the stored credentials.
+func (d Directory) saveCredentials(c credentials) error {
+	text, err := json.Marshal(c)
 	if err != nil {
 		return fmt.Errorf("encoding the certificate: %w", err)
 	}
-	return d.replace(papersFile, text)
+	return d.replace(credentialsFile, text)
 }

@@ -25,7 +25,7 @@ import (
 )
 
 // Neighbours are the other agents through which this one reaches the API server if its own path is cut. They are stored, since they are needed when
-// the API server can't be asked for them.
+// the agent can't read them from the API server.
 type Neighbours struct {
 	server *Server
 	node   string
@@ -91,11 +91,11 @@ func (n *Neighbours) Address(node string) (netip.AddrPort, bool) {
 	return netip.AddrPort{}, false
 }
 
-// Run looks for neighbours until the context ends. A failure changes nothing.
+// Run chooses neighbours anew until the context ends. A failure changes nothing.
 func (n *Neighbours) Run(ctx context.Context) {
 	for few := 0; ctx.Err() == nil; {
 		pause := neighbourAgain
-		if n.look(ctx) == nil {
+		if n.refresh(ctx) == nil {
 			pause, few = n.pauseAfter(few)
 		}
 		timer := time.NewTimer(pause)
@@ -107,8 +107,8 @@ func (n *Neighbours) Run(ctx context.Context) {
 	}
 }
 
-// pauseAfter returns the pause after a look, and how many looks in succession have found too few neighbours. Where all agents start together,
-// the first looks find none. The pause doubles, since a cluster may have too few agents for good.
+// pauseAfter returns the pause after a refresh, and how many in succession have found too few neighbours. Where all agents start together,
+// the first refreshes find none. The pause doubles, since a cluster may have too few agents for good.
 func (n *Neighbours) pauseAfter(few int) (pause time.Duration, now int) {
 	pause = neighbourEvery + spread(n.node)
 	if len(n.Names()) >= mostRelays {
@@ -117,8 +117,8 @@ func (n *Neighbours) pauseAfter(few int) (pause time.Duration, now int) {
 	return min(neighbourAgain<<min(few, mostDoublings), pause), few + 1
 }
 
-// look chooses neighbours among the first Leases.
-func (n *Neighbours) look(ctx context.Context) error {
+// refresh chooses neighbours among the first Leases.
+func (n *Neighbours) refresh(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, lookUpTime)
 	defer cancel()
 	limit := neighbourPage

@@ -62,7 +62,7 @@ func TestFewNeighbours(t *testing.T) {
 	}
 	looks := func(count int) *agent.Neighbours {
 		n := agent.NewNeighbours(serve(t, page(count)...).Server, "n", agent.Directory(t.TempDir()))
-		if err := n.Look(t.Context()); err != nil {
+		if err := n.Refresh(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		return n
@@ -98,7 +98,7 @@ func TestNeighbours(t *testing.T) {
 	}
 	s, dir := serve(t, replies...), agent.Directory(t.TempDir())
 	n := agent.NewNeighbours(s.Server, "n", dir)
-	if err := n.Look(t.Context()); err != nil {
+	if err := n.Refresh(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	var asked []string
@@ -125,7 +125,7 @@ func TestNeighbours(t *testing.T) {
 	if _, is := again.Address("other"); is {
 		t.Error("a stranger has an address")
 	}
-	if err := again.Look(t.Context()); err == nil || !slices.Equal(again.Names(), want) {
+	if err := again.Refresh(t.Context()); err == nil || !slices.Equal(again.Names(), want) {
 		t.Errorf("after a failure the neighbours are %v: %v", again.Names(), err)
 	}
 }
