@@ -275,7 +275,7 @@ func TestMissingNodesHaveNothing(t *testing.T) {
 	}
 }
 
-// TestRetry: each attempt fences the node as it is at its beginning, also a node that has registered again.
+// TestRetry: each attempt fences the node as it is at its start, also a node that has registered again.
 func TestRetry(t *testing.T) {
 	none := fencing.Power{}
 	now := known(nil, none)

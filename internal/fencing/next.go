@@ -263,7 +263,7 @@ func (p Power) tried() bool {
 	return !p.RetryAt.IsZero() || !p.On.IsZero() && !p.Last.Ended.IsZero()
 }
 
-// powerOnLimit returns when the power must be observed on at the latest. The first turn of the host counts as the beginning.
+// powerOnLimit returns when the power must be observed on at the latest. The phase starts with the first turn of the host.
 func powerOnLimit(c Config, r Record, f Facts) time.Time {
 	if f.PowerOnTurn.After(r.Since) {
 		return f.PowerOnTurn.Add(c.Limits.PowerOn)

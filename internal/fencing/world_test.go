@@ -85,7 +85,7 @@ type node struct {
 type manager struct {
 	record fencing.Record
 	// since is when the phase of the record began, by the clock of this process.
-	since fencing.Beginning
+	since fencing.PhaseStart
 	begun int
 	facts fencing.Facts
 	// revision is that of the node as it was read.
@@ -376,7 +376,7 @@ func (w *world) next(s *setup) fencing.Step {
 
 // seesRecord has the manager see when the phase of its record began.
 func (w *world) seesRecord() {
-	if m := &w.manager; m.since == (fencing.Beginning{}) && m.record.Phase != "" {
+	if m := &w.manager; m.since == (fencing.PhaseStart{}) && m.record.Phase != "" {
 		m.since = m.since.At(m.record.Since.Add(-time.Duration(w.clock)*tick), at(w.now))
 	}
 }
@@ -390,7 +390,7 @@ func (w *world) record(s *setup, r fencing.Record) {
 		r.Since = r.Since.Add(time.Duration(w.clock) * tick)
 	}
 	if m.record.Since != r.Since {
-		m.since, m.changeFailed = fencing.Beginning{}, time.Time{}
+		m.since, m.changeFailed = fencing.PhaseStart{}, time.Time{}
 	}
 	if m.record = r; !s.keepsReadings {
 		m.power = m.power.Recorded(r)
@@ -617,7 +617,7 @@ func (w *world) key() key {
 	}
 	k.host.on, k.host.pod, k.host.turnsOff, k.host.before, k.host.cut, k.host.byHand, k.host.boot = w.host.on, w.host.pod, w.host.turnsOff, w.host.before, w.host.cut, w.host.byHand, w.host.boot
 	k.node.revision = 0
-	if s := m.record.Since; m.record.Phase != "" && (m.since == fencing.Beginning{} || w.clock != 0 || w.budget.steps > 0) {
+	if s := m.record.Since; m.record.Phase != "" && (m.since == fencing.PhaseStart{} || w.clock != 0 || w.budget.steps > 0) {
 		k.recorded = max(age(s.Add(-time.Duration(w.clock)*tick)), -1)
 	}
 	k.record.Since, k.record.Proof.At, k.record.Times, k.record.Void = time.Time{}, time.Time{}, fencing.Times{}, min(k.record.Void, 3)

@@ -11,7 +11,7 @@ import (
 	"github.com/fettle-io/fettle/internal/fencing"
 )
 
-// Phases measures since when remediations of a kind are in the phases that they have not left: for each phase the beginning of that which has lasted
+// Phases measures since when remediations of a kind are in the phases that they have not left: for each phase the start of that which has lasted
 // longest. It is a Prometheus collector. A nil Phases measures nothing.
 type Phases struct {
 	desc *prometheus.Desc

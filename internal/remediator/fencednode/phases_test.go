@@ -12,7 +12,7 @@ import (
 	"github.com/fettle-io/fettle/internal/fencing"
 )
 
-// TestPhasesThatLast: each phase has the beginning of the remediation that has been in it longest, until that goes on, ends or is gone.
+// TestPhasesThatLast: each phase has the start of the remediation that has been in it longest, until that goes on, ends or is gone.
 func TestPhasesThatLast(t *testing.T) {
 	power, self := NewPhases("Power"), NewPhases("SelfFence")
 	registry := prometheus.NewPedanticRegistry()
@@ -33,7 +33,7 @@ func TestPhasesThatLast(t *testing.T) {
 		{"the older goes on", func() { power.Set(b, in(fencing.Booting, 0)) }, map[string]time.Duration{"Power Preparing": time.Minute, "Power Booting": 0, "SelfFence Preparing": time.Second}},
 		{"it ends", func() { power.Set(b, in(fencing.Failed, 0)) }, map[string]time.Duration{"Power Preparing": time.Minute, "SelfFence Preparing": time.Second}},
 		{"the other is gone", func() { power.Drop(a) }, map[string]time.Duration{"SelfFence Preparing": time.Second}},
-		{"its beginning is missing", func() { self.Set(b, &v1alpha1.FencingStatus{Phase: string(fencing.Booting)}) }, map[string]time.Duration{}},
+		{"its start is missing", func() { self.Set(b, &v1alpha1.FencingStatus{Phase: string(fencing.Booting)}) }, map[string]time.Duration{}},
 	} {
 		step.do()
 		if d := cmp.Diff(step.want, agesOf(t, registry)); d != "" {

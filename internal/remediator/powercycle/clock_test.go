@@ -43,8 +43,8 @@ func TestLimitsAfterTheClockWasPutBack(t *testing.T) {
 	}
 }
 
-// TestBeginningOfAPhaseThatGoesOn is not written anew by a process with another clock.
-func TestBeginningOfAPhaseThatGoesOn(t *testing.T) {
+// TestStartOfAPhaseThatGoesOn is not written anew by a process with another clock.
+func TestStartOfAPhaseThatGoesOn(t *testing.T) {
 	since := noon.Add(time.Hour)
 	w := newWorld(t, node(tainted(ownTaint)), remediation(in(fencing.DeletingMachine, began(since), func(s *v1alpha1.PowerRemediationStatus) {
 		s.Machine = &v1alpha1.ObjectReference{Kind: "Machine", Namespace: "machines", Name: "m", UID: "m-uid"}
@@ -76,7 +76,7 @@ func TestSteadyTime(t *testing.T) {
 	s := w.sessions.byKey[hostKey(0)]
 	for name, at := range map[string]time.Time{
 		"the command": s.power.Off, "the first read": s.power.FirstOff.Begun, "the last read": s.power.Last.Begun, "its end": s.power.Last.Ended,
-		"the beginning of the phase": s.began.Record(fencing.Record{}).Since,
+		"the start of the phase": s.phaseStart.Record(fencing.Record{}).Since,
 	} {
 		if !strings.Contains(at.String(), " m=") {
 			t.Errorf("%s is %v, which has no steady reading", name, at)

@@ -91,7 +91,7 @@ func (c *Client) look(ctx context.Context, key types.NamespacedName) error {
 	}
 	for range mostSteps {
 		c.refresh(ctx, l)
-		if over, err := c.take(ctx, l, fencing.Next(l.config, l.s.began.Record(l.record), l.facts)); over || err != nil {
+		if over, err := c.take(ctx, l, fencing.Next(l.config, l.s.phaseStart.Record(l.record), l.facts)); over || err != nil {
 			return err
 		}
 	}
@@ -172,7 +172,7 @@ func (l *look) again(now time.Time) {
 // refresh brings the facts up to now.
 func (c *Client) refresh(ctx context.Context, l *look) {
 	l.facts.Now = c.Now()
-	l.s.began = l.s.began.At(l.record.Since, l.facts.Now)
+	l.s.phaseStart = l.s.phaseStart.At(l.record.Since, l.facts.Now)
 	l.facts.Deleting = !l.r.DeletionTimestamp.IsZero()
 	l.facts.Stopped = contract.Stopped(l.r)
 	l.useRecordedHost()

@@ -32,8 +32,8 @@ type session struct {
 	failures int
 	// changeFailed is when the last change of the node or of its machine failed in this phase, or zero.
 	changeFailed time.Time
-	// began is when the phase began.
-	began fencing.Beginning
+	// phaseStart is when the phase began.
+	phaseStart fencing.PhaseStart
 	// unnamed is the recorded BareMetalHost that no BMC names any more, and unnamedUID is its UID.
 	unnamed    *baremetalhost.Host
 	unnamedUID types.UID

@@ -50,7 +50,7 @@ func (c *Client) current(ctx context.Context, key types.NamespacedName) (*v1alph
 
 // write writes a record. The look begins anew after it.
 func (c *Client) write(ctx context.Context, l *look, record fencing.Record) error {
-	status := c.statusWith(l, l.s.began.Recorded(record))
+	status := c.statusWith(l, l.s.phaseStart.Recorded(record))
 	last := l.r.Status
 	begins := last.Phase != status.Phase || last.Attempt != status.Attempt
 	if err := c.replaceStatus(ctx, l, status); err != nil {

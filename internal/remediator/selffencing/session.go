@@ -17,8 +17,8 @@ type session struct {
 	promise nodepromise.Promise
 	// changeFailed is when the last change of the node failed in this phase, or zero.
 	changeFailed time.Time
-	// began is when the phase began.
-	began fencing.Beginning
+	// phaseStart is when the phase began.
+	phaseStart fencing.PhaseStart
 }
 
 // sessions has the sessions by remediation. It is safe for concurrent use.

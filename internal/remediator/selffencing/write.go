@@ -49,7 +49,7 @@ func (c *Client) forget(key types.NamespacedName) {
 
 // write writes a record. The look begins anew after it.
 func (c *Client) write(ctx context.Context, l *look, record fencing.Record) error {
-	status := c.statusWith(l, l.s.began.Recorded(record))
+	status := c.statusWith(l, l.s.phaseStart.Recorded(record))
 	begins := l.r.Status.Phase != status.Phase || l.r.Status.Attempt != status.Attempt
 	if err := fencednode.PatchStatus(ctx, c.Writer, l.r, status); err != nil {
 		return err
