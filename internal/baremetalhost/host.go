@@ -63,8 +63,8 @@ func (h *Host) Find(ctx context.Context) (found Found, failure Failure) {
 	return found, failure
 }
 
-// Look reads the power that Metal3 reports, and whether Fettle could command it. It changes nothing, and a remediation never relies on it.
-func (h *Host) Look(ctx context.Context) (state fencing.PowerState, failure Failure) {
+// Probe reads the power that Metal3 reports, and whether Fettle could command it. It changes nothing, and a remediation never relies on it.
+func (h *Host) Probe(ctx context.Context) (state fencing.PowerState, failure Failure) {
 	failure = h.inTurn(ctx, func(ctx context.Context) Failure {
 		f, failed := h.get(ctx, "")
 		if failed.Failed() {

@@ -50,7 +50,7 @@ func TestUnusable(t *testing.T) {
 			t.Parallel()
 			for what, do := range map[string]func(*baremetalhost.Host) baremetalhost.Failure{
 				"a read":        func(h *baremetalhost.Host) baremetalhost.Failure { _, f := h.Read(t.Context(), first); return f },
-				"a look":        func(h *baremetalhost.Host) baremetalhost.Failure { _, f := h.Look(t.Context()); return f },
+				"a probe":       func(h *baremetalhost.Host) baremetalhost.Failure { _, f := h.Probe(t.Context()); return f },
 				"a command off": func(h *baremetalhost.Host) baremetalhost.Failure { _, f := h.Off(t.Context(), first); return f },
 				"a command on":  func(h *baremetalhost.Host) baremetalhost.Failure { _, f := h.On(t.Context(), first); return f },
 			} {
@@ -412,7 +412,7 @@ func TestErrors(t *testing.T) {
 			if failure.Failed() != (found == baremetalhost.Found{}) {
 				t.Errorf("found %+v", found)
 			}
-			_, failure = h.Look(t.Context())
+			_, failure = h.Probe(t.Context())
 			wantFailure(t, failure, c.off)
 			_, failure = h.Off(t.Context(), first)
 			wantFailure(t, failure, c.off)
@@ -578,13 +578,13 @@ func TestChangedDuringTheCommand(t *testing.T) {
 	})
 }
 
-// TestLook: the power for the status of a BMC is what Metal3 reports. It changes nothing, and tries whether a change is allowed.
-func TestLook(t *testing.T) {
+// TestProbe: the power for the status of a BMC is what Metal3 reports. It changes nothing, and tries whether a change is allowed.
+func TestProbe(t *testing.T) {
 	t.Parallel()
 	for want, change := range map[fencing.PowerState]func(map[string]any){fencing.IsOn: powered(true), fencing.IsOff: powered(false)} {
 		a := newAPI(change)
 		h := a.host()
-		state, failure := h.Look(t.Context())
+		state, failure := h.Probe(t.Context())
 		wantFailure(t, failure, "")
 		if state != want || a.patches != nil || len(a.dryRuns) != 1 || !strings.Contains(a.dryRuns[0], own) || !strings.Contains(a.dryRuns[0], "hard") {
 			t.Errorf("it is %v, want %v; changes %v, tried %v", state, want, a.patches, a.dryRuns)
@@ -592,12 +592,12 @@ func TestLook(t *testing.T) {
 	}
 }
 
-// TestLookWithoutADryRun: a webhook that supports no dry run says nothing about the right.
-func TestLookWithoutADryRun(t *testing.T) {
+// TestProbeWithoutADryRun: a webhook that supports no dry run says nothing about the right.
+func TestProbeWithoutADryRun(t *testing.T) {
 	t.Parallel()
 	a := newAPI()
 	a.patchFails = apierrors.NewBadRequest("no dry run")
-	state, failure := a.host().Look(t.Context())
+	state, failure := a.host().Probe(t.Context())
 	wantFailure(t, failure, "")
 	if state != fencing.IsOn {
 		t.Errorf("it is %v", state)

@@ -38,7 +38,7 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// confirmBoth reports whether a proof by the power and by a promise holds in this look. If not, it returns what to do.
+// confirmBoth reports whether a proof by the power and by a promise holds in this observation. If not, it returns what to do.
 func confirmBoth(c Config, r Record, f Facts, limit time.Time) (Step, bool) {
 	if _, ok := newBoot(r, f.Node); ok && !c.Off {
 		return Step{}, true

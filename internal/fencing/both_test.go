@@ -36,7 +36,7 @@ func TestBoth(t *testing.T) {
 	on := commandedOff(20, read(fencing.IsOn, 1))
 	expired, held := promise(fencing.Revoked, 1, expires(-5)), promise(fencing.Revoked, 1)
 	r := both(fencing.PoweringOff)
-	look := func(n *fencing.Node, p fencing.Power, q fencing.Promise, change ...func(*fencing.Facts)) fencing.Facts {
+	observed := func(n *fencing.Node, p fencing.Power, q fencing.Promise, change ...func(*fencing.Facts)) fencing.Facts {
 		f := known(n, p, change...)
 		f.Promise = q
 		return f
@@ -52,25 +52,25 @@ func TestBoth(t *testing.T) {
 	}
 	bootedAnew := fencing.Proof{Kind: fencing.NewBoot, At: in(0), BootID: "boot 2"}
 	check(t, map[string]edge{
-		"the revocation is recorded first": {byBoth(), both(fencing.Preparing), look(down(), commandedOff(20), fencing.Promise{}), writes(since(both(fencing.Preparing), fencing.PoweringOff, known(nil, fencing.Power{}), revoked, commandedAt(20)))},
-		"it has come to need both":         {byBoth(), recorded(fencing.PoweringOff, attemptNeedsBoth), look(down(), off, fencing.Promise{}), writes(r)},
-		"the power comes first":            {byBoth(), r, look(down(), fencing.Power{}, fencing.Promise{}), does(fencing.CommandOff)},
-		"then the promise is read":         {byBoth(), r, look(down(), on, fencing.Promise{}), does(fencing.ReadPromise)},
-		"it is revoked meanwhile":          {byBoth(), r, look(down(), on, promise(fencing.Promised, 0)), does(fencing.RevokePromise)},
-		"both are waited for":              {byBoth(), r, look(down(), on, promise(fencing.Revoked, 1, expires(40))), waits(fencing.PowerNotOff, 1)},
-		"the promise is due first":         {byBoth(), r, look(down(), commandedOff(20, read(fencing.IsOn, 0)), promise(fencing.Revoked, 1, expires(1))), waits(fencing.PowerNotOff, 1)},
-		"off, and it stands":               {byBoth(), r, look(down(), off, promise(fencing.Revoked, 1, expires(40))), waits(fencing.PromiseStands, 40)},
-		"off, and it is not timed":         {byBoth(), r, look(down(), off, held), waits(fencing.PromiseNotTimed, 1)},
-		"off, and nothing is promised":     {byBoth(), r, look(down(), off, promise(fencing.NoPromise, 1)), waits(fencing.NothingPromised, 1)},
-		"expired, and off once":            {byBoth(), r, look(down(), once, expired), waits(fencing.PowerOffOnce, 3)},
-		"expired, and the BMC is silent":   {byBoth(), r, retriedAt(look(down(), fencing.Power{}, expired), 9), waits(fencing.PowerNotRead, 9)},
-		"off and expired":                  {byBoth(), r, look(down(), off, expired), proven(fencing.Proof{Kind: fencing.OffAndExpired, At: in(-1)}, offIn("boot"))},
-		"expired before":                   {byBoth(), r, look(down(), off, promise(fencing.Revoked, 3, expires(-5))), proven(fencing.Proof{Kind: fencing.OffAndExpired, At: in(-2)}, offIn("boot"))},
-		"a new boot":                       {byBoth(), r, look(down(rebooted), fencing.Power{}, fencing.Promise{}), proven(bootedAnew)},
-		"no BMC in time":                   {byBoth(), r, look(down(), fencing.Power{}, held, atTheLimit), failed(fencing.PowerOffTimedOut, atTheLimit)},
-		"not in time, and off":             {byBoth(), r, look(down(), off, held, at3m), failed(fencing.FenceTimedOut, at3m)},
-		"not in time, and not off":         {byBoth(), r, look(down(), commandedOff(-119, read(fencing.IsOn, -120)), promise(fencing.Revoked, -119), at3m), failed(fencing.FenceTimedOut, at3m)},
-		"by power alone": {limits, recorded(fencing.PoweringOff), look(down(), off, held), writes(func() fencing.Record {
+		"the revocation is recorded first": {byBoth(), both(fencing.Preparing), observed(down(), commandedOff(20), fencing.Promise{}), writes(since(both(fencing.Preparing), fencing.PoweringOff, known(nil, fencing.Power{}), revoked, commandedAt(20)))},
+		"it has come to need both":         {byBoth(), recorded(fencing.PoweringOff, attemptNeedsBoth), observed(down(), off, fencing.Promise{}), writes(r)},
+		"the power comes first":            {byBoth(), r, observed(down(), fencing.Power{}, fencing.Promise{}), does(fencing.CommandOff)},
+		"then the promise is read":         {byBoth(), r, observed(down(), on, fencing.Promise{}), does(fencing.ReadPromise)},
+		"it is revoked meanwhile":          {byBoth(), r, observed(down(), on, promise(fencing.Promised, 0)), does(fencing.RevokePromise)},
+		"both are waited for":              {byBoth(), r, observed(down(), on, promise(fencing.Revoked, 1, expires(40))), waits(fencing.PowerNotOff, 1)},
+		"the promise is due first":         {byBoth(), r, observed(down(), commandedOff(20, read(fencing.IsOn, 0)), promise(fencing.Revoked, 1, expires(1))), waits(fencing.PowerNotOff, 1)},
+		"off, and it stands":               {byBoth(), r, observed(down(), off, promise(fencing.Revoked, 1, expires(40))), waits(fencing.PromiseStands, 40)},
+		"off, and it is not timed":         {byBoth(), r, observed(down(), off, held), waits(fencing.PromiseNotTimed, 1)},
+		"off, and nothing is promised":     {byBoth(), r, observed(down(), off, promise(fencing.NoPromise, 1)), waits(fencing.NothingPromised, 1)},
+		"expired, and off once":            {byBoth(), r, observed(down(), once, expired), waits(fencing.PowerOffOnce, 3)},
+		"expired, and the BMC is silent":   {byBoth(), r, retriedAt(observed(down(), fencing.Power{}, expired), 9), waits(fencing.PowerNotRead, 9)},
+		"off and expired":                  {byBoth(), r, observed(down(), off, expired), proven(fencing.Proof{Kind: fencing.OffAndExpired, At: in(-1)}, offIn("boot"))},
+		"expired before":                   {byBoth(), r, observed(down(), off, promise(fencing.Revoked, 3, expires(-5))), proven(fencing.Proof{Kind: fencing.OffAndExpired, At: in(-2)}, offIn("boot"))},
+		"a new boot":                       {byBoth(), r, observed(down(rebooted), fencing.Power{}, fencing.Promise{}), proven(bootedAnew)},
+		"no BMC in time":                   {byBoth(), r, observed(down(), fencing.Power{}, held, atTheLimit), failed(fencing.PowerOffTimedOut, atTheLimit)},
+		"not in time, and off":             {byBoth(), r, observed(down(), off, held, at3m), failed(fencing.FenceTimedOut, at3m)},
+		"not in time, and not off":         {byBoth(), r, observed(down(), commandedOff(-119, read(fencing.IsOn, -120)), promise(fencing.Revoked, -119), at3m), failed(fencing.FenceTimedOut, at3m)},
+		"by power alone": {limits, recorded(fencing.PoweringOff), observed(down(), off, held), writes(func() fencing.Record {
 			r := recorded(fencing.PoweringOff, offIn("boot"))
 			r.Proof = fencing.Proof{Kind: fencing.PowerOff, At: in(-2)}
 			return since(r, fencing.Releasing, known(nil, fencing.Power{}))
@@ -116,12 +116,12 @@ func TestWhatAnAttemptNeeds(t *testing.T) {
 	})
 }
 
-// TestReleaseByBoth: both proofs must hold in the look that releases the node, and the node is read after both.
+// TestReleaseByBoth: both proofs must hold in the observation that releases the node, and the node is read after both.
 func TestReleaseByBoth(t *testing.T) {
 	r := both(fencing.Releasing)
 	off := commandedOff(20, read(fencing.IsOff, 10), read(fencing.IsOff, 0))
 	held := promise(fencing.Revoked, 0, expires(-9))
-	look := func(n *fencing.Node, p fencing.Power, q fencing.Promise) fencing.Facts {
+	observed := func(n *fencing.Node, p fencing.Power, q fencing.Promise) fencing.Facts {
 		f := known(n, p)
 		f.Promise = q
 		return f
@@ -134,21 +134,21 @@ func TestReleaseByBoth(t *testing.T) {
 		return writes(since(v, fencing.PoweringOff, known(nil, fencing.Power{}), because(fencing.ProofVoid)))
 	}
 	check(t, map[string]edge{
-		"the power is read":         {byBoth(), r, look(down(), commandedOff(20, read(fencing.IsOff, 10), read(fencing.IsOff, 1)), held), does(fencing.ReadPower)},
-		"the promise is read":       {byBoth(), r, look(down(), off, promise(fencing.Revoked, 1, expires(-9))), does(fencing.ReadPromise)},
-		"the node is read after it": {byBoth(), r, look(down(), off, promise(fencing.Revoked, 0, endedLater)), does(fencing.ReadNode)},
-		"it has the power alone":    {byBoth(), alone, look(down(), off, held), void()},
-		"it boots anew":             {byBoth(), r, look(down(rebooted), commandedOff(20, read(fencing.IsOn, 0)), held), writes(both(fencing.Releasing, released, releasedNow))},
-		"it must stay off":          {func() fencing.Config { c := byBoth(); c.Off = true; return c }(), r, look(down(rebooted), commandedOff(20, read(fencing.IsOn, 0)), held), void()},
-		"both hold":                 {byBoth(), r, look(down(), off, held), writes(both(fencing.Releasing, released, releasedNow))},
-		"it is on":                  {byBoth(), r, look(down(), commandedOff(20, read(fencing.IsOn, 0)), held), void()},
-		"it was freed":              {byBoth(), r, look(down(), off, promise(fencing.NoPromise, 0)), void()},
-		"another host":              {byBoth(), r, onAnotherHost(look(down(), off, held)), void()},
-		"a new boot":                {byBoth(), r, look(down(rebooted), fencing.Power{}, fencing.Promise{}), writes(both(fencing.Releasing, released, releasedNow))},
-		"Ready anew":                {byBoth(), r, look(down(rebooted, ready), fencing.Power{}, fencing.Promise{}), writes(since(r, fencing.PoweringOn, known(nil, fencing.Power{})))},
-		"an abort powers on first":  {byBoth(), both(fencing.Aborting), look(down(), off, held), does(fencing.CommandOn)},
-		"then it frees":             {byBoth(), both(fencing.Aborting, poweredOn), look(down(), off, held), does(fencing.FreePromise)},
-		"the end frees":             {byBoth(), both(fencing.Restoring, poweredOn), look(back(), fencing.Power{}, held), does(fencing.FreePromise)},
+		"the power is read":         {byBoth(), r, observed(down(), commandedOff(20, read(fencing.IsOff, 10), read(fencing.IsOff, 1)), held), does(fencing.ReadPower)},
+		"the promise is read":       {byBoth(), r, observed(down(), off, promise(fencing.Revoked, 1, expires(-9))), does(fencing.ReadPromise)},
+		"the node is read after it": {byBoth(), r, observed(down(), off, promise(fencing.Revoked, 0, endedLater)), does(fencing.ReadNode)},
+		"it has the power alone":    {byBoth(), alone, observed(down(), off, held), void()},
+		"it boots anew":             {byBoth(), r, observed(down(rebooted), commandedOff(20, read(fencing.IsOn, 0)), held), writes(both(fencing.Releasing, released, releasedNow))},
+		"it must stay off":          {func() fencing.Config { c := byBoth(); c.Off = true; return c }(), r, observed(down(rebooted), commandedOff(20, read(fencing.IsOn, 0)), held), void()},
+		"both hold":                 {byBoth(), r, observed(down(), off, held), writes(both(fencing.Releasing, released, releasedNow))},
+		"it is on":                  {byBoth(), r, observed(down(), commandedOff(20, read(fencing.IsOn, 0)), held), void()},
+		"it was freed":              {byBoth(), r, observed(down(), off, promise(fencing.NoPromise, 0)), void()},
+		"another host":              {byBoth(), r, onAnotherHost(observed(down(), off, held)), void()},
+		"a new boot":                {byBoth(), r, observed(down(rebooted), fencing.Power{}, fencing.Promise{}), writes(both(fencing.Releasing, released, releasedNow))},
+		"Ready anew":                {byBoth(), r, observed(down(rebooted, ready), fencing.Power{}, fencing.Promise{}), writes(since(r, fencing.PoweringOn, known(nil, fencing.Power{})))},
+		"an abort powers on first":  {byBoth(), both(fencing.Aborting), observed(down(), off, held), does(fencing.CommandOn)},
+		"then it frees":             {byBoth(), both(fencing.Aborting, poweredOn), observed(down(), off, held), does(fencing.FreePromise)},
+		"the end frees":             {byBoth(), both(fencing.Restoring, poweredOn), observed(back(), fencing.Power{}, held), does(fencing.FreePromise)},
 	})
 }
 

@@ -41,11 +41,11 @@ type Facts struct {
 	Now time.Time
 	// Deleting is set when the fencing is being deleted, and Stopped when the health checker requested its stop.
 	Deleting, Stopped bool
-	// Begun is when the current look began, after the record was written or read. What was read before is too old for a release.
+	// Begun is when the current observation began, after the record was written or read. What was read before is too old for a release.
 	Begun time.Time
-	// Node is the node as the API server has it, or nil until it was read in this look.
+	// Node is the node as the API server has it, or nil until it was read in this observation.
 	Node *Node
-	// Workload is what is left on the node, or nil until it was counted in this look.
+	// Workload is what is left on the node, or nil until it was counted in this observation.
 	Workload *Workload
 	Power    Power
 	Promise  Promise
@@ -54,7 +54,7 @@ type Facts struct {
 	PowerOnAt, PowerOnTurn time.Time
 	// HostChanged is set if another host is powered than when the record was written. Then a proof by the power is void.
 	HostChanged bool
-	// Machine is the machine that is deleted after the last power cycle, or nil until it was read in this look.
+	// Machine is the machine that is deleted after the last power cycle, or nil until it was read in this observation.
 	Machine *Machine
 	// ChangeFailed is when the last change of the node or of its machine failed in this phase, or zero if none has failed since one succeeded.
 	ChangeFailed time.Time

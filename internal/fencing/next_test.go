@@ -40,7 +40,7 @@ func recorded(p fencing.Phase, change ...func(*fencing.Record)) fencing.Record {
 
 func released(r *fencing.Record) { r.Released = true }
 
-// commandedNow, releasedNow and backNow are noted in a look at the time of seen().
+// commandedNow, releasedNow and backNow are noted in an observation at the time of seen().
 func commandedNow(r *fencing.Record) { r.CommandedAt = in(0) }
 func commandedAt(ago int) func(*fencing.Record) {
 	return func(r *fencing.Record) { r.CommandedAt = in(-ago) }
@@ -61,12 +61,12 @@ func voids(n int) func(*fencing.Record) { return func(r *fencing.Record) { r.Voi
 func offIn(boot string) func(*fencing.Record) { return func(r *fencing.Record) { r.OffBootID = boot } }
 func machineDeletion(r *fencing.Record)       { r.MachineDeletion = true }
 
-// seen are facts of a look that began at the start.
+// seen are facts of an observation that began at the start.
 func seen(n *fencing.Node, p fencing.Power) fencing.Facts {
 	return fencing.Facts{Now: start.Add(time.Minute), Begun: start.Add(time.Minute), Node: n, Power: p}
 }
 
-// about are the facts of a look that has read the machine.
+// about are the facts of an observation that has read the machine.
 func about(m fencing.Machine) fencing.Facts {
 	f := seen(down(), fencing.Power{})
 	f.Machine = &m
@@ -85,7 +85,7 @@ func retriedAt(f fencing.Facts, seconds int) fencing.Facts {
 	return f
 }
 
-// drained are facts of a look that has found nothing on the node.
+// drained are facts of an observation that has found nothing on the node.
 func drained(f fencing.Facts) fencing.Facts {
 	f.Workload = &fencing.Workload{}
 	return f

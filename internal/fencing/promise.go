@@ -144,7 +144,7 @@ func (p Promise) lacks() Reason {
 	return NothingPromised
 }
 
-// confirmExpired reports whether a proof by an expired promise holds in this look: the promise is still revoked, and the node was read after
+// confirmExpired reports whether a proof by an expired promise holds in this observation: the promise is still revoked, and the node was read after
 // that. If not, it returns what to do.
 func confirmExpired(r Record, f Facts, limit time.Time) (Step, bool) {
 	if _, ok := newBoot(r, f.Node); ok {

@@ -37,7 +37,7 @@ func ofOtherBoot(p *fencing.Promise) { p.Boot = "boot 2" }
 func failing(p *fencing.Promise)     { p.RetryAt = in(7) }
 func endedLater(p *fencing.Promise)  { p.Ended = in(1) }
 
-// promised are facts of a look with a node and what is known of its promise.
+// promised are facts of an observation with a node and what is known of its promise.
 func promised(n *fencing.Node, p fencing.Promise, change ...func(*fencing.Facts)) fencing.Facts {
 	f := known(n, fencing.Power{}, change...)
 	f.Promise = p

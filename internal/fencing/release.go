@@ -66,7 +66,7 @@ func (r Record) runsAnew(n *Node) bool {
 	return r.Proof.Kind == NewBoot || (r.Proof.Kind == PromiseExpired || r.Proof.Kind == OffAndExpired) && anew
 }
 
-// confirm reports whether the proof holds in this look. The read of the power must have begun in it, and the read of
+// confirm reports whether the proof holds in this observation. The read of the power must have begun in it, and the read of
 // the node after that. If not, it returns what to do.
 func confirm(c Config, r Record, f Facts, limit time.Time) (Step, bool) {
 	if _, ok := newBoot(r, f.Node); ok && r.Proof.Kind == NewBoot {
@@ -87,7 +87,7 @@ func confirm(c Config, r Record, f Facts, limit time.Time) (Step, bool) {
 	return void(r, f), false
 }
 
-// confirmOff reports whether a proof by the power holds in this look. If not, it returns what to do.
+// confirmOff reports whether a proof by the power holds in this observation. If not, it returns what to do.
 func confirmOff(r Record, f Facts, limit time.Time) (Step, bool) {
 	p := f.Power
 	switch {

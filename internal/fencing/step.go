@@ -47,7 +47,7 @@ type Step struct {
 	Kind StepKind
 	// Record is what to write, for Write.
 	Record Record
-	// Until is when to look again at the latest, for Wait. Its zero value is never.
+	// Until is when to observe again at the latest, for Wait. Its zero value is never.
 	Until time.Time
 	// Reason is why to wait, for Wait.
 	Reason Reason

@@ -96,8 +96,8 @@ type manager struct {
 	finished bool
 	// changeFailed is when the last change failed in this phase.
 	changeFailed time.Time
-	// looking is set once the look has begun.
-	looking bool
+	// observing is set once the observation has begun.
+	observing bool
 	// gaveUp is set if there was no node when it finished.
 	gaveUp bool
 }
@@ -159,7 +159,7 @@ var events = []event{
 		}
 		w.budget.fails--
 		w.manager.power.RetryAt = at(w.now + 1)
-		w.manager.look()
+		w.manager.endObservation()
 		return w, true
 	}},
 	{"the host turns off", func(_ *setup, w world) (world, bool) {
@@ -229,7 +229,7 @@ var events = []event{
 		}
 		w.budget.refusals--
 		w.manager.changeFailed = at(w.now)
-		w.manager.look()
+		w.manager.endObservation()
 		return w, true
 	}},
 	{"the release gets no answer", func(s *setup, w world) (world, bool) {
@@ -237,7 +237,7 @@ var events = []event{
 		ok := w.budget.lates > 0 && !w.manager.finished && (kind == fencing.SetOutOfService || kind == fencing.RemoveNode)
 		w.budget.lates--
 		w.late, w.lateDeletion = [2]int{w.node.uid, w.manager.revision}, kind == fencing.RemoveNode
-		w.manager.look()
+		w.manager.endObservation()
 		return w, ok
 	}},
 	{"the release arrives late", func(_ *setup, w world) (world, bool) {
@@ -276,7 +276,7 @@ var events = []event{
 		ok := w.budget.deletions > 0 && !w.deleting && !w.manager.finished
 		w.budget.deletions--
 		w.deleting = true
-		w.manager.look()
+		w.manager.endObservation()
 		return w, ok
 	}},
 }
@@ -350,17 +350,17 @@ func kubeletReports(_ *setup, w world) (world, bool) {
 	return w, true
 }
 
-// looks begins a look, unless one has begun.
-func (w *world) looks() {
+// observe begins an observation, unless one has begun.
+func (w *world) observe() {
 	w.seesRecord()
-	if m := &w.manager; !m.looking {
-		m.looking, m.begun = true, w.now
+	if m := &w.manager; !m.observing {
+		m.observing, m.begun = true, w.now
 	}
 }
 
-// look ends a look: what was read is forgotten.
-func (m *manager) look() {
-	m.facts, m.looking = fencing.Facts{}, false
+// endObservation ends an observation: what was read is dropped.
+func (m *manager) endObservation() {
+	m.facts, m.observing = fencing.Facts{}, false
 }
 
 // next returns the step that the manager takes next.
@@ -411,17 +411,17 @@ func managerSteps(s *setup, w world) (world, bool) {
 	if m.finished {
 		return w, false
 	}
-	w.looks()
+	w.observe()
 	step := w.next(s)
 	switch step.Kind { //nolint:exhaustive // the others change something
 	case fencing.Wait:
 		w.checkIdle()
-		m.look() // it looks again, at any time
+		m.endObservation() // it observes again, at any time
 		return w, true
 	case fencing.Finish:
 		w.checkIdle()
 		m.finished, m.gaveUp = w.deleting, !m.facts.Node.Exists
-		m.look()
+		m.endObservation()
 		return w, true
 	case fencing.Write:
 		w.record(s, step.Record)
@@ -444,7 +444,7 @@ func managerSteps(s *setup, w world) (world, bool) {
 	default:
 		w.change(step.Kind)
 	}
-	w.manager.look()
+	w.manager.endObservation()
 	return w, true
 }
 
@@ -527,7 +527,7 @@ func (w *world) change(k fencing.StepKind) {
 	}
 }
 
-// checkEnd complains of a release that ends without a record of that. The next look would release the node again.
+// checkEnd complains of a release that ends without a record of that. The next observation would release the node again.
 func (w *world) checkEnd() {
 	m := &w.manager
 	if m.record.Phase == fencing.Releasing && m.facts.Workload != nil && *m.facts.Workload == (fencing.Workload{}) {
@@ -535,10 +535,10 @@ func (w *world) checkEnd() {
 	}
 }
 
-// checkRelease complains of a release that relies on a reading from before the look.
+// checkRelease complains of a release that relies on a reading from before the observation.
 func (w *world) checkRelease() {
 	if k := w.manager.record.Proof.Kind; !w.other.powered && (k == fencing.PowerOff || k == fencing.OffAndExpired) && w.host.lastOff < w.manager.begun-1 {
-		w.broken = "I13: the host was on all the time since the look began that released its node"
+		w.broken = "I13: the host was on all the time since the observation began that released its node"
 	}
 }
 
@@ -588,7 +588,7 @@ type key struct {
 	state                            fencing.PowerState
 	node2                            fencing.Node
 	read, counted, stale, beforeLast bool
-	retry, lastOff, looking          bool
+	retry, lastOff, observing        bool
 	machine                          machine
 	machine2                         fencing.Machine
 	machineRead                      bool
@@ -630,13 +630,13 @@ func (w *world) key() key {
 	k.promise, k.other, k.hastes = w.promiseKey(), w.other, max(w.hastes+1-w.now, -1)
 	k.lateDeletion = w.lateDeletion
 	k.late, k.arrives = w.late != [2]int{}, w.late == [2]int{w.node.uid, w.node.revision}
-	k.retry, k.looking = at(w.now).Before(m.power.RetryAt), m.looking
-	if m.looking {
+	k.retry, k.observing = at(w.now).Before(m.power.RetryAt), m.observing
+	if m.observing {
 		k.lastOff = w.host.lastOff >= m.begun-1
 	} else {
 		k.lastOff = w.host.lastOff >= w.now-1
 	}
-	k.stale = m.looking && m.power.Last.Begun.Before(at(m.begun))
+	k.stale = m.observing && m.power.Last.Begun.Before(at(m.begun))
 	if n := m.facts.Node; n != nil {
 		k.node2, k.read, k.beforeLast = *n, true, n.ReadAt.Before(m.power.Last.Ended)
 		k.node2.ReadAt = time.Time{}
@@ -662,7 +662,7 @@ const settled = 499
 // rests has the manager take its steps, and reports whether it comes to wait without a change by others.
 func (w *world) rests(s *setup) bool {
 	for range 100 {
-		w.looks()
+		w.observe()
 		kind := w.next(s).Kind
 		*w, _ = managerSteps(s, *w)
 		if w.manager.finished || kind == fencing.Wait || kind == fencing.Finish {

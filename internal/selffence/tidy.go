@@ -24,7 +24,7 @@ type TidyFacts struct {
 	NodeGone time.Duration
 }
 
-// Tidying is what a manager does with a Lease that no remediation looks after.
+// Tidying is what a manager does with a Lease that belongs to no remediation.
 type Tidying int
 
 // Kinds of Tidying. The zero value does nothing.
@@ -36,7 +36,7 @@ const (
 	DeleteLease
 )
 
-// Tidy returns what to do with a Lease that no remediation may look after. A condemnation is taken back only once the remediation that has
+// Tidy returns what to do with a Lease that may belong to no remediation. A condemnation is taken back only once the remediation that has
 // condemned the Lease is known to be gone: what is not known may be about to release the workload of the node.
 func (l Lease) Tidy(f TidyFacts) Tidying {
 	switch {

@@ -111,7 +111,7 @@ func isOwn(t corev1.Taint) bool {
 	return t.Key == annotation.FencingTaint && t.Effect == corev1.TaintEffectNoExecute
 }
 
-// isOutOfService reports whether a taint releases volumes. Kubernetes looks at the key alone.
+// isOutOfService reports whether a taint releases volumes. Kubernetes reads the key alone.
 func isOutOfService(t corev1.Taint) bool { return t.Key == corev1.TaintNodeOutOfService }
 
 // restored is what is missing on a node that was deleted and has registered again.

@@ -197,7 +197,7 @@ func TestTheAutoscalerFindsWhatItFoundBefore(t *testing.T) {
 		if err := w.Taint(t.Context(), by, n); err != nil {
 			t.Fatal(err)
 		}
-		for looks := 0; Facts(by, saved, n).Changed && looks < 3; looks++ {
+		for changes := 0; Facts(by, saved, n).Changed && changes < 3; changes++ {
 			if err := w.Restore(t.Context(), by, saved, n); err != nil {
 				t.Fatal(err)
 			}

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// TestRemediationThatPanics: a panic over one remediation ends the look at it, which is repeated after a pause, and not the
+// TestRemediationThatPanics: a panic over one remediation ends its reconcile, which is repeated after a pause, and not the
 // process.
 func TestRemediationThatPanics(t *testing.T) {
 	c := NewClient(Config{Log: logr.Discard()}) // a client without a cache panics

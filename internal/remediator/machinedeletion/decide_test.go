@@ -10,7 +10,7 @@ import (
 	"github.com/fettle-io/fettle/internal/remediator/contract"
 )
 
-type look struct {
+type decideCase struct {
 	reason string
 	facts  facts
 	want   step
@@ -19,7 +19,7 @@ type look struct {
 }
 
 func TestDecide(t *testing.T) {
-	for _, cases := range []map[string]look{beginnings(), refusals(), middles(), ends()} {
+	for _, cases := range []map[string]decideCase{beginnings(), refusals(), middles(), ends()} {
 		for sentence, tc := range cases {
 			t.Run(sentence, func(t *testing.T) {
 				tc.facts.now = noon
@@ -48,10 +48,10 @@ func reasonOf(s v1alpha1.MachineDeletionRemediationStatus, kind string) string {
 	return ""
 }
 
-func beginnings() map[string]look {
+func beginnings() map[string]decideCase {
 	names := &nodeFacts{found: true, machine: "machines/worker-a"}
 	owned := ownedBy("machine.openshift.io/v1beta1", "Machine", "worker-a", "a-uid")
-	return map[string]look{
+	return map[string]decideCase{
 		"a new one": {
 			reason: "the finalizer comes before everything else", facts: facts{remediation: remediation()}, want: addFinalizer,
 		},
@@ -100,13 +100,13 @@ func beginnings() map[string]look {
 	}
 }
 
-func refusals() map[string]look {
+func refusals() map[string]decideCase {
 	names := &nodeFacts{found: true, machine: "machines/worker-a"}
-	cant := func(reason string, says string, node *nodeFacts, machine *machineFacts, changes ...change) look {
-		return look{reason: reason, want: record, says: says, facts: facts{remediation: remediation(append([]change{finalized}, changes...)...), node: node, machine: machine}}
+	cant := func(reason string, says string, node *nodeFacts, machine *machineFacts, changes ...change) decideCase {
+		return decideCase{reason: reason, want: record, says: says, facts: facts{remediation: remediation(append([]change{finalized}, changes...)...), node: node, machine: machine}}
 	}
 	const noMachine = "RemediationCannotStartMachineNotFound"
-	return map[string]look{
+	return map[string]decideCase{
 		"no node":                   cant("nothing tells which machine", "RemediationCannotStartNodeNotFound", &nodeFacts{}, nil),
 		"a node without machine":    cant("nothing tells which machine", noMachine, &nodeFacts{found: true}, nil),
 		"half of a machine's name":  cant("nothing tells which machine", noMachine, &nodeFacts{found: true, machine: "worker-a"}, nil),
@@ -155,9 +155,9 @@ func refusals() map[string]look {
 	}
 }
 
-func middles() map[string]look {
+func middles() map[string]decideCase {
 	there := &cachedMachine{exists: true}
-	return map[string]look{
+	return map[string]decideCase{
 		"recorded": {
 			reason: "is it there still?", facts: facts{remediation: remediation(begun)}, want: readCachedMachine,
 		},
@@ -216,13 +216,13 @@ func middles() map[string]look {
 	}
 }
 
-func ends() map[string]look {
+func ends() map[string]decideCase {
 	gone := func(f facts, changes ...change) facts {
 		f.remediation, f.cached = remediation(append([]change{begun}, changes...)...), &cachedMachine{}
 		return f
 	}
 	absent := &machineFacts{key: workerA}
-	return map[string]look{
+	return map[string]decideCase{
 		"gone": {
 			reason: "is it replaced?", facts: gone(facts{}), want: countPool,
 		},
@@ -270,8 +270,8 @@ func ends() map[string]look {
 	}
 }
 
-// TestOwnerThatWantsMoreIsLookedAtAgain, since owners are not watched.
-func TestOwnerThatWantsMoreIsLookedAtAgain(t *testing.T) {
+// TestOwnerThatWantsMoreIsReconciledAgain, since owners are not watched.
+func TestOwnerThatWantsMoreIsReconciledAgain(t *testing.T) {
 	for wanted, again := range map[int]bool{3: true, 2: false} {
 		f := facts{now: noon, remediation: remediation(begun), cached: &cachedMachine{}, pool: &pool{joined: 2}, owner: ownerWanting(wanted)}
 		if got := decide(&f); got.poll != again {
@@ -283,7 +283,7 @@ func TestOwnerThatWantsMoreIsLookedAtAgain(t *testing.T) {
 // TestNothingIsWrittenByACachedRemediation: it may lag behind what was written a moment ago. Whatever else is known,
 // it is read again before a write, and once is enough.
 func TestNothingIsWrittenByACachedRemediation(t *testing.T) {
-	for _, cases := range []map[string]look{beginnings(), refusals(), middles(), ends()} {
+	for _, cases := range []map[string]decideCase{beginnings(), refusals(), middles(), ends()} {
 		for sentence, tc := range cases {
 			t.Run(sentence, func(t *testing.T) {
 				tc.facts.now, tc.facts.fresh = noon, true

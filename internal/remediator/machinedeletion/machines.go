@@ -155,14 +155,14 @@ func (c *Client) readMachine(obj any) (Machine, bool) {
 func (c *Client) getCachedMachine(ctx context.Context, key types.NamespacedName, uid types.UID) (*cachedMachine, error) {
 	m, ok := c.Machine.DeepCopyObject().(client.Object)
 	if !ok {
-		return nil, fmt.Errorf("looking at machine %s: %T is no object", key, c.Machine)
+		return nil, fmt.Errorf("reading machine %s: %T is no object", key, c.Machine)
 	}
 	err := c.Cache.Get(ctx, key, m)
 	switch {
 	case apierrors.IsNotFound(err):
 		return &cachedMachine{}, nil
 	case err != nil:
-		return nil, fmt.Errorf("looking at machine %s: %w", key, err)
+		return nil, fmt.Errorf("reading machine %s: %w", key, err)
 	}
 	there := m.GetUID() == uid
 	return &cachedMachine{exists: there, deleting: there && c.Read(m).Deleting}, nil

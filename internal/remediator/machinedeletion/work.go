@@ -62,7 +62,7 @@ func (c *Client) reconcile(ctx context.Context, key types.NamespacedName) error 
 			}
 		}
 	}
-	return fmt.Errorf("looking at it took more than %d steps", mostSteps)
+	return fmt.Errorf("reconciling it took more than %d steps", mostSteps)
 }
 
 // runStep takes a step after which there is more to decide. It reports whether the remediation is gone.

@@ -300,8 +300,8 @@ func TestStoryOfARemediation(t *testing.T) {
 	wantCalls(t, "it is gone itself", reconciled(t, s, c), seeIt)
 }
 
-// TestFailedCallsEndALook: each call may fail. The next look goes on, and comes to the same end.
-func TestFailedCallsEndALook(t *testing.T) {
+// TestFailedCallsEndAReconcile: each call may fail. The next reconcile goes on, and comes to the same end.
+func TestFailedCallsEndAReconcile(t *testing.T) {
 	s, c := world()
 	whole := reconciled(t, s, c)
 	for n, call := range whole {
@@ -397,8 +397,8 @@ func TestReplacedRemediationIsSkipped(t *testing.T) {
 	}
 }
 
-// TestResultsOfLooks decide when a remediation comes again.
-func TestResultsOfLooks(t *testing.T) {
+// TestResultsOfReconciles decide when a remediation comes again.
+func TestResultsOfReconciles(t *testing.T) {
 	for sentence, tc := range map[string]struct {
 		err              error
 		ended            bool
@@ -441,15 +441,15 @@ func TestResultsOfLooks(t *testing.T) {
 // clock reads the time of a bubble.
 func clock() time.Time { return time.Now() } //nolint:forbidigo // it is no real time
 
-// TestLooksAreBounded in time.
-func TestLooksAreBounded(t *testing.T) {
+// TestReconcilesAreBounded in time.
+func TestReconcilesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, c := world()
 		s.hangs = true
 		c.queue.Add(nodeA)
 		begun := clock()
 		if !c.worker().Next(t.Context()) || clock().Sub(begun) != 31*time.Second {
-			t.Errorf("a look took %s", clock().Sub(begun))
+			t.Errorf("a reconcile took %s", clock().Sub(begun))
 		}
 		c.queue.ShutDown()
 	})

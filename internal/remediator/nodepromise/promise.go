@@ -35,7 +35,7 @@ func New(api client.Client, now func() time.Time) *Promises {
 	return &Promises{api: api, now: now, sights: newSights()}
 }
 
-// Promise is what this process knows of the promise of one node, for the remediation that revokes it. Only the look at the remediation uses it.
+// Promise is what this process knows of the promise of one node, for the remediation that revokes it. Only the reconcile of the remediation uses it.
 type Promise struct {
 	Node string
 	// By is the UID of the remediation.

@@ -111,7 +111,7 @@ func TestAWriteOfALeaseThatWasNotRead(t *testing.T) {
 	}
 }
 
-// TestSeenAnewMeanwhile: what the witnesses of a Lease have acknowledged counts for that Lease alone. Another look may have seen a later one while
+// TestSeenAnewMeanwhile: what the witnesses of a Lease have acknowledged counts for that Lease alone. Another reconcile may have seen a later one while
 // their Leases were read.
 func TestSeenAnewMeanwhile(t *testing.T) {
 	witnessed := leaseOf(t, "node-a")

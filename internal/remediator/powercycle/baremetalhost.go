@@ -21,54 +21,54 @@ func (c *Client) bareMetalHost(namespace, name string) *baremetalhost.Host {
 	return baremetalhost.New(baremetalhost.Config{Key: types.NamespacedName{Namespace: namespace, Name: name}, Live: c.Live, Writer: c.Writer, Now: c.Now})
 }
 
-// fencingBMC names the BMC of a look, as its status does.
-func (l *look) fencingBMC() v1alpha1.FencingBMC {
-	if l.bmc == nil {
+// fencingBMC names the BMC of a reconcile, as its status does.
+func (rec *reconciliation) fencingBMC() v1alpha1.FencingBMC {
+	if rec.bmc == nil {
 		return v1alpha1.FencingBMC{}
 	}
-	used := v1alpha1.FencingBMC{Name: l.bmc.Name, UID: string(l.bmc.UID), Generation: l.bmc.Generation, HostUID: string(l.metal.UID), HostConsumer: l.metal.Consumer}
-	if named := l.bmc.Spec.BareMetalHost; named != nil {
+	used := v1alpha1.FencingBMC{Name: rec.bmc.Name, UID: string(rec.bmc.UID), Generation: rec.bmc.Generation, HostUID: string(rec.metal.UID), HostConsumer: rec.metal.Consumer}
+	if named := rec.bmc.Spec.BareMetalHost; named != nil {
 		used.HostNamespace, used.HostName = named.Namespace, named.Name
 	}
 	return used
 }
 
-// pin finds out which BareMetalHost the BMC of a look means. Once a remediation has begun with a BMC as it is now, it is the recorded
+// pin finds out which BareMetalHost the BMC of a reconcile means. Once a remediation has begun with a BMC as it is now, it is the recorded
 // BareMetalHost with the recorded consumer, and another one of its name is left alone (I11).
-func (c *Client) pin(ctx context.Context, l *look) problem {
-	if l.bmc == nil || l.bmc.Spec.BareMetalHost == nil {
+func (c *Client) pin(ctx context.Context, rec *reconciliation) problem {
+	if rec.bmc == nil || rec.bmc.Spec.BareMetalHost == nil {
 		return problem{}
 	}
-	if recorded := l.r.Status.BMC; recorded != nil && recorded.HostUID != "" {
-		l.metal = baremetalhost.Identity{UID: types.UID(recorded.HostUID), Consumer: recorded.HostConsumer}
-		if *recorded == l.fencingBMC() {
+	if recorded := rec.r.Status.BMC; recorded != nil && recorded.HostUID != "" {
+		rec.metal = baremetalhost.Identity{UID: types.UID(recorded.HostUID), Consumer: recorded.HostConsumer}
+		if *recorded == rec.fencingBMC() {
 			return problem{}
 		}
-		l.metal = baremetalhost.Identity{}
+		rec.metal = baremetalhost.Identity{}
 	}
-	h, found := c.hosts.open(ctx, l.bmc)
+	h, found := c.hosts.open(ctx, rec.bmc)
 	if found.found() {
 		return found
 	}
 	metal, failure := h.metal.Find(ctx)
-	if !failure.Failed() && l.r.Status.Phase == "" {
+	if !failure.Failed() && rec.r.Status.Phase == "" {
 		failure = metal.Never
 	}
-	l.metal = metal.Identity
-	return ofBareMetalHost(l.bmc, failure)
+	rec.metal = metal.Identity
+	return ofBareMetalHost(rec.bmc, failure)
 }
 
 // refuseOrWait refuses a remediation whose BareMetalHost does not exist or is unsuitable, or has it wait until that can be read.
-func (c *Client) refuseOrWait(ctx context.Context, l *look, found problem) error {
+func (c *Client) refuseOrWait(ctx context.Context, rec *reconciliation, found problem) error {
 	switch found.reason {
 	case string(baremetalhost.NotFound):
 		found.reason = v1alpha1.CannotStartNoBareMetalHostReason
 	case string(baremetalhost.Unsuitable):
 		found.reason = v1alpha1.CannotStartUnsuitableBareMetalHostReason
 	default:
-		return c.standBy(ctx, l, found)
+		return c.standBy(ctx, rec, found)
 	}
-	return c.refuse(ctx, l.r, found)
+	return c.refuse(ctx, rec.r, found)
 }
 
 // ofBareMetalHost returns the problem of a failed operation.
@@ -79,17 +79,17 @@ func ofBareMetalHost(bmc *v1alpha1.BMC, f baremetalhost.Failure) problem {
 	return problem{reason: string(f.Reason), message: "BMC " + bmc.Name + ": " + f.Message, interrupted: f.Interrupted}
 }
 
-// tryBareMetalHost reads or commands the power through the BareMetalHost of a look.
-func (c *Client) tryBareMetalHost(ctx context.Context, l *look, kind fencing.StepKind) problem {
-	if l.unnamed {
-		return c.tryMetal(ctx, l, c.unnamedHostOf(l), kind, func(problem, v1alpha1.HostPower) {})
+// tryBareMetalHost reads or commands the power through the BareMetalHost of a reconcile.
+func (c *Client) tryBareMetalHost(ctx context.Context, rec *reconciliation, kind fencing.StepKind) problem {
+	if rec.unnamed {
+		return c.tryMetal(ctx, rec, c.unnamedHostOf(rec), kind, func(problem, v1alpha1.HostPower) {})
 	}
-	h, found := c.hosts.open(ctx, l.bmc)
+	h, found := c.hosts.open(ctx, rec.bmc)
 	if found.found() {
 		return found
 	}
-	return c.tryMetal(ctx, l, h.metal, kind, func(found problem, state v1alpha1.HostPower) {
-		c.noteOperation(l.bmc, h, found, func(seen *observation) {
+	return c.tryMetal(ctx, rec, h.metal, kind, func(found problem, state v1alpha1.HostPower) {
+		c.noteOperation(rec.bmc, h, found, func(seen *observation) {
 			if state != "" {
 				seen.power = state
 			}
@@ -98,32 +98,32 @@ func (c *Client) tryBareMetalHost(ctx context.Context, l *look, kind fencing.Ste
 }
 
 // tryMetal reads or commands the power of a BareMetalHost, and has a function note what was found. The state is empty where none was read.
-func (c *Client) tryMetal(ctx context.Context, l *look, metal *baremetalhost.Host, kind fencing.StepKind, note func(problem, v1alpha1.HostPower)) problem {
+func (c *Client) tryMetal(ctx context.Context, rec *reconciliation, metal *baremetalhost.Host, kind fencing.StepKind, note func(problem, v1alpha1.HostPower)) problem {
 	var failure baremetalhost.Failure
 	var state v1alpha1.HostPower
-	power := l.s.power
+	power := rec.s.power
 	switch kind { //nolint:exhaustive // the others don't concern the power
 	case fencing.CommandOff:
-		at, failed := metal.Off(ctx, l.metal)
+		at, failed := metal.Off(ctx, rec.metal)
 		power, failure = power.CommandedOff(at), failed
 	case fencing.CommandOn:
-		at, failed := metal.On(ctx, l.metal)
+		at, failed := metal.On(ctx, rec.metal)
 		power, failure = power.CommandedOn(at), failed
 	case fencing.LeaveHost:
-		failure = metal.Leave(ctx, l.metal)
+		failure = metal.Leave(ctx, rec.metal)
 		power.Left = true
 	default:
-		reading, failed := metal.Read(ctx, l.metal)
+		reading, failed := metal.Read(ctx, rec.metal)
 		power, failure = power.Observe(reading.Reading), failed
 		if reading.Unproven.Failed() {
 			power = fencing.Power{Last: reading.Reading} // no later read proves anything, so the command is repeated
 		}
 		state = hostPower(reading.State)
 	}
-	found := ofBareMetalHost(l.bmc, failure)
+	found := ofBareMetalHost(rec.bmc, failure)
 	note(found, state)
 	if !found.found() {
-		l.s.power = power
+		rec.s.power = power
 	}
 	return found
 }
@@ -133,29 +133,29 @@ func (c *Client) tryMetal(ctx context.Context, l *look, metal *baremetalhost.Hos
 const mostMetal3Retry = 5 * time.Second
 
 // mostRetry returns the longest pause after a failed operation of the power.
-func (l *look) mostRetry() time.Duration {
-	if l.bmc != nil && l.bmc.Spec.BareMetalHost != nil {
+func (rec *reconciliation) mostRetry() time.Duration {
+	if rec.bmc != nil && rec.bmc.Spec.BareMetalHost != nil {
 		return mostMetal3Retry
 	}
 	return mostRetry
 }
 
-// lookAtBareMetalHost reads the power for the status of a BMC.
-func (c *Client) lookAtBareMetalHost(ctx context.Context, bmc *v1alpha1.BMC) {
+// probeBareMetalHost reads the power for the status of a BMC.
+func (c *Client) probeBareMetalHost(ctx context.Context, bmc *v1alpha1.BMC) {
 	h, found := c.hosts.open(ctx, bmc)
 	if found.found() {
 		return
 	}
-	state, failure := h.metal.Look(ctx)
+	state, failure := h.metal.Probe(ctx)
 	c.noteOperation(bmc, h, ofBareMetalHost(bmc, failure), func(seen *observation) { seen.power = hostPower(state) })
 }
 
 // metalNote says how Metal3 comes into a wait, to append to a message.
-func (l *look) metalNote(why fencing.Reason) string {
-	if l.bmc == nil || l.bmc.Spec.BareMetalHost == nil {
+func (rec *reconciliation) metalNote(why fencing.Reason) string {
+	if rec.bmc == nil || rec.bmc.Spec.BareMetalHost == nil {
 		return ""
 	}
-	named := l.bmc.Spec.BareMetalHost
+	named := rec.bmc.Spec.BareMetalHost
 	switch why { //nolint:exhaustive // the others don't concern the power
 	case fencing.PowerNotOff:
 		return "; annotation " + annotation.RebootBareMetalHost + " of BareMetalHost " + named.Namespace + "/" + named.Name +

@@ -73,9 +73,9 @@ func (w *world) reports(t *testing.T, name string, on bool) {
 	}
 }
 
-func (w *world) looks(t *testing.T) *v1alpha1.PowerRemediation {
+func (w *world) reconciles(t *testing.T) *v1alpha1.PowerRemediation {
 	t.Helper()
-	if err := w.look(t.Context(), keyA); err != nil {
+	if err := w.reconcile(t.Context(), keyA); err != nil {
 		t.Fatal(err)
 	}
 	return w.remediation(t, keyA)
@@ -109,7 +109,7 @@ func wantSays(t *testing.T, r *v1alpha1.PowerRemediation, phase fencing.Phase, w
 func TestFencedThroughMetal3(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, node(), remediation(), bmcFor("bmc-a", "node-a", "", throughMetal3("host-a")), metal3Host("host-a", "host-uid", true))
-	r := w.looks(t)
+	r := w.reconciles(t)
 	wantSays(t, r, fencing.PoweringOff, "PowerNotOff: ", "annotation reboot.metal3.io/fettle of BareMetalHost metal3/host-a asks Metal3 to power it off, and Metal3 still reports it as on")
 	if want := (v1alpha1.FencingBMC{Name: "bmc-a", UID: "bmc-a-uid", Generation: 1, HostUID: "host-uid", HostNamespace: "metal3", HostName: "host-a"}); r.Status.BMC == nil || *r.Status.BMC != want {
 		t.Errorf("it is recorded as %+v, want %+v", r.Status.BMC, want)
@@ -119,16 +119,16 @@ func TestFencedThroughMetal3(t *testing.T) {
 	}
 	w.reports(t, "host-a", false)
 	w.forward(3 * time.Second)
-	wantSays(t, w.looks(t), fencing.PoweringOff, "PowerOffOnce: ")
+	wantSays(t, w.reconciles(t), fencing.PoweringOff, "PowerOffOnce: ")
 	w.forward(6 * time.Second)
-	r = w.looks(t)
+	r = w.reconciles(t)
 	wantSays(t, r, fencing.PoweringOn, "PowerNotOn: ", "Metal3 reports BareMetalHost metal3/host-a as off, and powers it on")
 	if p := r.Status.Proof; p == nil || p.Kind != string(fencing.PowerOff) || w.holds(t, "host-a") {
 		t.Errorf("the proof is %+v, and the annotation is there: %t", p, w.holds(t, "host-a"))
 	}
 	w.reports(t, "host-a", true)
 	w.forward(3 * time.Second)
-	wantSays(t, w.looks(t), fencing.Booting, "NodeNotBack: ")
+	wantSays(t, w.reconciles(t), fencing.Booting, "NodeNotBack: ")
 	for _, patch := range w.patches {
 		if strings.Contains(patch, "metal3.io") && !strings.Contains(patch, `"uid":"host-uid"`) {
 			t.Errorf("a change has no UID: %s", patch)
@@ -153,13 +153,13 @@ func TestMetal3IsNotBelieved(t *testing.T) {
 			}
 			w := newWorld(t, node(tainted(ownTaint)), remediation(in(phase, used, proven)), bmcFor("bmc-a", "node-a", "", throughMetal3("host-a")),
 				metal3Host("host-a", "host-uid", false, annotation.RebootBareMetalHost, `{"mode":"hard"}`))
-			wantSays(t, w.looks(t), fencing.PoweringOff, "PowerNotRead: ", "BMC bmc-a: BareMetalHost metal3/host-a: ", "proves nothing; it is powered off once Metal3 has powered it on")
+			wantSays(t, w.reconciles(t), fencing.PoweringOff, "PowerNotRead: ", "BMC bmc-a: BareMetalHost metal3/host-a: ", "proves nothing; it is powered off once Metal3 has powered it on")
 			if w.holds(t, "host-a") {
 				t.Error("Metal3 is not asked to power it on")
 			}
 			w.reports(t, "host-a", true)
 			w.forward(5 * time.Second)
-			wantSays(t, w.looks(t), fencing.PoweringOff, "PowerNotOff: ")
+			wantSays(t, w.reconciles(t), fencing.PoweringOff, "PowerNotOff: ")
 			if !w.holds(t, "host-a") {
 				t.Error("Metal3 is not asked to power it off")
 			}
@@ -174,7 +174,7 @@ func TestMetal3IsNotBelieved(t *testing.T) {
 func TestMetal3EvidenceIsLost(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, node(), remediation(), bmcFor("bmc-a", "node-a", "", throughMetal3("host-a")), metal3Host("host-a", "host-uid", true))
-	w.looks(t)
+	w.reconciles(t)
 	u := w.bareMetalHost(t, "host-a")
 	u.SetAnnotations(nil)
 	if err := w.api.Update(t.Context(), u); err != nil {
@@ -183,12 +183,12 @@ func TestMetal3EvidenceIsLost(t *testing.T) {
 	w.reports(t, "host-a", false)
 	w.forward(3 * time.Second)
 	for range 8 {
-		wantSays(t, w.looks(t), fencing.PoweringOff, "PowerNotRead: ", "off already")
+		wantSays(t, w.reconciles(t), fencing.PoweringOff, "PowerNotRead: ", "off already")
 		w.forward(5 * time.Second)
 	}
 	w.reports(t, "host-a", true)
 	w.forward(5 * time.Second)
-	wantSays(t, w.looks(t), fencing.PoweringOff, "PowerNotOff: ")
+	wantSays(t, w.reconciles(t), fencing.PoweringOff, "PowerNotOff: ")
 	if !w.holds(t, "host-a") {
 		t.Error("Metal3 is not asked to power it off again")
 	}
@@ -213,7 +213,7 @@ func TestAnotherBareMetalHost(t *testing.T) {
 			t.Parallel()
 			used := func(s *v1alpha1.PowerRemediationStatus) { s.BMC = &c.recorded }
 			w := newWorld(t, node(tainted(ownTaint)), remediation(in(fencing.PoweringOff, used)), bmcFor("bmc-a", "node-a", "", throughMetal3("host-a")), metal3Host("host-a", c.host, true))
-			wantSays(t, w.looks(t), fencing.PoweringOff, c.says)
+			wantSays(t, w.reconciles(t), fencing.PoweringOff, c.says)
 			if w.holds(t, "host-a") != c.touched {
 				t.Errorf("it has the annotation: %t", !c.touched)
 			}
@@ -225,7 +225,7 @@ func TestAnotherBareMetalHost(t *testing.T) {
 func TestBareMetalHostOfAResumedRemediation(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, node(tainted(ownTaint)), remediation(in(fencing.PoweringOff)), bmcFor("bmc-a", "node-a", "", throughMetal3("host-a")))
-	wantSays(t, w.looks(t), fencing.PoweringOff, "PowerNotRead: ", "BMC bmc-a: BareMetalHost metal3/host-a: it does not exist")
+	wantSays(t, w.reconciles(t), fencing.PoweringOff, "PowerNotRead: ", "BMC bmc-a: BareMetalHost metal3/host-a: it does not exist")
 }
 
 // TestNoBareMetalHost: a remediation begins only with a BareMetalHost, and waits until it can be read.
@@ -238,14 +238,14 @@ func TestNoBareMetalHost(t *testing.T) {
 		}
 		return nil
 	})
-	r := w.looks(t)
+	r := w.reconciles(t)
 	wantSays(t, r, "", "BareMetalHostNotRead: ", "(Forbidden)")
 	if len(r.Finalizers) > 0 || w.sessions.claim("node-a", keyB) != holderOf(keyB) {
 		t.Errorf("it has begun: %v", r.Finalizers)
 	}
 	w.sessions.claims.Release(holderOf(keyB))
 	w.refuses(nil)
-	r = w.looks(t)
+	r = w.reconciles(t)
 	wantSays(t, r, "", v1alpha1.CannotStartNoBareMetalHostReason, "BareMetalHost metal3/host-a: it does not exist")
 	if len(r.Finalizers) > 0 {
 		t.Errorf("it has begun: %v", r.Finalizers)
@@ -263,15 +263,15 @@ func TestUnsuitableBareMetalHost(t *testing.T) {
 		return u
 	}
 	w := newWorld(t, node(), remediation(), bmcFor("bmc-a", "node-a", "", throughMetal3("host-a")), kept(metal3Host("host-a", "host-uid", true)))
-	r := w.looks(t)
+	r := w.reconciles(t)
 	wantSays(t, r, "", v1alpha1.CannotStartUnsuitableBareMetalHostReason, "nothing was done: BMC bmc-a: BareMetalHost metal3/host-a: spec.disablePowerOff", "give the BMC an address")
 	if len(r.Finalizers) > 0 || len(w.node(t).Spec.Taints) > 0 {
 		t.Errorf("it has begun: %v, %v", r.Finalizers, w.node(t).Spec.Taints)
 	}
 	w = newWorld(t, node(tainted(ownTaint)), remediation(in(fencing.PoweringOff)), bmcFor("bmc-a", "node-a", "", throughMetal3("host-a")), kept(metal3Host("host-a", "host-uid", true)))
-	wantSays(t, w.looks(t), fencing.PoweringOff, "PowerNotRead: ", "spec.disablePowerOff")
+	wantSays(t, w.reconciles(t), fencing.PoweringOff, "PowerNotRead: ", "spec.disablePowerOff")
 	w = newWorld(t, node(), remediation(), bmcFor("bmc-a", "node-a", "", throughMetal3("host-a")), metal3Host("host-a", "host-uid", true, "baremetalhost.metal3.io/paused", ""))
-	wantSays(t, w.looks(t), fencing.PoweringOff, "PowerNotRead: ", "baremetalhost.metal3.io/paused")
+	wantSays(t, w.reconciles(t), fencing.PoweringOff, "PowerNotRead: ", "baremetalhost.metal3.io/paused")
 }
 
 // TestStatusOfABMCThroughMetal3: the status shows the power that Metal3 reports, and nothing about credentials.
@@ -355,15 +355,15 @@ func TestMessagesAboutMetal3(t *testing.T) {
 func TestPowerOnEndsTheEvidence(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, node(), remediation(), bmcFor("bmc-a", "node-a", "", throughMetal3("host-a")), metal3Host("host-a", "host-uid", true, "reboot.metal3.io/other", ""))
-	w.looks(t)
+	w.reconciles(t)
 	w.reports(t, "host-a", false)
 	for range 4 {
 		w.forward(4 * time.Second)
-		w.looks(t)
+		w.reconciles(t)
 	}
 	wantSays(t, w.remediation(t, keyA), fencing.PoweringOn, "PowerNotRead: ", "annotation reboot.metal3.io/other of others keeps it off")
 	w.forward(defaultPowerOn)
-	r := w.looks(t)
+	r := w.reconciles(t)
 	wantSays(t, r, fencing.PoweringOff, "PowerNotRead: ", "that may be older than the command, so it proves nothing")
 	if r.Status.Attempt != 2 || r.Status.Proof != nil || w.holds(t, "host-a") {
 		t.Errorf("attempt %d has the proof %+v", r.Status.Attempt, r.Status.Proof)
@@ -411,7 +411,7 @@ func TestHostOfADeletedMachine(t *testing.T) {
 			t.Parallel()
 			r := remediation(append(c.changes, in(fencing.DeletingMachine, deletes))...)
 			w := newWorld(t, append([]client.Object{r, bmcFor("bmc-a", "node-a", "", throughMetal3("host-a"))}, c.objects...)...)
-			got := w.looks(t)
+			got := w.reconciles(t)
 			if got.Status.Phase != string(c.phase) || w.holds(t, "host-a") != c.holds || got.Status.PoweredOff && !c.holds {
 				t.Errorf("in phase %s (%s) it keeps the host off: %t, want %s, %t", got.Status.Phase, sayingOf(got), w.holds(t, "host-a"), c.phase, c.holds)
 			}
@@ -441,12 +441,12 @@ func notLeft(t *testing.T) *world {
 func TestHostThatCantBeLeft(t *testing.T) {
 	t.Parallel()
 	w := notLeft(t)
-	wantSays(t, w.looks(t), fencing.DeletingMachine, "PowerNotRead: ", "kubectl apply -k config/metal3")
+	wantSays(t, w.reconciles(t), fencing.DeletingMachine, "PowerNotRead: ", "kubectl apply -k config/metal3")
 	w.forward(50 * time.Minute)
-	wantSays(t, w.looks(t), fencing.DeletingMachine, "PowerNotRead: ")
+	wantSays(t, w.reconciles(t), fencing.DeletingMachine, "PowerNotRead: ")
 	w.refuses(nil)
 	w.forward(mostMetal3Retry)
-	if r := w.looks(t); r.Status.Phase != string(fencing.Succeeded) || r.Status.PoweredOff {
+	if r := w.reconciles(t); r.Status.Phase != string(fencing.Succeeded) || r.Status.PoweredOff {
 		t.Errorf("it ends as %+v", r.Status)
 	}
 }
@@ -455,9 +455,9 @@ func TestHostThatCantBeLeft(t *testing.T) {
 func TestHostThatIsNotLeft(t *testing.T) {
 	t.Parallel()
 	w := notLeft(t)
-	w.looks(t)
+	w.reconciles(t)
 	w.forward(time.Hour)
-	r := w.looks(t)
+	r := w.reconciles(t)
 	if said := conditionsOf(&r.Status)[1]; r.Status.Phase != string(fencing.Failed) || said.Reason != string(fencing.HostNotLeft) || !w.holds(t, "host-a") {
 		t.Fatalf("it is %s: %+v", r.Status.Phase, said)
 	}
@@ -466,7 +466,7 @@ func TestHostThatIsNotLeft(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.forward(mostMetal3Retry)
-	if err := w.look(t.Context(), keyA); err != nil || w.holds(t, "host-a") {
+	if err := w.reconcile(t.Context(), keyA); err != nil || w.holds(t, "host-a") {
 		t.Errorf("once it is deleted, it keeps the host off: %t, %v", w.holds(t, "host-a"), err)
 	}
 }
@@ -476,7 +476,7 @@ func TestHostThatIsNotLeft(t *testing.T) {
 func TestConsumerOfABareMetalHost(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, node(), remediation(), bmcFor("bmc-a", "node-a", "", throughMetal3("host-a")), consumedBy("claim-1", metal3Host("host-a", "host-uid", true)))
-	r := w.looks(t)
+	r := w.reconciles(t)
 	wantSays(t, r, fencing.PoweringOff, "PowerNotOff: ")
 	const recorded = "HostClaim.metal3.io fleet/claim-1"
 	if r.Status.BMC.HostConsumer != recorded {
@@ -484,13 +484,13 @@ func TestConsumerOfABareMetalHost(t *testing.T) {
 	}
 	w.reports(t, "host-a", false)
 	w.forward(3 * time.Second)
-	wantSays(t, w.looks(t), fencing.PoweringOff, "PowerOffOnce: ")
+	wantSays(t, w.reconciles(t), fencing.PoweringOff, "PowerOffOnce: ")
 	if err := w.api.Update(t.Context(), consumedBy("claim-2", w.bareMetalHost(t, "host-a"))); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
 		w.forward(6 * time.Second)
-		wantSays(t, w.looks(t), fencing.PoweringOff, "PowerNotRead: ", `its spec.consumerRef is "HostClaim.metal3.io fleet/claim-2", and was "`+recorded+`"`)
+		wantSays(t, w.reconciles(t), fencing.PoweringOff, "PowerNotRead: ", `its spec.consumerRef is "HostClaim.metal3.io fleet/claim-2", and was "`+recorded+`"`)
 		if w.holds(t, "host-a") {
 			t.Error("the host of another consumer is kept off")
 		}
@@ -499,7 +499,7 @@ func TestConsumerOfABareMetalHost(t *testing.T) {
 	}
 	w.reports(t, "host-a", true)
 	w.forward(6 * time.Second)
-	wantSays(t, w.looks(t), fencing.PoweringOff, "PowerNotRead: ")
+	wantSays(t, w.reconciles(t), fencing.PoweringOff, "PowerNotRead: ")
 	if w.holds(t, "host-a") {
 		t.Error("the host of another consumer is powered off")
 	}
@@ -507,7 +507,7 @@ func TestConsumerOfABareMetalHost(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.forward(6 * time.Second)
-	wantSays(t, w.looks(t), fencing.PoweringOff, "PowerNotOff: ")
+	wantSays(t, w.reconciles(t), fencing.PoweringOff, "PowerNotOff: ")
 	if !w.holds(t, "host-a") {
 		t.Error("the host that is back is not powered off")
 	}

@@ -17,36 +17,36 @@ import (
 )
 
 // begin finds the node and the BMC of a remediation that has not begun, and claims the node.
-func (c *Client) begin(ctx context.Context, l *look) (*look, error) {
-	if contract.Succeeded(l.r.Status.Conditions) == metav1.ConditionFalse {
-		c.Metrics.wait(l.key, refusalOf(l.r))
-		return nil, c.machines.Release(ctx, l.r) // it can't start, and has said so
+func (c *Client) begin(ctx context.Context, rec *reconciliation) (*reconciliation, error) {
+	if contract.Succeeded(rec.r.Status.Conditions) == metav1.ConditionFalse {
+		c.Metrics.wait(rec.key, refusalOf(rec.r))
+		return nil, c.machines.Release(ctx, rec.r) // it can't start, and has said so
 	}
-	if contract.Stopped(l.r) {
-		return nil, c.refuse(ctx, l.r, problem{reason: v1alpha1.RemediationStoppedReason, message: "the health checker has asked to stop"})
+	if contract.Stopped(rec.r) {
+		return nil, c.refuse(ctx, rec.r, problem{reason: v1alpha1.RemediationStoppedReason, message: "the health checker has asked to stop"})
 	}
-	if c.sessions.isBehind(l.key, l.r.UID) {
-		c.remediations.AddAfter(l.key, lookEvery)
+	if c.sessions.isBehind(rec.key, rec.r.UID) {
+		c.remediations.AddAfter(rec.key, requeueAfter)
 		return nil, nil //nolint:nilnil // it has said what it waits for, and the end of that wakes it
 	}
-	s, found, err := c.identify(ctx, l.r)
-	if can, err := c.canGoOn(ctx, l, s, found, err); !can {
+	s, found, err := c.identify(ctx, rec.r)
+	if can, err := c.canGoOn(ctx, rec, s, found, err); !can {
 		return nil, err
 	}
-	l.node, l.bmc, l.machine, l.cluster = s.name, s.bmc, s.machine, s.cluster
-	l.s = c.sessions.of(l.key, l.r.UID, l.claims())
-	if other := c.fencedBy(ctx, l); other != holderOf(l.key) {
-		return nil, c.standBy(ctx, l, problem{reason: anotherRemediation, message: other.String() + " fences node " + l.node + ", and this one waits until it has ended"})
+	rec.node, rec.bmc, rec.machine, rec.cluster = s.name, s.bmc, s.machine, s.cluster
+	rec.s = c.sessions.of(rec.key, rec.r.UID, rec.claims())
+	if other := c.fencedBy(ctx, rec); other != holderOf(rec.key) {
+		return nil, c.standBy(ctx, rec, problem{reason: anotherRemediation, message: other.String() + " fences node " + rec.node + ", and this one waits until it has ended"})
 	}
-	found, err = c.readMember(ctx, l, &s)
-	if can, err := c.canGoOn(ctx, l, s, found, err); !can {
+	found, err = c.readMember(ctx, rec, &s)
+	if can, err := c.canGoOn(ctx, rec, s, found, err); !can {
 		return nil, err
 	}
-	l.nodes = s.nodes
-	if can, err := c.canRevoke(ctx, l, s); !can {
+	rec.nodes = s.nodes
+	if can, err := c.canRevoke(ctx, rec, s); !can {
 		return nil, err
 	}
-	return c.start(ctx, l, s)
+	return c.start(ctx, rec, s)
 }
 
 // refusals are the reasons of remediations that can't start.
@@ -72,71 +72,71 @@ func refusalOf(r *v1alpha1.PowerRemediation) string {
 
 // canGoOn reports whether a remediation can begin, as far as is known of its subject. If not, the remediation is refused or waits. It keeps
 // the node that it has claimed while that can't be read: no other remediation could read it either.
-func (c *Client) canGoOn(ctx context.Context, l *look, s subject, found problem, err error) (bool, error) {
+func (c *Client) canGoOn(ctx context.Context, rec *reconciliation, s subject, found problem, err error) (bool, error) {
 	switch {
 	case errors.Is(err, errNoRoom):
-		c.remediations.AddAfter(l.key, lookAgain)
+		c.remediations.AddAfter(rec.key, requeueAtLimit)
 		return false, nil
 	case err != nil:
-		return false, errors.Join(err, c.publish(ctx, l, notRead, "the node or the machine of this remediation could not be read "+whyUnread(s, err)))
+		return false, errors.Join(err, c.publish(ctx, rec, notRead, "the node or the machine of this remediation could not be read "+whyUnread(s, err)))
 	case found.found():
-		return false, c.refuse(ctx, l.r, found)
+		return false, c.refuse(ctx, rec.r, found)
 	case s.waits.found():
-		return false, c.standBy(ctx, l, s.waits)
+		return false, c.standBy(ctx, rec, s.waits)
 	}
 	return true, nil
 }
 
 // start claims the machine of a remediation that can begin and has claimed its node, or waits for others that work on the host.
-func (c *Client) start(ctx context.Context, l *look, s subject) (*look, error) {
-	machine, err := c.machineNamedBy(ctx, l, s.node)
+func (c *Client) start(ctx context.Context, rec *reconciliation, s subject) (*reconciliation, error) {
+	machine, err := c.machineNamedBy(ctx, rec, s.node)
 	if err != nil {
-		return nil, errors.Join(err, c.publish(ctx, l, notRead, "the machine of this remediation could not be read "+whyFailed(err)))
+		return nil, errors.Join(err, c.publish(ctx, rec, notRead, "the machine of this remediation could not be read "+whyFailed(err)))
 	}
-	if found := c.machines.TakenBy(ctx, l.r, machine, c.Works, c.OtherWorks); found.Found() {
-		return nil, c.standBy(ctx, l, problemOf(found))
+	if found := c.machines.TakenBy(ctx, rec.r, machine, c.Works, c.OtherWorks); found.Found() {
+		return nil, c.standBy(ctx, rec, problemOf(found))
 	}
-	if (fencednode.HasWaited(&l.r.Status.FencingStatus, anotherRemediation) || fencednode.HasWaited(&l.r.Status.FencingStatus, fencednode.MachineMarked)) && s.node != nil && fencednode.IsReady(s.node) {
-		return nil, c.refuse(ctx, l.r, problem{reason: v1alpha1.CannotStartFencedMeanwhileReason, message: "node " + l.node + " has become Ready while this remediation waited for another controller or remediation, so nothing is left to do"})
+	if (fencednode.HasWaited(&rec.r.Status.FencingStatus, anotherRemediation) || fencednode.HasWaited(&rec.r.Status.FencingStatus, fencednode.MachineMarked)) && s.node != nil && fencednode.IsReady(s.node) {
+		return nil, c.refuse(ctx, rec.r, problem{reason: v1alpha1.CannotStartFencedMeanwhileReason, message: "node " + rec.node + " has become Ready while this remediation waited for another controller or remediation, so nothing is left to do"})
 	}
-	if found := c.pin(ctx, l); found.found() {
-		return nil, c.refuseOrWait(ctx, l, found)
+	if found := c.pin(ctx, rec); found.found() {
+		return nil, c.refuseOrWait(ctx, rec, found)
 	}
-	if err := c.machines.ReleaseOthers(ctx, l.r, machine); err != nil {
+	if err := c.machines.ReleaseOthers(ctx, rec.r, machine); err != nil {
 		return nil, err
 	}
-	if err := c.setFinalizer(ctx, l, machine); err != nil {
+	if err := c.setFinalizer(ctx, rec, machine); err != nil {
 		return nil, err
 	}
-	if err := c.machines.Claim(ctx, l.r, machine); err != nil {
+	if err := c.machines.Claim(ctx, rec.r, machine); err != nil {
 		return nil, err
 	}
-	c.sessions.keep(l.s, l.r)
-	l.record = recordOf(&l.r.Status)
-	l.again(c.Now())
-	l.knows(s.node, s.readAt)
-	return l, nil
+	c.sessions.keep(rec.s, rec.r)
+	rec.record = recordOf(&rec.r.Status)
+	rec.resetFacts(c.Now())
+	rec.knows(s.node, s.readAt)
+	return rec, nil
 }
 
 // standBy has a remediation that has done nothing wait. It holds neither the node nor the machine meanwhile.
-func (c *Client) standBy(ctx context.Context, l *look, why problem) error {
-	c.wake(c.sessions.end(l.key))
-	c.remediations.AddAfter(l.key, lookEvery)
-	return errors.Join(c.machines.Release(ctx, l.r), c.publish(ctx, l, why.reason, why.message))
+func (c *Client) standBy(ctx context.Context, rec *reconciliation, why problem) error {
+	c.wake(c.sessions.end(rec.key))
+	c.remediations.AddAfter(rec.key, requeueAfter)
+	return errors.Join(c.machines.Release(ctx, rec.r), c.publish(ctx, rec, why.reason, why.message))
 }
 
 // setFinalizer sets the finalizer of a remediation, with the name of the machine that it is about to claim.
-func (c *Client) setFinalizer(ctx context.Context, l *look, machine *unstructured.Unstructured) error {
+func (c *Client) setFinalizer(ctx context.Context, rec *reconciliation, machine *unstructured.Unstructured) error {
 	annotations := fencednode.ClaimOn(machine)
-	if slices.Contains(l.r.Finalizers, annotation.PowerFinalizer) && l.r.Annotations[annotation.ClaimedMachine] == annotations[annotation.ClaimedMachine] {
+	if slices.Contains(rec.r.Finalizers, annotation.PowerFinalizer) && rec.r.Annotations[annotation.ClaimedMachine] == annotations[annotation.ClaimedMachine] {
 		return nil
 	}
-	return c.setMetadata(ctx, l, fencednode.WithFinalizer(l.r, annotation.PowerFinalizer), annotations)
+	return c.setMetadata(ctx, rec, fencednode.WithFinalizer(rec.r, annotation.PowerFinalizer), annotations)
 }
 
 // fencedBy returns which remediation fences the node: the remediation that has begun and not ended, or the first to claim the node.
-func (c *Client) fencedBy(ctx context.Context, l *look) fencednode.Holder {
-	if holder, held := c.sessions.waitFor(l.claims(), l.key); held {
+func (c *Client) fencedBy(ctx context.Context, rec *reconciliation) fencednode.Holder {
+	if holder, held := c.sessions.waitFor(rec.claims(), rec.key); held {
 		return holder
 	}
 	var all v1alpha1.PowerRemediationList
@@ -145,18 +145,18 @@ func (c *Client) fencedBy(ctx context.Context, l *look) fencednode.Holder {
 	}
 	for i := range all.Items {
 		r := &all.Items[i]
-		if r.UID != l.r.UID && fencednode.Underway(&r.Status.FencingStatus) && claimOf(r) == l.claims() {
-			c.sessions.wait(l.key)
+		if r.UID != rec.r.UID && fencednode.Underway(&r.Status.FencingStatus) && claimOf(r) == rec.claims() {
+			c.sessions.wait(rec.key)
 			return holderOf(client.ObjectKeyFromObject(r))
 		}
 	}
-	if c.OtherFences != nil && l.cluster.isHome() {
-		if other, fences := c.OtherFences(ctx, l.node); fences {
-			c.sessions.wait(l.key)
+	if c.OtherFences != nil && rec.cluster.isHome() {
+		if other, fences := c.OtherFences(ctx, rec.node); fences {
+			c.sessions.wait(rec.key)
 			return other
 		}
 	}
-	return c.sessions.claim(l.claims(), l.key)
+	return c.sessions.claim(rec.claims(), rec.key)
 }
 
 // Fences returns the remediation that has begun to fence a node of the cluster that Fettle runs in, and has not ended. Where the remediations
@@ -175,8 +175,8 @@ func (c *Client) Fences(ctx context.Context, node string) (fencednode.Holder, bo
 	return fencednode.Holder{}, false
 }
 
-// claims returns the key of the node of a look. One remediation fences it at a time.
-func (l *look) claims() string { return nodeKey(l.cluster.NamespacedName, l.node) }
+// claims returns the key of the node of a reconcile. One remediation fences it at a time.
+func (rec *reconciliation) claims() string { return nodeKey(rec.cluster.NamespacedName, rec.node) }
 
 // claimOf returns the key of the recorded node of a remediation, or an empty text.
 func claimOf(r *v1alpha1.PowerRemediation) string {

@@ -12,10 +12,10 @@ import (
 	"github.com/fettle-io/fettle/internal/remediator/fencednode"
 )
 
-// machineNamedBy returns the machine that the node of a look names, or nil. The machine may have another node. A node of a workload
+// machineNamedBy returns the machine that the node of a reconcile names, or nil. The machine may have another node. A node of a workload
 // cluster names none: its annotations are those of another administrator.
-func (c *Client) machineNamedBy(ctx context.Context, l *look, node *corev1.Node) (*unstructured.Unstructured, error) {
-	if !l.cluster.isHome() {
+func (c *Client) machineNamedBy(ctx context.Context, rec *reconciliation, node *corev1.Node) (*unstructured.Unstructured, error) {
+	if !rec.cluster.isHome() {
 		return nil, nil //nolint:nilnil // there is none
 	}
 	return c.machines.NamedBy(ctx, node)
@@ -32,7 +32,7 @@ func (c *Client) Works(ctx context.Context, key types.NamespacedName, uid types.
 }
 
 // isDone reports whether a remediation has ended, and commands the power of the host no more. A failed remediation keeps its claim,
-// since a user has to look at the host. It gives the claim back if it has failed before it did anything.
+// since a user has to inspect the host. It gives the claim back if it has failed before it did anything.
 func isDone(s *v1alpha1.PowerRemediationStatus) bool {
 	switch fencing.Phase(s.Phase) { //nolint:exhaustive // the others don't end a remediation
 	case fencing.Succeeded, fencing.Aborted:

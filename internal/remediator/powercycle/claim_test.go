@@ -68,7 +68,7 @@ func TestARemediationWaitsForTheEndOfAMark(t *testing.T) {
 	} {
 		w := claimWorld(t, machine(with(fencednode.ExternalMark, "")), remediation(), tc.changes...)
 		for range 2 {
-			if err := w.look(t.Context(), keyA); err != nil {
+			if err := w.reconcile(t.Context(), keyA); err != nil {
 				t.Fatalf("%s: %v", sentence, err)
 			}
 		}
@@ -85,7 +85,7 @@ func TestARemediationWaitsForTheEndOfAMark(t *testing.T) {
 		if err := w.api.Update(t.Context(), m); err != nil {
 			t.Fatal(err)
 		}
-		if err := w.look(t.Context(), keyA); err != nil {
+		if err := w.reconcile(t.Context(), keyA); err != nil {
 			t.Fatalf("%s: %v", sentence, err)
 		}
 		said = meta.FindStatusCondition(w.remediation(t, keyA).Status.Conditions, v1alpha1.ProcessingCondition)
@@ -110,7 +110,7 @@ func TestClaimBeforeTheFirstEffect(t *testing.T) {
 		"no machine":        {nil, []string{"finalizers", "fettle.io/fencing"}},
 	} {
 		w := claimWorld(t, tc.m, remediation())
-		if err := w.look(t.Context(), keyA); err != nil {
+		if err := w.reconcile(t.Context(), keyA); err != nil {
 			t.Errorf("%s: %v", sentence, err)
 		}
 		if len(w.patches) != len(tc.want) {
@@ -144,13 +144,13 @@ func TestClaimRequiresTheRevision(t *testing.T) {
 		}
 		return nil
 	})
-	if err := w.look(t.Context(), keyA); !apierrors.IsConflict(err) || !marks {
+	if err := w.reconcile(t.Context(), keyA); !apierrors.IsConflict(err) || !marks {
 		t.Fatalf("the claim is refused with %v", err)
 	}
 	if r := w.remediation(t, keyA); r.Status.Phase != "" || w.claimOfM(t) != "" || len(w.node(t).Spec.Taints) > 0 {
 		t.Errorf("it is %+v, and the claim is %q", r.Status, w.claimOfM(t))
 	}
-	if err := w.look(t.Context(), keyA); err != nil || processing(w.remediation(t, keyA)) != fencednode.MachineMarked {
+	if err := w.reconcile(t.Context(), keyA); err != nil || processing(w.remediation(t, keyA)) != fencednode.MachineMarked {
 		t.Errorf("then it says %s (%v)", processing(w.remediation(t, keyA)), err)
 	}
 }
@@ -171,7 +171,7 @@ func TestMachineThatCanNotBeReadOrClaimed(t *testing.T) {
 			}
 			return forbidden
 		})
-		err := w.look(t.Context(), keyA)
+		err := w.reconcile(t.Context(), keyA)
 		if r := w.remediation(t, keyA); !apierrors.IsForbidden(err) || processing(r) != reason || r.Status.Phase != "" || len(w.node(t).Spec.Taints) > 0 {
 			t.Errorf("%s: %v, %s, %+v", verb, err, processing(r), r.Status)
 		}
@@ -198,7 +198,7 @@ func TestClaimIsTakenBack(t *testing.T) {
 		"it has not named the machine":      {machine(with(annotation.ClaimedBy, ourClaim)), []func(*v1alpha1.PowerRemediation){in(fencing.Succeeded)}, ourClaim},
 	} {
 		w := claimWorld(t, tc.m, remediation(tc.changes...))
-		if err := w.look(t.Context(), keyA); err != nil {
+		if err := w.reconcile(t.Context(), keyA); err != nil {
 			t.Errorf("%s: %v", sentence, err)
 		}
 		if got := w.claimOfM(t); got != tc.want {
@@ -218,16 +218,16 @@ func TestFinalizerOutlivesTheClaim(t *testing.T) {
 		}
 		return nil
 	})
-	if err := w.look(t.Context(), keyA); err == nil || !slices.Contains(w.remediation(t, keyA).Finalizers, annotation.PowerFinalizer) {
+	if err := w.reconcile(t.Context(), keyA); err == nil || !slices.Contains(w.remediation(t, keyA).Finalizers, annotation.PowerFinalizer) {
 		t.Errorf("the finalizers are %v (%v)", w.remediation(t, keyA).Finalizers, err)
 	}
 	w.refuses(nil)
-	if err := w.look(t.Context(), keyA); err != nil || w.claimOfM(t) != "" {
+	if err := w.reconcile(t.Context(), keyA); err != nil || w.claimOfM(t) != "" {
 		t.Errorf("the claim is %q (%v)", w.claimOfM(t), err)
 	}
 	for _, r := range []*v1alpha1.PowerRemediation{remediation(claiming, leaving, unbegun), remediation(leaving, unbegun)} {
 		w := claimWorld(t, nil, r)
-		err := w.look(t.Context(), keyA)
+		err := w.reconcile(t.Context(), keyA)
 		if gone := w.api.Get(t.Context(), keyA, &v1alpha1.PowerRemediation{}); err != nil || !apierrors.IsNotFound(gone) {
 			t.Errorf("it is not deleted: %v, %v", err, gone)
 		}
@@ -240,21 +240,21 @@ func TestMachineNamedByANode(t *testing.T) {
 	for value, want := range map[string]bool{"machines/m": true, "machines": false, "/m": false, "machines/": false, "": false, "other/m": false} {
 		asked := false
 		w.refuses(func(string, runtime.Object) error { asked = true; return nil })
-		m, err := w.machineNamedBy(t.Context(), &look{}, node(annotated(machineAnnotation, value)))
+		m, err := w.machineNamedBy(t.Context(), &reconciliation{}, node(annotated(machineAnnotation, value)))
 		if err != nil || (m != nil) != want || asked != (want || value == "other/m") {
 			t.Errorf("%q: there is %v (%v), and the API server was asked: %t", value, m, err, asked)
 		}
 	}
-	if m, err := w.machineNamedBy(t.Context(), &look{}, nil); m != nil || err != nil {
+	if m, err := w.machineNamedBy(t.Context(), &reconciliation{}, nil); m != nil || err != nil {
 		t.Errorf("without a node there is %v (%v)", m, err)
 	}
-	tenants := &look{cluster: fencedCluster{NamespacedName: types.NamespacedName{Namespace: "fleet", Name: "east"}}}
+	tenants := &reconciliation{cluster: fencedCluster{NamespacedName: types.NamespacedName{Namespace: "fleet", Name: "east"}}}
 	if m, err := w.machineNamedBy(t.Context(), tenants, node(annotated(machineAnnotation, "machines/m"))); m != nil || err != nil {
 		t.Errorf("a node of a workload cluster names %v (%v)", m, err)
 	}
 }
 
-// TestARefusedRemediationGivesItsClaimBack: a look before has claimed the machine, and what was found since refuses the remediation. Else
+// TestARefusedRemediationGivesItsClaimBack: a reconcile before has claimed the machine, and what was found since refuses the remediation. Else
 // no other remediator would get the machine while the remediation exists.
 func TestARefusedRemediationGivesItsClaimBack(t *testing.T) {
 	always := func(*v1alpha1.PowerRemediation) {}
@@ -308,7 +308,7 @@ func TestARefusedRemediationGivesItsClaimBack(t *testing.T) {
 			}
 			w := newWorld(t, objects...)
 			for range 2 {
-				if err := w.look(t.Context(), keyA); err != nil {
+				if err := w.reconcile(t.Context(), keyA); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -332,11 +332,11 @@ func TestClaimOfARefusedRemediationIsTakenBackLater(t *testing.T) {
 		}
 		return nil
 	})
-	if err := w.look(t.Context(), keyA); err == nil || processing(w.remediation(t, keyA)) != v1alpha1.CannotStartNoBMCReason {
+	if err := w.reconcile(t.Context(), keyA); err == nil || processing(w.remediation(t, keyA)) != v1alpha1.CannotStartNoBMCReason {
 		t.Errorf("it says %s (%v)", processing(w.remediation(t, keyA)), err)
 	}
 	w.refuses(nil)
-	if err := w.look(t.Context(), keyA); err != nil || w.claimOfM(t) != "" {
+	if err := w.reconcile(t.Context(), keyA); err != nil || w.claimOfM(t) != "" {
 		t.Errorf("the claim is %q (%v)", w.claimOfM(t), err)
 	}
 }
@@ -363,7 +363,7 @@ func TestARemediationThatWaitsGivesItsClaimBack(t *testing.T) {
 			}
 			return nil
 		})
-		err := w.look(t.Context(), keyA)
+		err := w.reconcile(t.Context(), keyA)
 		if got := processing(w.remediation(t, keyA)); err != nil || got != tc.want || w.claimOfM(t) != "" || w.sessions.claims.Holds("node-a", holderOf(keyA)) {
 			t.Errorf("%s: it waits for %s, the claim is %q, and %d nodes are claimed (%v)", sentence, got, w.claimOfM(t), w.sessions.claims.Len(), err)
 		}
@@ -376,7 +376,7 @@ func TestClaimOfAnotherMachineIsTakenBack(t *testing.T) {
 		other := machine()
 		other.SetName("n")
 		w := newWorld(t, node(annotated(machineAnnotation, names)), remediation(claiming, unbegun), machine(with(annotation.ClaimedBy, ourClaim)), other, bmcFor("a", "node-a", "telnet://10.0.0.1"))
-		if err := w.look(t.Context(), keyA); err != nil {
+		if err := w.reconcile(t.Context(), keyA); err != nil {
 			t.Errorf("%s: %v", sentence, err)
 		}
 		if got := w.claimOfM(t); got != "" {
@@ -413,7 +413,7 @@ func TestTheClaimOfAnotherUnderWayStands(t *testing.T) {
 		w.OtherWorks = func(_ context.Context, key types.NamespacedName, uid types.UID) (fencednode.Holder, string, bool) {
 			return fencednode.Holder{Kind: "SelfFenceRemediation", NamespacedName: key}, "node-b", key.Name == "of-promise" && uid == "its-uid"
 		}
-		if err := w.look(t.Context(), keyA); err != nil {
+		if err := w.reconcile(t.Context(), keyA); err != nil {
 			t.Errorf("%s: %v", sentence, err)
 		}
 		r := w.remediation(t, keyA)

@@ -43,7 +43,7 @@ type Config struct {
 	HandBack func(ctx context.Context, machine types.NamespacedName, uid types.UID, gated bool) error
 	// Claims are shared with the other remediators that fence.
 	Claims *fencednode.Claims
-	// Promises are shared with the other remediators that revoke promises, and Tidy has the Lease of a node looked at once the remediation is gone
+	// Promises are shared with the other remediators that revoke promises, and Tidy has the Lease of a node read once the remediation is gone
 	// that may have condemned it.
 	Promises *nodepromise.Promises
 	Tidy     func(node string)
@@ -64,26 +64,26 @@ type Client struct {
 	nodes    *fencednode.Nodes // of the cluster that Fettle runs in
 	machines fencednode.Machines
 
-	watches      *loop.Watches
-	remediations loop.Queue[types.NamespacedName]
-	probes       loop.Queue[types.NamespacedName]
-	sessions     *sessions
-	bmcs         *inventory
-	hosts        *hosts
-	turns        *turns
-	lanes        *lanes
-	crowds       *crowds
+	watches       *loop.Watches
+	remediations  loop.Queue[types.NamespacedName]
+	probes        loop.Queue[types.NamespacedName]
+	sessions      *sessions
+	bmcs          *inventory
+	hosts         *hosts
+	turns         *turns
+	apiSlots      *apiSlots
+	clusterLimits *clusterLimits
 	// elsewhere has the probes that read a node of a workload cluster.
 	elsewhere chan struct{}
 }
 
 const (
-	// lookTimeout bounds one look at a remediation, and probeTimeout one at a BMC. Both contain operations of a BMC.
-	lookTimeout  = 3 * time.Minute
-	probeTimeout = time.Minute
-	// maxLooks and maxProbes bound the remediations and the BMCs of one moment. Most of them wait for a BMC.
-	maxLooks  = 512
-	maxProbes = 64
+	// reconcileTimeout bounds one reconcile of a remediation, and probeTimeout one probe of a BMC. Both contain operations of a BMC.
+	reconcileTimeout = 3 * time.Minute
+	probeTimeout     = time.Minute
+	// maxReconciles and maxProbes bound the remediations and the BMCs of one moment. Most of them wait for a BMC.
+	maxReconciles = 512
+	maxProbes     = 64
 	// maxProbesElsewhere bounds the probes that read a node of a workload cluster, so that clusters that hang leave room for the others.
 	maxProbesElsewhere = maxProbes / 4
 )
@@ -94,7 +94,7 @@ func NewClient(c Config) *Client {
 	created := &Client{
 		Config: c, nodes: fencednode.New(c.Core, c.Now, fencednode.NewVolumes()), machines: fencednode.Machines{Live: c.Live, Writer: c.Writer},
 		watches: loop.NewWatches(), remediations: loop.NewQueue[types.NamespacedName](), probes: loop.NewQueue[types.NamespacedName](),
-		sessions: newSessions(c.Claims), bmcs: bmcs, hosts: newHosts(c.Now, bmcs.get), turns: newTurns(), lanes: newLanes(maxLanes, maxOthers), crowds: &crowds{byCluster: map[types.NamespacedName]*crowd{}},
+		sessions: newSessions(c.Claims), bmcs: bmcs, hosts: newHosts(c.Now, bmcs.get), turns: newTurns(), apiSlots: newAPISlots(maxAPISlots, maxOthers), clusterLimits: &clusterLimits{byCluster: map[types.NamespacedName]*clusterLimit{}},
 		elsewhere: make(chan struct{}, maxProbesElsewhere),
 	}
 	created.hosts.metal = created.bareMetalHostOf
@@ -138,7 +138,7 @@ func (c *Client) bmcEvents() toolscache.ResourceEventHandler {
 	}
 }
 
-// remediationEvents has a remediation looked at, and once it is gone the Lease that it may have condemned.
+// remediationEvents has a remediation reconciled, and once it is gone the Lease that it may have condemned.
 func (c *Client) remediationEvents() toolscache.ResourceEventHandler {
 	take := func(obj any) {
 		if key, ok := loop.KeyOf(obj); ok {
@@ -153,14 +153,14 @@ func (c *Client) remediationEvents() toolscache.ResourceEventHandler {
 		},
 		UpdateFunc: func(_, obj any) {
 			if r, ok := obj.(*v1alpha1.PowerRemediation); ok && c.sessions.hasWritten(client.ObjectKeyFromObject(r), r.ResourceVersion) {
-				return // the look that wrote it goes on from it
+				return // the reconcile that wrote it goes on from it
 			}
 			take(obj)
 		},
 	}
 }
 
-// nodeEvents has the remediations of a node looked at when it has changed.
+// nodeEvents has the remediations of a node reconciled when it has changed.
 func (c *Client) nodeEvents() toolscache.ResourceEventHandler {
 	take := func(obj any) {
 		if n, ok := obj.(*slim.Node); ok {
@@ -182,15 +182,15 @@ func (c *Client) nodeEvents() toolscache.ResourceEventHandler {
 	}
 }
 
-// wakes reports whether a change of a node has its remediations looked at now. Other changes, such as heartbeats and what Fettle itself
-// writes, are seen by the looks that come in any case.
+// wakes reports whether a change of a node has its remediations reconciled now. Other changes, such as heartbeats and what Fettle itself
+// writes, are seen by the next periodic reconcile.
 func wakes(old, obj any) bool {
 	before, ok := old.(*slim.Node)
 	after, is := obj.(*slim.Node)
 	return !ok || !is || !after.SameReadiness(before)
 }
 
-// wakeNode has the remediations of a node looked at now, by its key. An operation on its BMC must not delay that, so it is interrupted if the
+// wakeNode has the remediations of a node reconciled now, by its key. An operation on its BMC must not delay that, so it is interrupted if the
 // workload of the node is released: then the node may have to serve again at once.
 func (c *Client) wakeNode(node string) {
 	for _, key := range c.sessions.wake(node) {
@@ -216,9 +216,9 @@ func (c *Client) Start(ctx context.Context) error {
 	c.turns.start(c.Now())
 	var group sync.WaitGroup
 	// Most remediations and probes wait for a BMC.
-	looks := loop.Worker[types.NamespacedName]{Queue: c.remediations, Timeout: lookTimeout, Do: c.look, Log: c.Log, Noun: "remediation"}
+	reconciles := loop.Worker[types.NamespacedName]{Queue: c.remediations, Timeout: reconcileTimeout, Do: c.reconcile, Log: c.Log, Noun: "remediation"}
 	probes := loop.Worker[types.NamespacedName]{Queue: c.probes, Timeout: probeTimeout, Do: c.probe, Log: c.Log, Noun: "bmc"}
-	group.Go(func() { looks.RunEach(ctx, maxLooks) })
+	group.Go(func() { reconciles.RunEach(ctx, maxReconciles) })
 	group.Go(func() { probes.RunEach(ctx, maxProbes) })
 	group.Wait()
 	c.hosts.close(ctx)

@@ -43,7 +43,7 @@ func TestWorkOfOneMoment(t *testing.T) {
 		if err := w.Watch(ctx); err != nil {
 			t.Fatal(err)
 		}
-		for i := range maxLooks + more {
+		for i := range maxReconciles + more {
 			w.remediations.Add(types.NamespacedName{Namespace: "checks", Name: fmt.Sprint(i)})
 		}
 		for _, o := range objects {
@@ -52,12 +52,12 @@ func TestWorkOfOneMoment(t *testing.T) {
 		done := make(chan error, 1)
 		go func() { done <- w.Start(ctx) }()
 		begun := time.Now() //nolint:forbidigo // the clock of the bubble
-		wants := func(sentence string, at time.Duration, looks, probes int) {
+		wants := func(sentence string, at time.Duration, reconciles, probes int) {
 			t.Helper()
 			<-time.After(at - time.Since(begun)) //nolint:forbidigo // the same
 			synctest.Wait()
-			if w.remediations.Len() != looks || w.probes.Len() != probes {
-				t.Errorf("%s: %d remediations and %d BMCs wait, want %d and %d", sentence, w.remediations.Len(), w.probes.Len(), looks, probes)
+			if w.remediations.Len() != reconciles || w.probes.Len() != probes {
+				t.Errorf("%s: %d remediations and %d BMCs wait, want %d and %d", sentence, w.remediations.Len(), w.probes.Len(), reconciles, probes)
 			}
 		}
 		wants("at first", 0, more, more)
@@ -66,8 +66,8 @@ func TestWorkOfOneMoment(t *testing.T) {
 		for _, o := range objects { // a probe that is tried again ends at once
 			w.bmcs.drop(client.ObjectKeyFromObject(o))
 		}
-		wants("before the limit of a look", lookTimeout-1, more, 0)
-		wants("after it", lookTimeout, 0, 0)
+		wants("before the limit of a reconcile", reconcileTimeout-1, more, 0)
+		wants("after it", reconcileTimeout, 0, 0)
 		cancel()
 		if err := <-done; err != nil {
 			t.Errorf("Start returns %v", err)
@@ -75,7 +75,7 @@ func TestWorkOfOneMoment(t *testing.T) {
 	})
 }
 
-// lateReader has a look go on after the end of its context, and then use a BMC.
+// lateReader has a reconcile go on after the end of its context, and then use a BMC.
 type lateReader struct {
 	client.Reader
 
@@ -171,9 +171,9 @@ func TestABMCThatIsGoneWakesItsNode(t *testing.T) {
 	}}
 	w.sessions.of(keyA, "r-uid", "node-a")
 	w.bmcEvents().OnDelete(bmcFor("a", "node-a", "redfish://10.0.0.1"))
-	looks, probes := taken(w.remediations), taken(w.probes)
-	if !looks[keyA] || !probes[bmcKey("a")] || w.bmcs.get(bmcKey("a")) != nil {
-		t.Errorf("looked at are %v, probed are %v", looks, probes)
+	reconciled, probed := taken(w.remediations), taken(w.probes)
+	if !reconciled[keyA] || !probed[bmcKey("a")] || w.bmcs.get(bmcKey("a")) != nil {
+		t.Errorf("reconciled are %v, probed are %v", reconciled, probed)
 	}
 }
 

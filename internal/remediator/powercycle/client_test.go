@@ -11,7 +11,7 @@ import (
 	"github.com/fettle-io/fettle/internal/fencing"
 )
 
-// TestOwnWritesWakeNothing: the look that has written goes on by itself. What others write is looked at.
+// TestOwnWritesWakeNothing: the reconcile that has written goes on by itself. What others write is reconciled.
 func TestOwnWritesWakeNothing(t *testing.T) {
 	w := newWorld(t)
 	known := w.sessions.of(keyA, "r-uid", "node-a")
@@ -21,7 +21,7 @@ func TestOwnWritesWakeNothing(t *testing.T) {
 		w.sessions.keepRevision(known, revision)
 		events.OnUpdate(nil, remediation(func(r *v1alpha1.PowerRemediation) { r.ResourceVersion = revision }))
 		if w.remediations.Len() != 0 {
-			t.Fatalf("own revision %s is looked at", revision)
+			t.Fatalf("own revision %s is reconciled", revision)
 		}
 	}
 	if len(known.revisions) != mostRevisions {
@@ -29,7 +29,7 @@ func TestOwnWritesWakeNothing(t *testing.T) {
 	}
 	events.OnUpdate(nil, remediation(func(r *v1alpha1.PowerRemediation) { r.ResourceVersion = "theirs" }))
 	if w.remediations.Len() != 1 {
-		t.Error("what others have written is not looked at")
+		t.Error("what others have written is not reconciled")
 	}
 }
 
@@ -46,7 +46,7 @@ func TestANodeThatChangesBeforeItsTaint(t *testing.T) {
 		}
 		return nil
 	})
-	if err := w.look(t.Context(), keyA); err != nil {
+	if err := w.reconcile(t.Context(), keyA); err != nil {
 		t.Fatal(err)
 	}
 	if n := w.node(t); !slices.Contains(n.Spec.Taints, ownTaint) || n.Labels["new"] != "label" {
@@ -75,27 +75,27 @@ func TestAFencingGoesOnFromTheAPIServer(t *testing.T) {
 	}
 }
 
-// begun returns a look at a fencing in a phase, which has read its node.
-func begun(t *testing.T, w *world, p fencing.Phase) *look {
+// begun returns a reconcile of a fencing in a phase, which has read its node.
+func begun(t *testing.T, w *world, p fencing.Phase) *reconciliation {
 	t.Helper()
 	r := w.remediation(t, keyA)
-	l := &look{key: keyA, node: "node-a", r: r, s: w.sessions.of(keyA, r.UID, "node-a"), record: fencing.Record{Phase: p, Since: noon, Attempt: 1, NodeUID: "node-uid", BootID: "boot-1"}}
-	l.knows(w.node(t), noon)
-	return l
+	rec := &reconciliation{key: keyA, node: "node-a", r: r, s: w.sessions.of(keyA, r.UID, "node-a"), record: fencing.Record{Phase: p, Since: noon, Attempt: 1, NodeUID: "node-uid", BootID: "boot-1"}}
+	rec.knows(w.node(t), noon)
+	return rec
 }
 
-// TestWhatALookKnowsAfterARecord: before the power-off it goes on from the node that it has read. Later nothing that was read before a
+// TestWhatAReconcileKnowsAfterARecord: before the power-off it goes on from the node that it has read. Later nothing that was read before a
 // record counts.
-func TestWhatALookKnowsAfterARecord(t *testing.T) {
+func TestWhatAReconcileKnowsAfterARecord(t *testing.T) {
 	for before, want := range map[fencing.Phase]bool{
 		"": true, fencing.Preparing: true, fencing.PoweringOff: false, fencing.Releasing: false, fencing.PoweringOn: false, fencing.Booting: false,
 	} {
 		w := newWorld(t, node(), remediation())
-		l := begun(t, w, before)
-		if err := w.write(t.Context(), l, fencing.Record{Phase: fencing.PoweringOff, Since: noon, Attempt: 1}); err != nil {
+		rec := begun(t, w, before)
+		if err := w.write(t.Context(), rec, fencing.Record{Phase: fencing.PoweringOff, Since: noon, Attempt: 1}); err != nil {
 			t.Fatal(err)
 		}
-		if kept := l.facts.Node != nil && l.raw != nil; kept != want || l.facts.Begun.IsZero() {
+		if kept := rec.facts.Node != nil && rec.raw != nil; kept != want || rec.facts.Begun.IsZero() {
 			t.Errorf("after phase %q the node is known: %t, want %t", before, kept, want)
 		}
 	}
@@ -112,20 +112,20 @@ func TestPausesOfAPhase(t *testing.T) {
 		{fencing.Releasing, fencing.PoweringOff, false}, {fencing.PoweringOff, fencing.Preparing, false},
 	} {
 		w := newWorld(t, node(), remediation())
-		l := begun(t, w, tc.before)
+		rec := begun(t, w, tc.before)
 		retry := noon.Add(time.Hour)
-		l.s.power.RetryAt, l.s.failures, l.s.turn = retry, 2, noon
-		if err := w.write(t.Context(), l, fencing.Record{Phase: tc.after, Since: noon, Attempt: 1}); err != nil {
+		rec.s.power.RetryAt, rec.s.failures, rec.s.turn = retry, 2, noon
+		if err := w.write(t.Context(), rec, fencing.Record{Phase: tc.after, Since: noon, Attempt: 1}); err != nil {
 			t.Fatal(err)
 		}
-		if kept := l.s.power.RetryAt.Equal(retry) && l.s.failures == 2; kept != tc.kept || !tc.kept && (l.s.failures != 0 || !l.s.power.RetryAt.IsZero()) || !l.s.turn.IsZero() {
-			t.Errorf("from %s to %s: %+v", tc.before, tc.after, l.s)
+		if kept := rec.s.power.RetryAt.Equal(retry) && rec.s.failures == 2; kept != tc.kept || !tc.kept && (rec.s.failures != 0 || !rec.s.power.RetryAt.IsZero()) || !rec.s.turn.IsZero() {
+			t.Errorf("from %s to %s: %+v", tc.before, tc.after, rec.s)
 		}
 	}
 }
 
-// TestWhatALookKnowsAfterATaint: before the power-off, the answer has the node as it is now. Later the node is read again.
-func TestWhatALookKnowsAfterATaint(t *testing.T) {
+// TestWhatAReconcileKnowsAfterATaint: before the power-off, the answer has the node as it is now. Later the node is read again.
+func TestWhatAReconcileKnowsAfterATaint(t *testing.T) {
 	for _, tc := range []struct {
 		phase fencing.Phase
 		kind  fencing.StepKind
@@ -134,17 +134,17 @@ func TestWhatALookKnowsAfterATaint(t *testing.T) {
 		{fencing.Preparing, fencing.TaintNode, true}, {fencing.Releasing, fencing.TaintNode, false}, {fencing.Preparing, fencing.UntaintNode, false},
 	} {
 		w := newWorld(t, node(), remediation())
-		l := begun(t, w, tc.phase)
+		rec := begun(t, w, tc.phase)
 		sent := w.now()
-		if err := w.change(t.Context(), l, tc.kind); err != nil {
+		if err := w.change(t.Context(), rec, tc.kind); err != nil {
 			t.Fatal(err)
 		}
-		n := l.facts.Node
+		n := rec.facts.Node
 		if (n != nil) != tc.want {
 			t.Errorf("%s, step %d: the node is known: %t", tc.phase, tc.kind, n != nil)
 		}
-		if tc.want && (!n.Tainted || !n.Changed || n.ReadAt.Before(sent) || !n.ReadAt.Before(l.facts.Begun) || l.raw.ResourceVersion != w.node(t).ResourceVersion) {
-			t.Errorf("it is known as %+v, revision %s", n, l.raw.ResourceVersion)
+		if tc.want && (!n.Tainted || !n.Changed || n.ReadAt.Before(sent) || !n.ReadAt.Before(rec.facts.Begun) || rec.raw.ResourceVersion != w.node(t).ResourceVersion) {
+			t.Errorf("it is known as %+v, revision %s", n, rec.raw.ResourceVersion)
 		}
 	}
 }

@@ -25,8 +25,8 @@ func began(at time.Time) func(*v1alpha1.PowerRemediationStatus) {
 func TestLimitsAfterTheClockWasPutBack(t *testing.T) {
 	for sentence, since := range map[string]time.Time{"now": noon, "in an hour": noon.Add(time.Hour), "in a year": noon.AddDate(1, 0, 0)} {
 		w := newWorld(t, node(), remediation(in(fencing.Booting, began(since))), bmcFor("a", "node-a", "telnet://x"))
-		for range 2 { // a second look counts on from the first
-			if err := w.look(t.Context(), keyA); err != nil {
+		for range 2 { // a second reconcile counts on from the first
+			if err := w.reconcile(t.Context(), keyA); err != nil {
 				t.Fatal(err)
 			}
 			if got := w.remediation(t, keyA).Status; got.Phase != string(fencing.Booting) || !got.PhaseSince.Time.Equal(since) {
@@ -34,7 +34,7 @@ func TestLimitsAfterTheClockWasPutBack(t *testing.T) {
 			}
 			w.forward(defaultBoot - time.Second)
 		}
-		if err := w.look(t.Context(), keyA); err != nil {
+		if err := w.reconcile(t.Context(), keyA); err != nil {
 			t.Fatal(err)
 		}
 		if got := w.remediation(t, keyA).Status; got.Reason != string(fencing.BootTimedOut) || got.PhaseSince.After(noon.Add(time.Hour-1)) {
@@ -55,7 +55,7 @@ func TestStartOfAPhaseThatGoesOn(t *testing.T) {
 		}
 		return nil
 	})
-	if err := w.look(t.Context(), keyA); !apierrors.IsServiceUnavailable(err) {
+	if err := w.reconcile(t.Context(), keyA); !apierrors.IsServiceUnavailable(err) {
 		t.Fatal(err)
 	}
 	if got := w.remediation(t, keyA).Status; !got.MachineDeletion || !got.PhaseSince.Time.Equal(since) {
@@ -70,7 +70,7 @@ func TestSteadyTime(t *testing.T) {
 	})
 	w.Client.Now = time.Now //nolint:forbidigo // only this clock has readings that pass steadily
 	w.Client.hosts.now = w.Client.Now
-	if err := w.look(t.Context(), hostKey(0)); err != nil {
+	if err := w.reconcile(t.Context(), hostKey(0)); err != nil {
 		t.Fatal(err)
 	}
 	s := w.sessions.byKey[hostKey(0)]

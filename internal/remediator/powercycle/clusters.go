@@ -31,22 +31,22 @@ var (
 )
 
 const (
-	// mostLooksElsewhere bounds the remediations of all workload clusters that are looked at together, so that clusters that hang leave
-	// room for the cluster that Fettle runs in. One of them has at most mostLooksOfCluster, and at most as many as are left for all, so
-	// that each leaves room for others. lookAgain is the pause of a remediation that finds no room.
-	mostLooksElsewhere = maxLooks * 3 / 4
-	mostLooksOfCluster = 128
-	lookAgain          = time.Second
+	// maxReconcilesElsewhere bounds the concurrent reconciles of all workload clusters, so that clusters that hang leave
+	// room for the cluster that Fettle runs in. One of them has at most maxReconcilesPerCluster, and at most as many as are left for all, so
+	// that each leaves room for others. requeueAtLimit is the pause of a remediation that finds no room.
+	maxReconcilesElsewhere  = maxReconciles * 3 / 4
+	maxReconcilesPerCluster = 128
+	requeueAtLimit          = time.Second
 	// clusterPaused is the reason of a remediation that waits until its Cluster is not paused any more.
 	clusterPaused = "ClusterPaused"
 )
 
-// nodesOf returns where the node of a look is.
-func (c *Client) nodesOf(l *look) *fencednode.Nodes {
-	if l.nodes == nil {
+// nodesOf returns where the node of a reconcile is.
+func (c *Client) nodesOf(rec *reconciliation) *fencednode.Nodes {
+	if rec.nodes == nil {
 		return c.nodes
 	}
-	return l.nodes
+	return rec.nodes
 }
 
 // fencedCluster is the workload cluster of a node. It is zero for the cluster that Fettle runs in.
@@ -99,44 +99,44 @@ func nodeOf(bmc *v1alpha1.BMC) string {
 	return bmc.Spec.NodeName
 }
 
-// crowds counts the looks at remediations of each workload cluster.
-type crowds struct {
+// clusterLimits counts the reconciles of remediations of each workload cluster.
+type clusterLimits struct {
 	mu        sync.Mutex
-	byCluster map[types.NamespacedName]*crowd
-	// looks counts those of all clusters.
-	looks int
+	byCluster map[types.NamespacedName]*clusterLimit
+	// reconciles counts those of all clusters.
+	reconciles int
 }
 
-// crowd is what the looks at one cluster share.
-type crowd struct {
-	looks   int
-	volumes *fencednode.Volumes
+// clusterLimit has what the reconciles for one cluster share.
+type clusterLimit struct {
+	reconciles int
+	volumes    *fencednode.Volumes
 }
 
-var errNoRoom = errors.New("other remediations of its cluster are looked at first")
+var errNoRoom = errors.New("other remediations of its cluster are reconciled first")
 
-// enter returns where the nodes of a workload cluster are, until the context ends. It reports false if too many looks are under way.
+// enter returns where the nodes of a workload cluster are, until the context ends. It reports false if too many reconciles are under way.
 func (c *Client) enter(ctx context.Context, cluster types.NamespacedName) (*fencednode.Nodes, bool) {
-	k := c.crowds
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	of := k.byCluster[cluster]
+	limits := c.clusterLimits
+	limits.mu.Lock()
+	defer limits.mu.Unlock()
+	of := limits.byCluster[cluster]
 	if of == nil {
-		of = &crowd{volumes: fencednode.NewVolumes()}
-		k.byCluster[cluster] = of
+		of = &clusterLimit{volumes: fencednode.NewVolumes()}
+		limits.byCluster[cluster] = of
 	}
-	if of.looks >= min(mostLooksOfCluster, mostLooksElsewhere-k.looks) {
+	if of.reconciles >= min(maxReconcilesPerCluster, maxReconcilesElsewhere-limits.reconciles) {
 		return nil, false
 	}
-	of.looks++
-	k.looks++
+	of.reconciles++
+	limits.reconciles++
 	context.AfterFunc(ctx, func() {
-		k.mu.Lock()
-		defer k.mu.Unlock()
-		of.looks--
-		k.looks--
-		if of.looks == 0 {
-			delete(k.byCluster, cluster)
+		limits.mu.Lock()
+		defer limits.mu.Unlock()
+		of.reconciles--
+		limits.reconciles--
+		if of.reconciles == 0 {
+			delete(limits.byCluster, cluster)
 		}
 	})
 	return fencednode.New(c.Workload(cluster), c.Now, of.volumes), true
@@ -175,9 +175,9 @@ func (c *Client) identifyMachine(ctx context.Context, r *v1alpha1.PowerRemediati
 	return s, found, nil
 }
 
-// readMember reads the node of a subject in its workload cluster, which may not answer for long. So it keeps no lane meanwhile, and only the
+// readMember reads the node of a subject in its workload cluster, which may not answer for long. So it keeps no slot meanwhile, and only the
 // remediation that has claimed the node reads it: any number of machines may refer to one node.
-func (c *Client) readMember(ctx context.Context, l *look, s *subject) (problem, error) {
+func (c *Client) readMember(ctx context.Context, rec *reconciliation, s *subject) (problem, error) {
 	if s.cluster.isHome() {
 		return problem{}, nil
 	}
@@ -186,16 +186,16 @@ func (c *Client) readMember(ctx context.Context, l *look, s *subject) (problem, 
 		return problem{}, errNoRoom
 	}
 	s.nodes = nodes
-	l.lane.leave()
+	rec.slot.release()
 	n, err := nodes.Get(ctx, s.name)
-	if !l.lane.enter(ctx, true) && err == nil {
+	if !rec.slot.acquire(ctx, true) && err == nil {
 		err = ctx.Err()
 	}
 	if s.node = n; err != nil || n == nil {
 		return problem{}, err
 	}
 	found := memberMismatch(*s)
-	if fencednode.IsReady(n) && fencednode.HasWaited(&l.r.Status.FencingStatus, clusterPaused) { // no health check has withdrawn the remediation meanwhile
+	if fencednode.IsReady(n) && fencednode.HasWaited(&rec.r.Status.FencingStatus, clusterPaused) { // no health check has withdrawn the remediation meanwhile
 		s.waits = problem{reason: clusterPaused, message: "node " + s.name + " has become Ready while Cluster " + s.cluster.String() + " was paused, and nothing is begun while it is"}
 	}
 	return found, nil
@@ -226,31 +226,31 @@ func subjectOf(m *unstructured.Unstructured, owner contract.Machine) (subject, p
 	return s, problem{}
 }
 
-// reenter has a look go on in the recorded workload cluster. It reports false if the look has to wait for others.
-func (c *Client) reenter(ctx context.Context, l *look) (bool, error) {
+// reenter has a reconcile go on in the recorded workload cluster. It reports false if the reconcile has to wait for others.
+func (c *Client) reenter(ctx context.Context, rec *reconciliation) (bool, error) {
 	if c.Workload == nil {
-		return false, c.publish(ctx, l, notRead, "this remediation is for a node of a workload cluster, and Fettle reaches none")
+		return false, c.publish(ctx, rec, notRead, "this remediation is for a node of a workload cluster, and Fettle reaches none")
 	}
-	nodes, entered := c.enter(ctx, l.cluster.NamespacedName)
+	nodes, entered := c.enter(ctx, rec.cluster.NamespacedName)
 	if !entered {
-		c.remediations.AddAfter(l.key, lookAgain)
+		c.remediations.AddAfter(rec.key, requeueAtLimit)
 	}
-	l.nodes = nodes
+	rec.nodes = nodes
 	return entered, nil
 }
 
-// isGone reports whether the recorded Cluster of a look does not exist any more, so that its node needs nothing.
-func (c *Client) isGone(ctx context.Context, l *look) bool {
-	if l.cluster.isHome() || !l.lane.enter(ctx, false) {
+// isGone reports whether the recorded Cluster of a reconcile does not exist any more, so that its node needs nothing.
+func (c *Client) isGone(ctx context.Context, rec *reconciliation) bool {
+	if rec.cluster.isHome() || !rec.slot.acquire(ctx, false) {
 		return false
 	}
-	cluster, err := c.getServed(ctx, clusterAPICluster, l.cluster.NamespacedName)
-	return apierrors.IsNotFound(err) || err == nil && cluster.GetUID() != l.cluster.uid
+	cluster, err := c.getServed(ctx, clusterAPICluster, rec.cluster.NamespacedName)
+	return apierrors.IsNotFound(err) || err == nil && cluster.GetUID() != rec.cluster.uid
 }
 
 // readMemberMachine reads the recorded machine of Cluster API.
-func (c *Client) readMemberMachine(ctx context.Context, l *look) *fencing.Machine {
-	recorded := l.r.Status.Machine
+func (c *Client) readMemberMachine(ctx context.Context, rec *reconciliation) *fencing.Machine {
+	recorded := rec.r.Status.Machine
 	m, err := c.get(ctx, clusterAPIMachine, types.NamespacedName{Namespace: recorded.Namespace, Name: recorded.Name})
 	switch {
 	case err != nil:
@@ -260,11 +260,11 @@ func (c *Client) readMemberMachine(ctx context.Context, l *look) *fencing.Machin
 	case m.GetDeletionTimestamp() != nil, wasHandedBack(m):
 		return &fencing.Machine{Exists: true, Deleting: true}
 	}
-	return c.keptOr(ctx, l, m, mustKeepMember(m, l))
+	return c.keptOr(ctx, rec, m, mustKeepMember(m, rec))
 }
 
 // mustKeepMember returns why the owner of a machine of Cluster API must not be asked to replace it, or nothing.
-func mustKeepMember(m *unstructured.Unstructured, l *look) fencing.Reason {
+func mustKeepMember(m *unstructured.Unstructured, rec *reconciliation) fencing.Reason {
 	_, controlPlane := m.GetLabels()["cluster.x-k8s.io/control-plane"]
 	ofSet := false
 	for _, o := range m.GetOwnerReferences() {
@@ -272,11 +272,11 @@ func mustKeepMember(m *unstructured.Unstructured, l *look) fencing.Reason {
 		ofSet = ofSet || o.Controller != nil && *o.Controller && group == clusterAPIMachine.Group && o.Kind == "MachineSet"
 	}
 	switch {
-	case controlPlane || ofControlPlane(m, l.raw):
+	case controlPlane || ofControlPlane(m, rec.raw):
 		return fencing.KeptControlPlane
 	case !ofSet:
 		return fencing.KeptNoController
-	case fencednode.NodeRefOf(m) != l.node:
+	case fencednode.NodeRefOf(m) != rec.node:
 		return fencing.KeptOtherNode
 	}
 	return ""
@@ -296,9 +296,9 @@ func wasHandedBack(m *unstructured.Unstructured) bool {
 }
 
 // handBack has the owner of the recorded machine replace it.
-func (c *Client) handBack(ctx context.Context, l *look) error {
-	recorded := l.r.Status.Machine
-	_, gated := l.r.Annotations[annotation.RequestedByUID]
+func (c *Client) handBack(ctx context.Context, rec *reconciliation) error {
+	recorded := rec.r.Status.Machine
+	_, gated := rec.r.Annotations[annotation.RequestedByUID]
 	err := c.HandBack(ctx, types.NamespacedName{Namespace: recorded.Namespace, Name: recorded.Name}, types.UID(recorded.UID), gated)
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("asking the owner of machine %s/%s to replace it: %w", recorded.Namespace, recorded.Name, err)

@@ -56,48 +56,48 @@ func TestMachinesWithoutAUsableCluster(t *testing.T) {
 	}
 }
 
-// TestAMemberThatIsReadWithoutALane: the look ends, with the error of the read if there is one.
-func TestAMemberThatIsReadWithoutALane(t *testing.T) {
+// TestAMemberThatIsReadWithoutASlot: the reconcile ends, with the error of the read if there is one.
+func TestAMemberThatIsReadWithoutASlot(t *testing.T) {
 	down := errors.New("it does not answer")
 	for _, fault := range []error{nil, down} {
 		east := newWorld(t, node())
 		ctx, cancel := context.WithCancel(t.Context())
 		east.refuses(func(string, runtime.Object) error {
-			cancel() // the look has to end during the read
+			cancel() // the reconcile has to end during the read
 			return fault
 		})
 		w := newMemberWorld(t, map[types.NamespacedName]*world{keyEast: east}, forMember())
-		l := &look{r: w.remediation(t, keyM), lane: lane{of: newLanes(0, 0)}}
+		rec := &reconciliation{r: w.remediation(t, keyM), slot: apiSlot{of: newAPISlots(0, 0)}}
 		s := subject{name: "node-a", cluster: fencedCluster{keyEast, "east-uid"}, machine: &v1alpha1.ObjectReference{Name: "m"}, bmc: bmcIn("a", "fleet/east", "node-a")}
 		want := fault
 		if fault == nil {
 			want = context.Canceled
 		}
-		if found, err := w.readMember(ctx, l, &s); found.found() || !errors.Is(err, want) {
+		if found, err := w.readMember(ctx, rec, &s); found.found() || !errors.Is(err, want) {
 			t.Errorf("after %v: problem %+v, %v", fault, found, err)
 		}
 	}
 }
 
-// TestLooksAtOneClusterShareTheirRoom until the last of them has ended.
-func TestLooksAtOneClusterShareTheirRoom(t *testing.T) {
+// TestReconcilesOfOneClusterShareTheirRoom until the last of them has ended.
+func TestReconcilesOfOneClusterShareTheirRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newMemberWorld(t, map[types.NamespacedName]*world{keyEast: newWorld(t)})
 		first, endFirst := context.WithCancel(t.Context())
 		second, endSecond := context.WithCancel(t.Context())
 		held, _ := w.enter(first, keyEast)
 		if other, _ := w.enter(second, keyEast); other.Volumes() != held.Volumes() {
-			t.Error("two looks at one cluster share nothing")
+			t.Error("two reconciles for one cluster share nothing")
 		}
 		endFirst()
 		synctest.Wait()
-		if of := w.crowds.byCluster[keyEast]; of == nil || of.looks != 1 || w.crowds.looks != 1 || of.volumes != held.Volumes() {
+		if of := w.clusterLimits.byCluster[keyEast]; of == nil || of.reconciles != 1 || w.clusterLimits.reconciles != 1 || of.volumes != held.Volumes() {
 			t.Errorf("after one has ended, the cluster has %+v", of)
 		}
 		endSecond()
 		synctest.Wait()
-		if len(w.crowds.byCluster) != 0 || w.crowds.looks != 0 {
-			t.Errorf("after both have ended, %d clusters have %d looks", len(w.crowds.byCluster), w.crowds.looks)
+		if len(w.clusterLimits.byCluster) != 0 || w.clusterLimits.reconciles != 0 {
+			t.Errorf("after both have ended, %d clusters have %d reconciles", len(w.clusterLimits.byCluster), w.clusterLimits.reconciles)
 		}
 	})
 }
@@ -106,15 +106,15 @@ func TestLooksAtOneClusterShareTheirRoom(t *testing.T) {
 func TestWithoutRoomARemediationGoesOnLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newMemberWorld(t, map[types.NamespacedName]*world{keyEast: newWorld(t, node())}, forMember(in(fencing.PoweringOff), inEast), bmcIn("a", "fleet/east", "node-a"))
-		w.crowds.looks = mostLooksElsewhere
-		if err := w.look(t.Context(), keyM); err != nil || processing(w.remediation(t, keyM)) != "" {
+		w.clusterLimits.reconciles = maxReconcilesElsewhere
+		if err := w.reconcile(t.Context(), keyM); err != nil || processing(w.remediation(t, keyM)) != "" {
 			t.Errorf("%v, %+v", err, w.remediation(t, keyM).Status)
 		}
-		w.wakesAfter(t, keyM, lookAgain)
+		w.wakesAfter(t, keyM, requeueAtLimit)
 	})
 }
 
-// TestFettlesOwnClusterIsNeverGone: a node of it may exist, though it can't be read. Where no lane is free, the same is true of any node.
+// TestFettlesOwnClusterIsNeverGone: a node of it may exist, though it can't be read. Where no slot is free, the same is true of any node.
 func TestFettlesOwnClusterIsNeverGone(t *testing.T) {
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -122,15 +122,15 @@ func TestFettlesOwnClusterIsNeverGone(t *testing.T) {
 	for sentence, tc := range map[string]struct {
 		ctx     context.Context
 		cluster fencedCluster
-		lanes   int
+		slots   int
 		gone    bool
 	}{
 		"Fettle's own":        {t.Context(), fencedCluster{}, 1, false},
 		"a cluster":           {t.Context(), away, 1, true},
-		"without a free lane": {over, away, 0, false},
+		"without a free slot": {over, away, 0, false},
 	} {
 		w := newWorld(t)
-		if got := w.isGone(tc.ctx, &look{cluster: tc.cluster, lane: lane{of: newLanes(tc.lanes, tc.lanes)}}); got != tc.gone {
+		if got := w.isGone(tc.ctx, &reconciliation{cluster: tc.cluster, slot: apiSlot{of: newAPISlots(tc.slots, tc.slots)}}); got != tc.gone {
 			t.Errorf("%s is gone: %t", sentence, got)
 		}
 	}
@@ -139,9 +139,9 @@ func TestFettlesOwnClusterIsNeverGone(t *testing.T) {
 // TestWithoutABMCNothingOfMetal3IsOpened: the recorded BareMetalHost has no BMC whose status could show what was done.
 func TestWithoutABMCNothingOfMetal3IsOpened(t *testing.T) {
 	w := newWorld(t, remediation(in(fencing.PoweringOn, usedHostA)), heldOff("host-a", "a-uid"))
-	l := &look{key: keyA, node: "node-a", r: w.remediation(t, keyA), s: w.sessions.of(keyA, "r-uid", "node-a"), record: fencing.Record{Phase: fencing.PoweringOn, PoweredOff: true}}
-	l.useRecordedHost()
-	if found := w.tryBareMetalHost(t.Context(), l, fencing.CommandOn); found.found() || w.holds(t, "host-a") || len(w.hosts.byKey) != 0 || w.probes.Len() != 0 {
+	rec := &reconciliation{key: keyA, node: "node-a", r: w.remediation(t, keyA), s: w.sessions.of(keyA, "r-uid", "node-a"), record: fencing.Record{Phase: fencing.PoweringOn, PoweredOff: true}}
+	rec.useRecordedHost()
+	if found := w.tryBareMetalHost(t.Context(), rec, fencing.CommandOn); found.found() || w.holds(t, "host-a") || len(w.hosts.byKey) != 0 || w.probes.Len() != 0 {
 		t.Errorf("problem %+v, held off: %t, opened are %v, and %d BMCs are probed", found, w.holds(t, "host-a"), w.hosts.byKey, w.probes.Len())
 	}
 }
@@ -152,12 +152,12 @@ func TestAnUnsuitableHostEndsNoFencing(t *testing.T) {
 	unsuitable.Object["spec"] = map[string]any{"online": true, "disablePowerOff": true}
 	for _, begun := range []bool{false, true} {
 		w := newWorld(t, bmcFor("bmc-a", "node-a", "", throughMetal3("host-a")), unsuitable.DeepCopy())
-		l := w.lookThrough(w.bmc(t, "bmc-a"), nil)
+		rec := w.reconciliationOf(w.bmc(t, "bmc-a"), nil)
 		if !begun {
-			l.r = remediation()
+			rec.r = remediation()
 		}
-		if found := w.pin(t.Context(), l); found.found() == begun || l.metal.UID != "a-uid" {
-			t.Errorf("begun %t: problem %+v, and the host is %+v", begun, found, l.metal)
+		if found := w.pin(t.Context(), rec); found.found() == begun || rec.metal.UID != "a-uid" {
+			t.Errorf("begun %t: problem %+v, and the host is %+v", begun, found, rec.metal)
 		}
 	}
 }

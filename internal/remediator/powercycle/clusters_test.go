@@ -181,8 +181,8 @@ func TestFencingInAWorkloadCluster(t *testing.T) {
 	east := newWorld(t, node())
 	home := node(func(n *corev1.Node) { n.UID = "home-uid" })
 	w := newMemberWorld(t, map[types.NamespacedName]*world{keyEast: east}, home, member(nil), ofKind(clusterAPICluster, "east", nil), bmcIn("a", "fleet/east", "node-a"), bmcFor("b", "node-a", "redfish://h"), forMember())
-	for range 3 { // the later looks go on from the record
-		if err := w.look(t.Context(), keyM); err != nil {
+	for range 3 { // the later reconciles go on from the record
+		if err := w.reconcile(t.Context(), keyM); err != nil {
 			t.Fatal(err)
 		}
 		w.forget(keyM)
@@ -217,7 +217,7 @@ func TestOneRemediationOfANode(t *testing.T) {
 		"another namespace":    {other(forged), false},
 	} {
 		w := newMemberWorld(t, map[types.NamespacedName]*world{keyEast: newWorld(t, node())}, member(nil), ofKind(clusterAPICluster, "east", nil), bmcIn("a", "fleet/east", "node-a"), forMember(), tc.other)
-		if err := w.look(t.Context(), keyM); err != nil {
+		if err := w.reconcile(t.Context(), keyM); err != nil {
 			t.Fatal(err)
 		}
 		if got := processing(w.remediation(t, keyM)) == anotherRemediation; got != tc.waits {
@@ -233,7 +233,7 @@ func TestClusterThatIsForged(t *testing.T) {
 		"no name":           func(c *v1alpha1.FencedCluster) { c.Name = "" },
 	} {
 		w := newMemberWorld(t, nil, forMember(in(fencing.Booting), inEast, func(r *v1alpha1.PowerRemediation) { change(r.Status.Node.Cluster) }))
-		if err := w.look(t.Context(), keyM); err != nil || processing(w.remediation(t, keyM)) != "StatusInvalid" {
+		if err := w.reconcile(t.Context(), keyM); err != nil || processing(w.remediation(t, keyM)) != "StatusInvalid" {
 			t.Errorf("%s: %v, %q", sentence, err, processing(w.remediation(t, keyM)))
 		}
 	}
@@ -272,7 +272,7 @@ func TestClusterThatIsSilent(t *testing.T) {
 			objects = append(objects, tc.cluster)
 		}
 		w := newMemberWorld(t, map[types.NamespacedName]*world{keyEast: silent(t)}, objects...)
-		err := w.look(t.Context(), keyM)
+		err := w.reconcile(t.Context(), keyM)
 		r := &v1alpha1.PowerRemediation{}
 		if gone := w.api.Get(t.Context(), keyM, r); apierrors.IsNotFound(gone) != (tc.waits == "") || err != nil || tc.waits != "" && processing(r) != tc.waits {
 			t.Errorf("%s: %v, %v, it waits for %q", sentence, err, gone, processing(r))
@@ -283,7 +283,7 @@ func TestClusterThatIsSilent(t *testing.T) {
 		}
 	}
 	w := newMemberWorld(t, map[types.NamespacedName]*world{keyEast: silent(t)}, forMember(), member(nil), ofKind(clusterAPICluster, "east", nil), bmcIn("a", "fleet/east", "node-a"))
-	err := w.look(t.Context(), keyM)
+	err := w.reconcile(t.Context(), keyM)
 	said := meta.FindStatusCondition(w.remediation(t, keyM).Status.Conditions, v1alpha1.ProcessingCondition)
 	if err == nil || said == nil || said.Reason != "NotRead" || !strings.Contains(said.Message, "it does not answer") {
 		t.Errorf("before it has begun: %v, %+v", err, said)
@@ -299,7 +299,7 @@ func TestClustersThatAreNotServed(t *testing.T) {
 		}
 		return nil
 	})
-	if err := w.look(t.Context(), keyM); err != nil || processing(w.remediation(t, keyM)) != "NodeNotRead" {
+	if err := w.reconcile(t.Context(), keyM); err != nil || processing(w.remediation(t, keyM)) != "NodeNotRead" {
 		t.Errorf("it waits for %q: %v", processing(w.remediation(t, keyM)), err)
 	}
 }
@@ -317,7 +317,7 @@ func TestWorkloadThatCanNotBeCounted(t *testing.T) {
 		s.WorkloadReleased, s.Proof = true, &v1alpha1.FencingProof{Kind: "NewBoot", At: metav1.NewMicroTime(noon), BootID: "boot-2"}
 	})
 	w := newMemberWorld(t, map[types.NamespacedName]*world{keyEast: east}, forMember(released, inEast), ofKind(clusterAPICluster, "east", nil), bmcIn("a", "fleet/east", "node-a"))
-	err := w.look(t.Context(), keyM)
+	err := w.reconcile(t.Context(), keyM)
 	said := meta.FindStatusCondition(w.remediation(t, keyM).Status.Conditions, v1alpha1.ProcessingCondition)
 	if err != nil || said == nil || said.Reason != "WorkloadNotCounted" || !strings.Contains(said.Message, "it may not list") {
 		t.Errorf("%v, %+v", err, said)
@@ -334,14 +334,14 @@ func TestChangeThatAClusterRefuses(t *testing.T) {
 		return nil
 	})
 	w := newMemberWorld(t, map[types.NamespacedName]*world{keyEast: east}, forMember(in(fencing.Preparing), inEast), ofKind(clusterAPICluster, "east", nil), bmcIn("a", "fleet/east", "node-a"))
-	err := w.look(t.Context(), keyM)
+	err := w.reconcile(t.Context(), keyM)
 	said := meta.FindStatusCondition(w.remediation(t, keyM).Status.Conditions, v1alpha1.ProcessingCondition)
 	if err == nil || said == nil || said.Reason != "NotChanged" || !strings.Contains(said.Message, "its user may not patch") || !strings.Contains(said.Message, "node-a of workload cluster fleet/east") {
 		t.Errorf("%v, %+v", err, said)
 	}
 }
 
-// TestRoomOfACluster: a number of looks at one cluster are under way, those at another don't count, and they share a list of volumes.
+// TestRoomOfACluster: a number of reconciles for one cluster are under way, those at another don't count, and they share a list of volumes.
 func TestRoomOfACluster(t *testing.T) {
 	w := newMemberWorld(t, map[types.NamespacedName]*world{keyEast: newWorld(t), keyWest: newWorld(t)})
 	first, end := context.WithCancel(t.Context())
@@ -350,7 +350,7 @@ func TestRoomOfACluster(t *testing.T) {
 		t.Fatal("there is no room")
 	}
 	later, endAll := context.WithCancel(t.Context())
-	for range mostLooksOfCluster - 1 {
+	for range maxReconcilesPerCluster - 1 {
 		if n, entered := w.enter(later, keyEast); !entered || n.Volumes() != held.Volumes() {
 			t.Fatalf("%t, %+v", entered, n)
 		}
@@ -359,7 +359,7 @@ func TestRoomOfACluster(t *testing.T) {
 		t.Error("there is room for more")
 	}
 	r := forMember(in(fencing.PoweringOff), inEast)
-	if _, err := w.resume(t.Context(), &look{key: keyM, r: r, cluster: fencedCluster{keyEast, "east-uid"}}); err != nil || len(w.sessions.byKey) != 0 {
+	if _, err := w.resume(t.Context(), &reconciliation{key: keyM, r: r, cluster: fencedCluster{keyEast, "east-uid"}}); err != nil || len(w.sessions.byKey) != 0 {
 		t.Errorf("without room it goes on: %v, %v", err, w.sessions.byKey)
 	}
 	if n, entered := w.enter(t.Context(), keyWest); !entered || n.Volumes() == held.Volumes() {
@@ -371,14 +371,14 @@ func TestRoomOfACluster(t *testing.T) {
 	}
 	endAll()
 	for left := true; left; {
-		w.crowds.mu.Lock()
-		_, left = w.crowds.byCluster[keyEast]
-		w.crowds.mu.Unlock()
+		w.clusterLimits.mu.Lock()
+		_, left = w.clusterLimits.byCluster[keyEast]
+		w.clusterLimits.mu.Unlock()
 	}
 }
 
-// TestI14HangingClustersHoldNoLane: while a workload cluster is read or changed, remediations of others have all lanes. It may never answer.
-func TestI14HangingClustersHoldNoLane(t *testing.T) {
+// TestI14HangingClustersHoldNoSlot: while a workload cluster is read or changed, remediations of others have all slots. It may never answer.
+func TestI14HangingClustersHoldNoSlot(t *testing.T) {
 	released := in(fencing.Releasing, func(s *v1alpha1.PowerRemediationStatus) {
 		s.WorkloadReleased, s.Proof = true, &v1alpha1.FencingProof{Kind: "NewBoot", At: metav1.NewMicroTime(noon), BootID: "boot-2"}
 	})
@@ -399,26 +399,26 @@ func TestI14HangingClustersHoldNoLane(t *testing.T) {
 		asked := map[string]bool{}
 		east.refuses(func(verb string, o runtime.Object) error {
 			asked[verb] = true
-			w.lanes.mu.Lock()
-			defer w.lanes.mu.Unlock()
-			if w.lanes.free != maxLanes || w.lanes.freeOthers != maxOthers {
-				t.Errorf("%s: %d lanes are free during %s of %T", sentence, w.lanes.free, verb, o)
+			w.apiSlots.mu.Lock()
+			defer w.apiSlots.mu.Unlock()
+			if w.apiSlots.free != maxAPISlots || w.apiSlots.freeOthers != maxOthers {
+				t.Errorf("%s: %d slots are free during %s of %T", sentence, w.apiSlots.free, verb, o)
 			}
 			return nil
 		})
 		held := 0
 		w.refuses(func(verb string, o runtime.Object) error {
 			if _, is := o.(*v1alpha1.PowerRemediation); is && strings.HasPrefix(verb, "patch") {
-				w.lanes.mu.Lock()
-				defer w.lanes.mu.Unlock()
+				w.apiSlots.mu.Lock()
+				defer w.apiSlots.mu.Unlock()
 				held++
-				if w.lanes.free != maxLanes-1 {
-					t.Errorf("%s: %d lanes are free during %s of the remediation", sentence, w.lanes.free, verb)
+				if w.apiSlots.free != maxAPISlots-1 {
+					t.Errorf("%s: %d slots are free during %s of the remediation", sentence, w.apiSlots.free, verb)
 				}
 			}
 			return nil
 		})
-		if err := w.look(t.Context(), keyM); err != nil || held == 0 {
+		if err := w.reconcile(t.Context(), keyM); err != nil || held == 0 {
 			t.Errorf("%s: %v, the remediation is written %d times", sentence, err, held)
 		}
 		for _, verb := range tc.want {
@@ -426,8 +426,8 @@ func TestI14HangingClustersHoldNoLane(t *testing.T) {
 				t.Errorf("%s: no %s, so this shows nothing", sentence, verb)
 			}
 		}
-		if w.lanes.free != maxLanes {
-			t.Errorf("%s: %d lanes are free in the end", sentence, w.lanes.free)
+		if w.apiSlots.free != maxAPISlots {
+			t.Errorf("%s: %d slots are free in the end", sentence, w.apiSlots.free)
 		}
 	}
 }
@@ -435,8 +435,8 @@ func TestI14HangingClustersHoldNoLane(t *testing.T) {
 // TestWithoutRoomARemediationBeginsLater: it has done nothing before.
 func TestWithoutRoomARemediationBeginsLater(t *testing.T) {
 	w := newMemberWorld(t, map[types.NamespacedName]*world{keyEast: newWorld(t, node())}, forMember(), member(nil), ofKind(clusterAPICluster, "east", nil), bmcIn("a", "fleet/east", "node-a"))
-	w.crowds.byCluster[keyEast] = &crowd{looks: mostLooksOfCluster, volumes: fencednode.NewVolumes()}
-	if err := w.look(t.Context(), keyM); err != nil || w.remediation(t, keyM).Status.Phase != "" || processing(w.remediation(t, keyM)) != "" {
+	w.clusterLimits.byCluster[keyEast] = &clusterLimit{reconciles: maxReconcilesPerCluster, volumes: fencednode.NewVolumes()}
+	if err := w.reconcile(t.Context(), keyM); err != nil || w.remediation(t, keyM).Status.Phase != "" || processing(w.remediation(t, keyM)) != "" {
 		t.Errorf("%v, %+v", err, w.remediation(t, keyM).Status)
 	}
 }
@@ -444,7 +444,7 @@ func TestWithoutRoomARemediationBeginsLater(t *testing.T) {
 // TestPausedCluster: a remediation waits, and says for what.
 func TestPausedCluster(t *testing.T) {
 	w := newMemberWorld(t, nil, forMember(), member(nil), ofKind(clusterAPICluster, "east", map[string]any{"spec.paused": true}), bmcIn("a", "fleet/east", "node-a"))
-	err := w.look(t.Context(), keyM)
+	err := w.reconcile(t.Context(), keyM)
 	if r := w.remediation(t, keyM); err != nil || processing(r) != clusterPaused || r.Status.Phase != "" || len(r.Finalizers) != 0 {
 		t.Errorf("%v, %+v", err, r.Status)
 	}
@@ -461,7 +461,7 @@ func TestPausedCluster(t *testing.T) {
 		r := forMember()
 		r.Status = tc.before
 		w := newMemberWorld(t, map[types.NamespacedName]*world{keyEast: newWorld(t, tc.node)}, r, member(nil), ofKind(clusterAPICluster, "east", nil), bmcIn("a", "fleet/east", "node-a"))
-		err := w.look(t.Context(), keyM)
+		err := w.reconcile(t.Context(), keyM)
 		if r := w.remediation(t, keyM); err != nil || (r.Status.Phase != "") != tc.begins || !tc.begins && processing(r) != clusterPaused {
 			t.Errorf("%s: %v, %+v", sentence, err, r.Status)
 		}
@@ -529,13 +529,13 @@ func TestMembersMachine(t *testing.T) {
 		}
 		r := forMember(in(fencing.DeletingMachine), inEast)
 		r.Status.Machine = &v1alpha1.ObjectReference{Kind: "Machine", Namespace: "fleet", Name: "m", UID: "m-uid"}
-		l := &look{r: r, node: "node-a", raw: tc.node, cluster: fencedCluster{keyEast, "east-uid"}}
-		if got := w.readMachine(t.Context(), l); *got != tc.want {
+		rec := &reconciliation{r: r, node: "node-a", raw: tc.node, cluster: fencedCluster{keyEast, "east-uid"}}
+		if got := w.readMachine(t.Context(), rec); *got != tc.want {
 			t.Errorf("%s: %+v, want %+v", sentence, *got, tc.want)
 		}
 		w.refuses(func(string, runtime.Object) error { return errors.New("no") })
 		before := w.now()
-		if got := w.readMachine(t.Context(), l); !got.Failed || got.Exists || got.RetryAt.Sub(before).Truncate(time.Second) != retryRead {
+		if got := w.readMachine(t.Context(), rec); !got.Failed || got.Exists || got.RetryAt.Sub(before).Truncate(time.Second) != retryRead {
 			t.Errorf("%s, which can't be read: %+v", sentence, got)
 		}
 	}
@@ -557,16 +557,16 @@ func TestHandBack(t *testing.T) {
 			}
 			return answer
 		}
-		l := &look{r: r, node: "node-a", cluster: fencedCluster{keyEast, "east-uid"}}
-		if err := w.deleteMachine(t.Context(), l); err != nil {
+		rec := &reconciliation{r: r, node: "node-a", cluster: fencedCluster{keyEast, "east-uid"}}
+		if err := w.deleteMachine(t.Context(), rec); err != nil {
 			t.Error(err)
 		}
 		answer = apierrors.NewNotFound(schema.GroupResource{}, "m")
-		if err := w.deleteMachine(t.Context(), l); err != nil {
+		if err := w.deleteMachine(t.Context(), rec); err != nil {
 			t.Error(err)
 		}
 		answer = errors.New("no")
-		if err := w.deleteMachine(t.Context(), l); !errors.Is(err, answer) {
+		if err := w.deleteMachine(t.Context(), rec); !errors.Is(err, answer) {
 			t.Errorf("the error is %v", err)
 		}
 		if err := w.api.Get(t.Context(), keyM, member(nil)); err != nil {
@@ -593,15 +593,15 @@ func TestNamesOfNodes(t *testing.T) {
 // TestNothingReachesWorkloadClusters: a remediation that has begun there says so.
 func TestNothingReachesWorkloadClusters(t *testing.T) {
 	w := newWorld(t, forMember(in(fencing.PoweringOff), inEast), node(), bmcFor("a", "node-a", "redfish://h"))
-	if err := w.look(t.Context(), keyM); err != nil || processing(w.remediation(t, keyM)) != "NotRead" || len(w.patches) != 0 {
+	if err := w.reconcile(t.Context(), keyM); err != nil || processing(w.remediation(t, keyM)) != "NotRead" || len(w.patches) != 0 {
 		t.Errorf("%v, %q, %v", err, processing(w.remediation(t, keyM)), w.patches)
 	}
 }
 
-// TestWorkloadClustersKeepNoLane: a request to a workload cluster, which may not answer, keeps no lane from the remediations of other
+// TestWorkloadClustersKeepNoSlot: a request to a workload cluster, which may not answer, keeps no slot from the remediations of other
 // clusters. A request to Fettle's own cluster has one.
-func TestWorkloadClustersKeepNoLane(t *testing.T) {
-	const noLane = maxLanes
+func TestWorkloadClustersKeepNoSlot(t *testing.T) {
+	const allSlots = maxAPISlots
 	released := in(fencing.Releasing, func(s *v1alpha1.PowerRemediationStatus) { s.WorkloadReleased, s.NodeDeletion = true, true })
 	for sentence, tc := range map[string]struct {
 		r       *v1alpha1.PowerRemediation
@@ -620,18 +620,18 @@ func TestWorkloadClustersKeepNoLane(t *testing.T) {
 				if _, is := o.(*corev1.Node); is {
 					verb += " node"
 				}
-				if asked = append(asked, verb); w.lanes.free != noLane {
-					t.Errorf("%s: %d lanes are held", verb, noLane-w.lanes.free)
+				if asked = append(asked, verb); w.apiSlots.free != allSlots {
+					t.Errorf("%s: %d slots are held", verb, allSlots-w.apiSlots.free)
 				}
 				return nil
 			})
 			w.refuses(func(verb string, o runtime.Object) error {
-				if _, is := o.(*v1alpha1.PowerRemediation); is && w.lanes.free == noLane {
-					t.Errorf("%s of the remediation: no lane is held", verb)
+				if _, is := o.(*v1alpha1.PowerRemediation); is && w.apiSlots.free == allSlots {
+					t.Errorf("%s of the remediation: no slot is held", verb)
 				}
 				return nil
 			})
-			if err := w.look(t.Context(), keyM); err != nil {
+			if err := w.reconcile(t.Context(), keyM); err != nil {
 				t.Fatal(err)
 			}
 			for _, want := range tc.want {
@@ -639,14 +639,14 @@ func TestWorkloadClustersKeepNoLane(t *testing.T) {
 					t.Errorf("asked was %v, want %s", asked, want)
 				}
 			}
-			if w.lanes.free != noLane {
-				t.Errorf("%d lanes are held after the look", noLane-w.lanes.free)
+			if w.apiSlots.free != allSlots {
+				t.Errorf("%d slots are held after the reconcile", allSlots-w.apiSlots.free)
 			}
 		})
 	}
 }
 
-// TestLateNodeOfAWorkloadCluster: Fettle doesn't watch these nodes, so a look after an abort finds a node that comes back late.
+// TestLateNodeOfAWorkloadCluster: Fettle doesn't watch these nodes, so a reconcile after an abort finds a node that comes back late.
 func TestLateNodeOfAWorkloadCluster(t *testing.T) {
 	for sentence, tc := range map[string]struct {
 		saved *v1alpha1.SavedNode
@@ -658,13 +658,13 @@ func TestLateNodeOfAWorkloadCluster(t *testing.T) {
 			aborted := in(fencing.Aborted, func(s *v1alpha1.PowerRemediationStatus) { s.NodeDeletion, s.Node.Saved = true, tc.saved })
 			w := newMemberWorld(t, map[types.NamespacedName]*world{keyEast: newWorld(t)},
 				forMember(aborted, inEast), member(nil), ofKind(clusterAPICluster, "east", nil), bmcIn("a", "fleet/east", "node-a"))
-			if err := w.look(t.Context(), keyM); err != nil {
+			if err := w.reconcile(t.Context(), keyM); err != nil {
 				t.Fatal(err)
 			}
-			<-time.After(lookEvery + time.Millisecond)
+			<-time.After(requeueAfter + time.Millisecond)
 			synctest.Wait()
 			if woken := taken(w.remediations); woken[keyM] != tc.want {
-				t.Errorf("%s: looked at again are %v", sentence, woken)
+				t.Errorf("%s: reconciled again are %v", sentence, woken)
 			}
 		})
 	}

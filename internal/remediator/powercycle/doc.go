@@ -2,7 +2,7 @@
 // remediator powers the node's host off, lets the workload start elsewhere once the host is proven to be off, and powers
 // the host on again. It keeps the contract between health checkers and remediators (docs/contract.md).
 //
-// Package fencing decides each step, from facts alone. This package reads the facts and takes the steps: look.go has the
+// Package fencing decides each step, from facts alone. This package reads the facts and takes the steps: reconcile.go has the
 // loop between them, hosts.go the power of hosts, clusters.go what is different for nodes of workload clusters, and
 // record.go the status that a restarted process goes on from. Package fencednode reads and changes the nodes. The
 // remediator judges no health and has no limits. How many repairs may run, and whether the quorum of a control plane

@@ -20,29 +20,29 @@ import (
 	"github.com/fettle-io/fettle/internal/remediator/fencednode"
 )
 
-// TestWaitsLookAgain when the step says so, and every ten seconds at the latest.
-func TestWaitsLookAgain(t *testing.T) {
+// TestWaitsAreRequeued when the step says so, and every ten seconds at the latest.
+func TestWaitsAreRequeued(t *testing.T) {
 	for sentence, tc := range map[string]struct {
 		until time.Duration // zero is never
 		want  time.Duration
 	}{
-		"in three seconds": {3 * time.Second, 3 * time.Second}, "in a minute": {time.Minute, lookEvery}, "never": {0, lookEvery}, "it is over": {-time.Minute, 0},
+		"in three seconds": {3 * time.Second, 3 * time.Second}, "in a minute": {time.Minute, requeueAfter}, "never": {0, requeueAfter}, "it is over": {-time.Minute, 0},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t, remediation(in(fencing.Booting)))
-			l := &look{key: keyA, r: w.remediation(t, keyA), node: "node-a", s: w.sessions.of(keyA, "r-uid", "node-a")}
+			rec := &reconciliation{key: keyA, r: w.remediation(t, keyA), node: "node-a", s: w.sessions.of(keyA, "r-uid", "node-a")}
 			step := fencing.Step{Kind: fencing.Wait, Reason: fencing.NodeNotBack}
 			if tc.until != 0 {
 				step.Until = w.now().Add(tc.until)
 			}
-			if err := w.wait(t.Context(), l, step); err != nil {
+			if err := w.wait(t.Context(), rec, step); err != nil {
 				t.Fatal(err)
 			}
 			if tc.want > 0 {
 				<-time.After(tc.want - time.Millisecond)
 				synctest.Wait()
 				if w.remediations.Len() != 0 {
-					t.Errorf("%s: it is looked at too early", sentence)
+					t.Errorf("%s: it is reconciled too early", sentence)
 				}
 			}
 			<-time.After(2 * time.Millisecond)
@@ -73,7 +73,7 @@ func TestResume(t *testing.T) {
 				w.sessions.of(keyB, "another-uid", "node-a")
 				w.sessions.claim("node-a", keyB)
 			}
-			if err := w.look(t.Context(), keyA); err != nil {
+			if err := w.reconcile(t.Context(), keyA); err != nil {
 				t.Fatal(err)
 			}
 			r := w.remediation(t, keyA)
@@ -97,7 +97,7 @@ func TestFinish(t *testing.T) {
 		w := newWorld(t, node(), r)
 		w.sessions.of(keyB, "another-uid", "node-a")
 		w.sessions.wait(keyB)
-		if err := w.look(t.Context(), keyA); err != nil {
+		if err := w.reconcile(t.Context(), keyA); err != nil {
 			t.Fatal(err)
 		}
 		if woken := taken(w.remediations); !woken[keyB] || w.sessions.claims.Len() != 0 {
@@ -158,8 +158,8 @@ func TestDeleteMachine(t *testing.T) {
 			return nil
 		})
 		w.Writer = guarded{w.api}
-		l := &look{key: keyA, r: remediation(in(fencing.DeletingMachine, recorded))}
-		err := w.deleteMachine(t.Context(), l)
+		rec := &reconciliation{key: keyA, r: remediation(in(fencing.DeletingMachine, recorded))}
+		err := w.deleteMachine(t.Context(), rec)
 		left := &unstructured.Unstructured{}
 		left.SetGroupVersionKind(fencednode.OpenShiftMachine)
 		gone := apierrors.IsNotFound(w.api.Get(t.Context(), types.NamespacedName{Namespace: "machines", Name: "m"}, left))
@@ -169,7 +169,7 @@ func TestDeleteMachine(t *testing.T) {
 	}
 }
 
-// TestRemediationsOfOneNodeDoNotWakeEachOther in turn, without a pause, where each gives the node free in its look.
+// TestRemediationsOfOneNodeDoNotWakeEachOther in turn, without a pause, where each gives the node free in its reconcile.
 func TestRemediationsOfOneNodeDoNotWakeEachOther(t *testing.T) {
 	for sentence, tc := range map[string]struct {
 		change func(*v1alpha1.PowerRemediation)
@@ -191,7 +191,7 @@ func TestRemediationsOfOneNodeDoNotWakeEachOther(t *testing.T) {
 			w := newWorld(t, objects...)
 			for range 2 {
 				for _, key := range []types.NamespacedName{keyA, keyB} {
-					if err := w.look(t.Context(), key); err != nil {
+					if err := w.reconcile(t.Context(), key); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -206,7 +206,7 @@ func TestRemediationsOfOneNodeDoNotWakeEachOther(t *testing.T) {
 // TestWaitingForANode: a remediation waits for another that has begun, also where this process has not seen that one, until it has the node.
 func TestWaitingForANode(t *testing.T) {
 	w := newWorld(t, node(), remediation(in(fencing.PoweringOff)), remediation(called(keyB)), bmcFor("a", "node-a", "telnet://x"))
-	if err := w.look(t.Context(), keyB); err != nil || w.sessions.byKey[keyB].waits == 0 {
+	if err := w.reconcile(t.Context(), keyB); err != nil || w.sessions.byKey[keyB].waits == 0 {
 		t.Errorf("while another has begun, it waits: %d, %v", w.sessions.byKey[keyB].waits, err)
 	}
 	w.sessions.claim("node-a", keyB)

@@ -49,8 +49,8 @@ func TestWhichHostIsUsedWithoutABMC(t *testing.T) {
 		{"there is a BMC", fencing.PoweringOn, true, recorded(), bmcFor("b", "node-a", "redfish://h"), false},
 	} {
 		r := remediation(in(tc.phase, func(s *v1alpha1.PowerRemediationStatus) { s.BMC = tc.recorded }))
-		l := &look{r: r, node: "node-a", bmc: tc.bmc, record: fencing.Record{Phase: tc.phase, PoweredOff: tc.off}}
-		l.useRecordedHost()
+		rec := &reconciliation{r: r, node: "node-a", bmc: tc.bmc, record: fencing.Record{Phase: tc.phase, PoweredOff: tc.off}}
+		rec.useRecordedHost()
 		want, metal := tc.bmc, baremetalhost.Identity{}
 		if tc.used {
 			metal = baremetalhost.Identity{UID: "a-uid", Consumer: "claim"}
@@ -59,8 +59,8 @@ func TestWhichHostIsUsedWithoutABMC(t *testing.T) {
 				Spec:       v1alpha1.BMCSpec{NodeName: "node-a", BareMetalHost: &v1alpha1.BareMetalHostReference{Namespace: "metal3", Name: "host-a"}},
 			}
 		}
-		if diff := cmp.Diff(want, l.bmc); diff != "" || l.unnamed != tc.used || l.metal != metal {
-			t.Errorf("%s: unnamed %t, as %+v, with the BMC (-want +got):\n%s", tc.sentence, l.unnamed, l.metal, diff)
+		if diff := cmp.Diff(want, rec.bmc); diff != "" || rec.unnamed != tc.used || rec.metal != metal {
+			t.Errorf("%s: unnamed %t, as %+v, with the BMC (-want +got):\n%s", tc.sentence, rec.unnamed, rec.metal, diff)
 		}
 	}
 }
@@ -68,16 +68,16 @@ func TestWhichHostIsUsedWithoutABMC(t *testing.T) {
 // TestTheHostWithoutABMCIsRemembered, with what was commanded, as long as it is the same host.
 func TestTheHostWithoutABMCIsRemembered(t *testing.T) {
 	w := newWorld(t)
-	l := &look{s: w.sessions.of(keyA, "r-uid", "node-a"), bmc: bmcFor("bmc-a", "node-a", "", throughMetal3("host-a")), metal: baremetalhost.Identity{UID: "a-uid"}}
-	first := w.unnamedHostOf(l)
-	if first == nil || w.unnamedHostOf(l) != first {
+	rec := &reconciliation{s: w.sessions.of(keyA, "r-uid", "node-a"), bmc: bmcFor("bmc-a", "node-a", "", throughMetal3("host-a")), metal: baremetalhost.Identity{UID: "a-uid"}}
+	first := w.unnamedHostOf(rec)
+	if first == nil || w.unnamedHostOf(rec) != first {
 		t.Error("the next operation doesn't know of the first")
 	}
-	l.metal.UID = "another"
-	if w.unnamedHostOf(l) == first {
+	rec.metal.UID = "another"
+	if w.unnamedHostOf(rec) == first {
 		t.Error("another host is taken for the first")
 	}
-	if w.unnamedHostOf(&look{s: w.sessions.of(keyB, "uid", "node-b"), bmc: l.bmc}) == nil {
+	if w.unnamedHostOf(&reconciliation{s: w.sessions.of(keyB, "uid", "node-b"), bmc: rec.bmc}) == nil {
 		t.Error("a host without a recorded UID is none")
 	}
 }
@@ -103,106 +103,106 @@ func (w *world) counts(down *bool, also func(verb string, o runtime.Object)) *co
 	return n
 }
 
-// TestFormerHostsAreTriedEveryTenSeconds until each was changed. Then the record of them goes, and nothing is left to look at.
+// TestFormerHostsAreTriedEveryTenSeconds until each was changed. Then the record of them goes, and nothing is left to reconcile.
 func TestFormerHostsAreTriedEveryTenSeconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, node(), remediation(in(fencing.Failed, former(hostA))), heldOff("host-a", "a-uid"))
 		down := true
 		n := w.counts(&down, func(string, runtime.Object) {})
-		l := begun(t, w, fencing.Failed)
-		l.lane = lane{of: w.lanes}
+		rec := begun(t, w, fencing.Failed)
+		rec.slot = apiSlot{of: w.apiSlots}
 		leave := func(sentence string, hosts, statuses, left int) {
 			t.Helper()
-			if err := w.leaveFormerHosts(t.Context(), l); err != nil || *n != (counted{hosts, statuses}) || len(w.remediation(t, keyA).Status.FormerHosts) != left {
-				t.Errorf("%s: %v after %+v, and left are %v", sentence, err, *n, l.r.Status.FormerHosts)
+			if err := w.leaveFormerHosts(t.Context(), rec); err != nil || *n != (counted{hosts, statuses}) || len(w.remediation(t, keyA).Status.FormerHosts) != left {
+				t.Errorf("%s: %v after %+v, and left are %v", sentence, err, *n, rec.r.Status.FormerHosts)
 			}
 		}
 		leave("it fails", 1, 0, 1)
-		w.wakesAfter(t, keyA, lookEvery)
-		w.forward(lookEvery - 3*time.Second)
+		w.wakesAfter(t, keyA, requeueAfter)
+		w.forward(requeueAfter - 3*time.Second)
 		leave("it is too early", 1, 0, 1)
 		w.wakesAfter(t, keyA, 3*time.Second)
 		down = false
 		w.forward(3 * time.Second)
 		leave("it succeeds", 2, 1, 0)
 		leave("nothing is left", 2, 1, 0)
-		<-time.After(2 * lookEvery)
+		<-time.After(2 * requeueAfter)
 		synctest.Wait()
 		if woken := taken(w.remediations); len(woken) != 0 {
-			t.Errorf("it is looked at again: %v", woken)
+			t.Errorf("it is reconciled again: %v", woken)
 		}
 	})
 }
 
-// TestFormerHostsHoldNoLane while they are changed, since a webhook of Metal3 may be asked first. A change of the node interrupts that only
+// TestFormerHostsHoldNoSlot while they are changed, since a webhook of Metal3 may be asked first. A change of the node interrupts that only
 // until it is over.
-func TestFormerHostsHoldNoLane(t *testing.T) {
+func TestFormerHostsHoldNoSlot(t *testing.T) {
 	w := newWorld(t, node(), remediation(in(fencing.Releasing, former(hostA))), heldOff("host-a", "a-uid"))
-	l := begun(t, w, fencing.Releasing)
-	l.lane, l.record.Released = lane{of: w.lanes}, true
-	if !l.lane.enter(t.Context(), true) {
-		t.Fatal("there is no lane")
+	rec := begun(t, w, fencing.Releasing)
+	rec.slot, rec.record.Released = apiSlot{of: w.apiSlots}, true
+	if !rec.slot.acquire(t.Context(), true) {
+		t.Fatal("there is no slot")
 	}
 	down := false
 	n := w.counts(&down, func(verb string, o runtime.Object) {
-		want := maxLanes
+		want := maxAPISlots
 		if _, is := o.(*v1alpha1.PowerRemediation); is {
 			want--
 		}
-		w.lanes.mu.Lock()
-		defer w.lanes.mu.Unlock()
-		if w.lanes.free != want {
-			t.Errorf("during %s of %T, %d lanes are free, want %d", verb, o, w.lanes.free, want)
+		w.apiSlots.mu.Lock()
+		defer w.apiSlots.mu.Unlock()
+		if w.apiSlots.free != want {
+			t.Errorf("during %s of %T, %d slots are free, want %d", verb, o, w.apiSlots.free, want)
 		}
 	})
-	if err := w.leaveFormerHosts(t.Context(), l); err != nil || *n != (counted{1, 1}) || !l.lane.held || l.s.interrupt != nil {
-		t.Errorf("%v after %+v; a lane is held: %t, and it can be interrupted: %t", err, *n, l.lane.held, l.s.interrupt != nil)
+	if err := w.leaveFormerHosts(t.Context(), rec); err != nil || *n != (counted{1, 1}) || !rec.slot.held || rec.s.interrupt != nil {
+		t.Errorf("%v after %+v; a slot is held: %t, and it can be interrupted: %t", err, *n, rec.slot.held, rec.s.interrupt != nil)
 	}
 }
 
-// TestALookWithoutFormerHostsKeepsItsLane, though another look waits for one.
-func TestALookWithoutFormerHostsKeepsItsLane(t *testing.T) {
+// TestAReconcileWithoutFormerHostsKeepsItsSlot, though another reconcile waits for one.
+func TestAReconcileWithoutFormerHostsKeepsItsSlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, node(), remediation(in(fencing.Releasing)))
-		w.lanes = newLanes(1, 1)
-		l := begun(t, w, fencing.Releasing)
-		l.lane = lane{of: w.lanes}
-		l.lane.enter(t.Context(), true)
+		w.apiSlots = newAPISlots(1, 1)
+		rec := begun(t, w, fencing.Releasing)
+		rec.slot = apiSlot{of: w.apiSlots}
+		rec.slot.acquire(t.Context(), true)
 		given := make(chan struct{})
 		go func() {
-			(&lane{of: w.lanes}).enter(t.Context(), true)
+			(&apiSlot{of: w.apiSlots}).acquire(t.Context(), true)
 			close(given)
 		}()
 		synctest.Wait()
-		if err := w.leaveFormerHosts(t.Context(), l); err != nil || !l.lane.held {
-			t.Errorf("%v, and a lane is held: %t", err, l.lane.held)
+		if err := w.leaveFormerHosts(t.Context(), rec); err != nil || !rec.slot.held {
+			t.Errorf("%v, and a slot is held: %t", err, rec.slot.held)
 		}
 		synctest.Wait()
 		select {
 		case <-given:
-			t.Error("another look has the lane")
+			t.Error("another reconcile has the slot")
 		default:
 		}
-		l.lane.leave()
+		rec.slot.release()
 		<-given
 	})
 }
 
-// TestFormerHostsWithoutALane: where the look has to end before it has a lane again, nothing is recorded.
-func TestFormerHostsWithoutALane(t *testing.T) {
+// TestFormerHostsWithoutASlot: where the reconcile has to end before it has a slot again, nothing is recorded.
+func TestFormerHostsWithoutASlot(t *testing.T) {
 	w := newWorld(t, node(), remediation(in(fencing.Failed, former(hostA))), heldOff("host-a", "a-uid"))
-	l := begun(t, w, fencing.Failed)
-	w.lanes = newLanes(0, 0)
-	l.lane = lane{of: w.lanes}
+	rec := begun(t, w, fencing.Failed)
+	w.apiSlots = newAPISlots(0, 0)
+	rec.slot = apiSlot{of: w.apiSlots}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := w.leaveFormerHosts(ctx, l); !errors.Is(err, context.Canceled) || len(w.remediation(t, keyA).Status.FormerHosts) != 1 {
+	if err := w.leaveFormerHosts(ctx, rec); !errors.Is(err, context.Canceled) || len(w.remediation(t, keyA).Status.FormerHosts) != 1 {
 		t.Errorf("%v, and left are %v", err, w.remediation(t, keyA).Status.FormerHosts)
 	}
 }
 
-// TestALookEndsWhereFormerHostsCanNotBeRecorded: no step follows.
-func TestALookEndsWhereFormerHostsCanNotBeRecorded(t *testing.T) {
+// TestAReconcileEndsWhereFormerHostsCanNotBeRecorded: no step follows.
+func TestAReconcileEndsWhereFormerHostsCanNotBeRecorded(t *testing.T) {
 	down := errors.New("down")
 	w := newWorld(t, node(), remediation(in(fencing.Failed, former(hostB))), metal3Host("host-b", "b-uid", true))
 	w.refuses(func(verb string, _ runtime.Object) error {
@@ -211,7 +211,7 @@ func TestALookEndsWhereFormerHostsCanNotBeRecorded(t *testing.T) {
 		}
 		return nil
 	})
-	if err := w.look(t.Context(), keyA); !errors.Is(err, down) {
-		t.Errorf("the look returns %v", err)
+	if err := w.reconcile(t.Context(), keyA); !errors.Is(err, down) {
+		t.Errorf("the reconcile returns %v", err)
 	}
 }

@@ -62,7 +62,7 @@ func (w *world) refusesBareMetalHosts() {
 func TestBMCNamesAnotherBareMetalHost(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, node(), remediation(), bmcFor("bmc-a", "node-a", "", throughMetal3("host-a")), metal3Host("host-a", "a-uid", true), metal3Host("host-b", "b-uid", true))
-	wantSays(t, w.looks(t), fencing.PoweringOff, "PowerNotOff: ")
+	wantSays(t, w.reconciles(t), fencing.PoweringOff, "PowerNotOff: ")
 	w.names(t, "host-b")
 	w.refuses(func(verb string, o runtime.Object) error {
 		if _, is := o.(*v1alpha1.PowerRemediation); is && verb == "patch status" {
@@ -70,16 +70,16 @@ func TestBMCNamesAnotherBareMetalHost(t *testing.T) {
 		}
 		return nil
 	})
-	if err := w.look(t.Context(), keyA); err == nil || w.holds(t, "host-b") {
+	if err := w.reconcile(t.Context(), keyA); err == nil || w.holds(t, "host-b") {
 		t.Errorf("host-b is commanded before that is recorded (%v)", err)
 	}
 	w.refuses(nil)
 	taken(w.remediations)
-	wantSays(t, w.looks(t), fencing.PoweringOff, "PowerNotOff: ", "metal3/host-b")
-	if looks := taken(w.remediations); !looks[keyA] || !w.holds(t, "host-a") {
-		t.Errorf("looked at again are %v", looks)
+	wantSays(t, w.reconciles(t), fencing.PoweringOff, "PowerNotOff: ", "metal3/host-b")
+	if reconciled := taken(w.remediations); !reconciled[keyA] || !w.holds(t, "host-a") {
+		t.Errorf("reconciled again are %v", reconciled)
 	}
-	w.looks(t)
+	w.reconciles(t)
 	r := w.remediation(t, keyA)
 	if w.holds(t, "host-a") || !w.holds(t, "host-b") || r.Status.BMC.HostName != "host-b" || len(r.Status.FormerHosts) > 0 {
 		t.Errorf("host-a is kept off: %t, host-b: %t, recorded are %+v and %+v", w.holds(t, "host-a"), w.holds(t, "host-b"), r.Status.BMC, r.Status.FormerHosts)
@@ -113,7 +113,7 @@ func TestBMCIsGone(t *testing.T) {
 			w := newWorld(t, node(tainted(ownTaint)), remediation(in(c.in, usedHostA), asked), bmcFor("bmc-a", "node-a", "", throughMetal3("host-a")), heldOff("host-a", "a-uid"))
 			w.losesBMC()
 			w.reports(t, "host-a", false)
-			w.looks(t)
+			w.reconciles(t)
 			if w.holds(t, "host-a") != (c.ends == "") {
 				t.Errorf("it is kept off: %t", w.holds(t, "host-a"))
 			}
@@ -121,10 +121,10 @@ func TestBMCIsGone(t *testing.T) {
 				return
 			}
 			w.forward(5 * time.Second)
-			wantSays(t, w.looks(t), fencing.Phase(w.remediation(t, keyA).Status.Phase), "PowerNotOn: ")
+			wantSays(t, w.reconciles(t), fencing.Phase(w.remediation(t, keyA).Status.Phase), "PowerNotOn: ")
 			w.reports(t, "host-a", true)
 			w.forward(5 * time.Second)
-			if r := w.looks(t); r.Status.Phase != string(c.ends) || r.Status.PoweredOff {
+			if r := w.reconciles(t); r.Status.Phase != string(c.ends) || r.Status.PoweredOff {
 				t.Errorf("it is in phase %s, powered off: %t", r.Status.Phase, r.Status.PoweredOff)
 			}
 		})
@@ -140,7 +140,7 @@ func TestMachineOfAHostWithoutABMCIsGone(t *testing.T) {
 		s.Machine = &v1alpha1.ObjectReference{Kind: "Machine", Namespace: "machines", Name: "m", UID: "m-uid"}
 	}
 	w := newWorld(t, remediation(in(fencing.DeletingMachine, deleted)), heldOff("host-a", "a-uid"))
-	if r := w.looks(t); r.Status.Phase != string(fencing.Succeeded) || r.Status.PoweredOff || w.holds(t, "host-a") {
+	if r := w.reconciles(t); r.Status.Phase != string(fencing.Succeeded) || r.Status.PoweredOff || w.holds(t, "host-a") {
 		t.Errorf("it is in phase %s, and the host is kept off: %t", r.Status.Phase, w.holds(t, "host-a"))
 	}
 }
@@ -149,7 +149,7 @@ func TestMachineOfAHostWithoutABMCIsGone(t *testing.T) {
 func TestAnotherBareMetalHostWithoutABMC(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, node(tainted(ownTaint)), remediation(in(fencing.PoweringOff, usedHostA), stopped), heldOff("host-a", "other-uid"))
-	wantSays(t, w.looks(t), fencing.Aborting, "PowerNotRead: ", "its UID is other-uid, and was a-uid when the remediation began")
+	wantSays(t, w.reconciles(t), fencing.Aborting, "PowerNotRead: ", "its UID is other-uid, and was a-uid when the remediation began")
 	if !w.holds(t, "host-a") {
 		t.Error("it is changed")
 	}
@@ -161,14 +161,14 @@ func TestFormerHostThatCanNotBeChanged(t *testing.T) {
 	former := func(s *v1alpha1.PowerRemediationStatus) { s.FormerHosts = []v1alpha1.FormerHost{hostA, hostB} }
 	w := newWorld(t, remediation(in(fencing.Failed, former), leaving), heldOff("host-a", "a-uid"), metal3Host("host-b", "b-uid", true))
 	w.refusesBareMetalHosts()
-	r := w.looks(t)
+	r := w.reconciles(t)
 	if !slices.Equal(r.Status.FormerHosts, []v1alpha1.FormerHost{hostA}) {
 		t.Errorf("left are %v", r.Status.FormerHosts)
 	}
 	w.forward(defaultPowerOn - time.Second)
-	w.looks(t)
+	w.reconciles(t)
 	w.forward(2 * time.Second)
-	if err := w.look(t.Context(), keyA); err != nil {
+	if err := w.reconcile(t.Context(), keyA); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.api.Get(t.Context(), keyA, &v1alpha1.PowerRemediation{}); !apierrors.IsNotFound(err) {
@@ -188,15 +188,15 @@ func TestFormerHostIsTriedAgain(t *testing.T) {
 	former := func(s *v1alpha1.PowerRemediationStatus) { s.FormerHosts = []v1alpha1.FormerHost{hostA} }
 	w := newWorld(t, remediation(in(fencing.Failed, former), leaving), heldOff("host-a", "a-uid"))
 	w.refusesBareMetalHosts()
-	w.looks(t)
+	w.reconciles(t)
 	w.refuses(nil)
-	w.forward(lookEvery - time.Second)
-	w.looks(t)
+	w.forward(requeueAfter - time.Second)
+	w.reconciles(t)
 	if !w.holds(t, "host-a") {
 		t.Error("it is tried again without a pause")
 	}
 	w.forward(time.Second)
-	if err := w.look(t.Context(), keyA); err != nil {
+	if err := w.reconcile(t.Context(), keyA); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.api.Get(t.Context(), keyA, &v1alpha1.PowerRemediation{}); !apierrors.IsNotFound(err) || w.holds(t, "host-a") {
@@ -246,12 +246,12 @@ func TestWhichHostsAreFormer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			bmc := bmcFor("bmc-a", "node-a", "redfish://10.0.0.1", c.bmc)
-			l := &look{r: remediation(in(fencing.PoweringOff, c.status)), bmc: bmc, config: fencing.Config{Off: c.off}}
+			rec := &reconciliation{r: remediation(in(fencing.PoweringOff, c.status)), bmc: bmc, config: fencing.Config{Off: c.off}}
 			if named := bmc.Spec.BareMetalHost; named != nil {
-				l.metal.UID = map[string]baremetalhost.Identity{"host-a": {UID: "a-uid"}, "host-b": {UID: "b-uid"}}[named.Name].UID
+				rec.metal.UID = map[string]baremetalhost.Identity{"host-a": {UID: "a-uid"}, "host-b": {UID: "b-uid"}}[named.Name].UID
 			}
-			status := l.r.Status.DeepCopy()
-			l.recordBMC(status)
+			status := rec.r.Status.DeepCopy()
+			rec.recordBMC(status)
 			if !slices.Equal(status.FormerHosts, c.want) {
 				t.Errorf("former are %v, want %v", status.FormerHosts, c.want)
 			}
@@ -262,12 +262,12 @@ func TestWhichHostsAreFormer(t *testing.T) {
 // TestFormerHostsAreBounded: the last ones are kept.
 func TestFormerHostsAreBounded(t *testing.T) {
 	t.Parallel()
-	l := &look{r: remediation(in(fencing.PoweringOff, usedHostA)), bmc: bmcFor("bmc-a", "node-a", "redfish://10.0.0.1")}
-	status := l.r.Status.DeepCopy()
+	rec := &reconciliation{r: remediation(in(fencing.PoweringOff, usedHostA)), bmc: bmcFor("bmc-a", "node-a", "redfish://10.0.0.1")}
+	status := rec.r.Status.DeepCopy()
 	for i := range mostFormer {
 		status.FormerHosts = append(status.FormerHosts, v1alpha1.FormerHost{Namespace: "metal3", Name: strconv.Itoa(i), UID: "u"})
 	}
-	l.recordBMC(status)
+	rec.recordBMC(status)
 	if got := status.FormerHosts; len(got) != mostFormer || got[0].Name != "1" || got[mostFormer-1] != hostA {
 		t.Errorf("former are %v", got)
 	}
@@ -291,10 +291,10 @@ func TestChangeOfAnAddressIsSaid(t *testing.T) {
 			before := v1alpha1.PowerRemediationStatus{PoweredOff: true, BMC: &v1alpha1.FencingBMC{Name: "bmc-a", UID: "bmc-a-uid", Generation: 2}}
 			c.change(&before)
 			w := newWorld(t)
-			l := &look{node: "node-a", r: remediation(), lane: lane{of: w.lanes}}
-			l.r.Status.BMC = &v1alpha1.FencingBMC{Name: "bmc-a", UID: "bmc-a-uid", Generation: 1}
-			w.warnOfOldAddress(l, &before)
-			l.end(t.Context())
+			rec := &reconciliation{node: "node-a", r: remediation(), slot: apiSlot{of: w.apiSlots}}
+			rec.r.Status.BMC = &v1alpha1.FencingBMC{Name: "bmc-a", UID: "bmc-a-uid", Generation: 1}
+			w.warnOfOldAddress(rec, &before)
+			rec.end(t.Context())
 			events := eventsOf(w)
 			if said := len(events) == 1 && strings.HasPrefix(events[0], "Warning BMCChanged "); said != c.want || len(events) > 1 {
 				t.Errorf("the events are %q", events)
@@ -326,15 +326,15 @@ func TestProofIsOfOneBMC(t *testing.T) {
 				s.BMC, s.Proof = &used, &v1alpha1.FencingProof{Kind: string(fencing.PowerOff), At: metav1.NewMicroTime(noon)}
 			}))
 			once := fencing.Reading{Begun: noon, Ended: noon, State: fencing.IsOff}
-			l := &look{key: client.ObjectKeyFromObject(r), r: r, bmc: c.bmc, record: recordOf(&r.Status), s: &session{bmc: used, power: fencing.Power{Off: noon, FirstOff: once, Last: once}}}
-			w.refresh(t.Context(), l)
-			p := l.facts.Power
+			rec := &reconciliation{key: client.ObjectKeyFromObject(r), r: r, bmc: c.bmc, record: recordOf(&r.Status), s: &session{bmc: used, power: fencing.Power{Off: noon, FirstOff: once, Last: once}}}
+			w.refresh(t.Context(), rec)
+			p := rec.facts.Power
 			p.RetryAt = time.Time{}
 			if (p == fencing.Power{Off: noon, FirstOff: once, Last: once, Left: true}) != c.counts || !c.counts && (p.Off != time.Time{} || p.FirstOff != fencing.Reading{}) {
-				t.Errorf("known is %+v", l.facts.Power)
+				t.Errorf("known is %+v", rec.facts.Power)
 			}
-			if l.facts.HostChanged != c.changed {
-				t.Errorf("it is another host: %t", l.facts.HostChanged)
+			if rec.facts.HostChanged != c.changed {
+				t.Errorf("it is another host: %t", rec.facts.HostChanged)
 			}
 		})
 	}

@@ -75,7 +75,7 @@ func TestWhichRemediationFencesANode(t *testing.T) {
 		if holder, fences := w.Fences(t.Context(), "node-a"); holder != tc.holder || fences != tc.fences {
 			t.Errorf("%s: %v fences the node: %t", sentence, holder, fences)
 		}
-		if err := w.look(t.Context(), keyA); err != nil {
+		if err := w.reconcile(t.Context(), keyA); err != nil {
 			t.Errorf("%s: %v", sentence, err)
 		}
 		if r := w.remediation(t, keyA); (processing(r) == anotherRemediation) != tc.delayed || (r.Status.Phase == "") != tc.delayed {
@@ -88,9 +88,9 @@ func TestWhichRemediationFencesANode(t *testing.T) {
 func TestAnOldCacheDelaysNoEnd(t *testing.T) {
 	w := newWorld(t, node(), remediation(in(fencing.Booting)))
 	ended := remediation(in(fencing.Succeeded))
-	l := &look{key: keyA, node: "node-a", r: ended, s: w.sessions.of(keyA, ended.UID, "node-a")}
-	if holder := w.fencedBy(t.Context(), l); holder != holderOf(keyA) || l.s.waits != 0 || !w.sessions.claims.Holds("node-a", holderOf(keyA)) {
-		t.Errorf("it waits for %v: %d", holder, l.s.waits)
+	rec := &reconciliation{key: keyA, node: "node-a", r: ended, s: w.sessions.of(keyA, ended.UID, "node-a")}
+	if holder := w.fencedBy(t.Context(), rec); holder != holderOf(keyA) || rec.s.waits != 0 || !w.sessions.claims.Holds("node-a", holderOf(keyA)) {
+		t.Errorf("it waits for %v: %d", holder, rec.s.waits)
 	}
 }
 
@@ -108,7 +108,7 @@ func TestOtherRemediatorsFence(t *testing.T) {
 			return other, fences
 		}
 		for _, key := range []types.NamespacedName{keyA, keyM} {
-			if err := w.look(t.Context(), key); err != nil {
+			if err := w.reconcile(t.Context(), key); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -122,40 +122,40 @@ func TestOtherRemediatorsFence(t *testing.T) {
 	}
 }
 
-// wakesAfter checks that a remediation is looked at again after a pause, and not before.
+// wakesAfter checks that a remediation is reconciled again after a pause, and not before.
 func (w *world) wakesAfter(t *testing.T, key types.NamespacedName, pause time.Duration) {
 	t.Helper()
 	<-time.After(pause - time.Millisecond)
 	synctest.Wait()
 	if early := taken(w.remediations); len(early) != 0 {
-		t.Errorf("%v is looked at too early", early)
+		t.Errorf("%v is reconciled too early", early)
 	}
 	<-time.After(2 * time.Millisecond)
 	synctest.Wait()
 	if woken := taken(w.remediations); !woken[key] {
-		t.Errorf("%v is not looked at again after %v", key, pause)
+		t.Errorf("%v is not reconciled again after %v", key, pause)
 	}
 }
 
-// TestWaitingRemediationsAreLookedAtAgain, whatever they wait for before they begin.
-func TestWaitingRemediationsAreLookedAtAgain(t *testing.T) {
+// TestWaitingRemediationsAreReconciledAgain, whatever they wait for before they begin.
+func TestWaitingRemediationsAreReconciledAgain(t *testing.T) {
 	claimed := func(w *world) { w.sessions.claims.Claim("fleet/east/node-a", holderOf(keyB)) }
 	for name, tc := range map[string]struct {
-		looks int
-		first func(*world)
-		after time.Duration
+		reconciles int
+		first      func(*world)
+		after      time.Duration
 	}{
-		"another fences the node":  {1, claimed, lookEvery},
-		"it has said so before":    {2, claimed, lookEvery},
-		"its cluster has too many": {1, func(w *world) { w.crowds.looks = mostLooksElsewhere }, lookAgain},
+		"another fences the node":  {1, claimed, requeueAfter},
+		"it has said so before":    {2, claimed, requeueAfter},
+		"its cluster has too many": {1, func(w *world) { w.clusterLimits.reconciles = maxReconcilesElsewhere }, requeueAtLimit},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newMemberWorld(t, map[types.NamespacedName]*world{keyEast: newWorld(t, node())},
 					forMember(), member(nil), ofKind(clusterAPICluster, "east", nil), bmcIn("a", "fleet/east", "node-a"))
 				tc.first(w)
-				for range tc.looks {
-					if err := w.look(t.Context(), keyM); err != nil {
+				for range tc.reconciles {
+					if err := w.reconcile(t.Context(), keyM); err != nil {
 						t.Fatal(err)
 					}
 					w.wakesAfter(t, keyM, tc.after)
@@ -165,17 +165,17 @@ func TestWaitingRemediationsAreLookedAtAgain(t *testing.T) {
 	}
 }
 
-// TestWhatALookBeginsWith: the look goes on from what was read, of which the process remembers the remediation.
-func TestWhatALookBeginsWith(t *testing.T) {
+// TestWhatAReconcileBeginsWith: the reconcile goes on from what was read, of which the process remembers the remediation.
+func TestWhatAReconcileBeginsWith(t *testing.T) {
 	w := newWorld(t, node(), remediation(unbegun), bmcFor("a", "node-a", "telnet://x"))
-	l := &look{key: keyA, lane: lane{of: w.lanes}, r: w.remediation(t, keyA)}
+	rec := &reconciliation{key: keyA, slot: apiSlot{of: w.apiSlots}, r: w.remediation(t, keyA)}
 	before := w.now()
-	got, err := w.begin(t.Context(), l)
-	if err != nil || got != l || w.sessions.written(keyA) == nil || w.sessions.written(keyA).ResourceVersion != l.r.ResourceVersion {
-		t.Fatalf("the look is %+v (%v), and remembered is %+v", got, err, w.sessions.written(keyA))
+	got, err := w.begin(t.Context(), rec)
+	if err != nil || got != rec || w.sessions.written(keyA) == nil || w.sessions.written(keyA).ResourceVersion != rec.r.ResourceVersion {
+		t.Fatalf("the reconcile is %+v (%v), and remembered is %+v", got, err, w.sessions.written(keyA))
 	}
-	if n := l.facts.Node; n == nil || !n.ReadAt.After(before) || !l.facts.Begun.After(n.ReadAt) || l.raw == nil || l.node != "node-a" || l.bmc == nil {
-		t.Errorf("it begins at %v with node %+v", l.facts.Begun, n)
+	if n := rec.facts.Node; n == nil || !n.ReadAt.After(before) || !rec.facts.Begun.After(n.ReadAt) || rec.raw == nil || rec.node != "node-a" || rec.bmc == nil {
+		t.Errorf("it begins at %v with node %+v", rec.facts.Begun, n)
 	}
 }
 
@@ -193,7 +193,7 @@ func TestNothingIsLeftToDo(t *testing.T) {
 		"it has waited, and the node is broken": {[]client.Object{node()}, fencednode.MachineMarked, true},
 	} {
 		w := newWorld(t, append(tc.node, remediation(waiting(tc.waited)), bmcFor("a", "node-a", "telnet://x"))...)
-		if err := w.look(t.Context(), keyA); err != nil {
+		if err := w.reconcile(t.Context(), keyA); err != nil {
 			t.Errorf("%s: %v", sentence, err)
 		}
 		if r := w.remediation(t, keyA); (r.Status.Phase != "") != tc.begins || (processing(r) == v1alpha1.CannotStartFencedMeanwhileReason) == tc.begins {
@@ -234,7 +234,7 @@ func TestEachStepOfTheBeginningIsNeeded(t *testing.T) {
 			}
 			return nil
 		})
-		err := w.look(t.Context(), keyA)
+		err := w.reconcile(t.Context(), keyA)
 		w.refuses(nil)
 		r := w.remediation(t, keyA)
 		if (err == nil) != tc.begun || (r.Annotations[annotation.ClaimedMachine] == "machines/n") != tc.begun || (r.Status.Phase != "") != tc.begun {

@@ -112,7 +112,7 @@ func (h *hosts) of(bmc *v1alpha1.BMC) *host {
 	return known
 }
 
-// open returns the host of a BMC. It replaces the one of an earlier spec. Looks that open a host at the same time get the same one.
+// open returns the host of a BMC. It replaces the one of an earlier spec. Reconciles that open a host at the same time get the same one.
 func (h *hosts) open(ctx context.Context, bmc *v1alpha1.BMC) (*host, problem) {
 	if known := h.of(bmc); known != nil {
 		return known, problem{}
@@ -123,7 +123,7 @@ func (h *hosts) open(ctx context.Context, bmc *v1alpha1.BMC) (*host, problem) {
 	}
 	kept := h.keep(ctx, client.ObjectKeyFromObject(bmc), made)
 	if kept == nil {
-		return nil, problem{reason: string(power.Busy), message: "BMC " + bmc.Name + " is gone or has changed meanwhile, so it is looked up again"}
+		return nil, problem{reason: string(power.Busy), message: "BMC " + bmc.Name + " is gone or has changed meanwhile, so it is read again"}
 	}
 	return kept, problem{}
 }
@@ -157,7 +157,7 @@ func (h *host) used() *host {
 	return h.before
 }
 
-// keep stores a host that was made, ends the session of the one before, and returns the host that is stored: that of another look if that
+// keep stores a host that was made, ends the session of the one before, and returns the host that is stored: that of another reconcile if that
 // was faster. It returns nil if a later host is stored, or the BMC is gone: its host has been dropped, or will be.
 func (h *hosts) keep(ctx context.Context, key types.NamespacedName, made *host) *host {
 	h.mu.Lock()

@@ -162,7 +162,7 @@ func TestASlowBMCGivesItsSlotBack(t *testing.T) {
 	})
 }
 
-// TestOneHostOfABMC: two looks that open the host of a BMC at the same time use one host, so that its operations take turns.
+// TestOneHostOfABMC: two reconciles that open the host of a BMC at the same time use one host, so that its operations take turns.
 func TestOneHostOfABMC(t *testing.T) {
 	t.Parallel()
 	bmc := bmcFor("a", "node-a", "", throughMetal3("host-a"))
@@ -170,7 +170,7 @@ func TestOneHostOfABMC(t *testing.T) {
 	var other *host
 	h.metal = func(b *v1alpha1.BMC) *baremetalhost.Host {
 		if other == nil {
-			other = &host{} // the other look opens it while this one does
+			other = &host{} // the other reconcile opens it while this one does
 			other, _ = h.open(t.Context(), b)
 		}
 		return baremetalhost.New(baremetalhost.Config{})
@@ -181,7 +181,7 @@ func TestOneHostOfABMC(t *testing.T) {
 	}
 }
 
-// TestNoHostOfAGoneBMC: a look that has read a BMC which is gone by now gets no host, whose session would never end.
+// TestNoHostOfAGoneBMC: a reconcile that has read a BMC which is gone by now gets no host, whose session would never end.
 func TestNoHostOfAGoneBMC(t *testing.T) {
 	t.Parallel()
 	bmc := bmcFor("a", "node-a", "redfish://10.0.0.1")
@@ -191,7 +191,7 @@ func TestNoHostOfAGoneBMC(t *testing.T) {
 	}
 }
 
-// TestANewerHostStays: a look that has read an earlier BMC, or an earlier spec of it, gets no host and replaces none.
+// TestANewerHostStays: a reconcile that has read an earlier BMC, or an earlier spec of it, gets no host and replaces none.
 func TestANewerHostStays(t *testing.T) {
 	t.Parallel()
 	at := func(uid string, created time.Time, generation int64) *v1alpha1.BMC {

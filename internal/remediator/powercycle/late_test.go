@@ -38,7 +38,7 @@ func TestANodeThatRegistersAfterTheAbort(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			w := newWorld(t, remediation(in(fencing.Aborted, savedNode), tc.asks), bmcFor("a", "node-a", "redfish://10.0.0.1"))
-			if err := w.look(t.Context(), keyA); err != nil {
+			if err := w.reconcile(t.Context(), keyA); err != nil {
 				t.Fatal(err)
 			}
 			if w.remediation(t, keyA).Status.Node.Saved == nil {
@@ -50,7 +50,7 @@ func TestANodeThatRegistersAfterTheAbort(t *testing.T) {
 			if woken := w.sessions.wake("node-a"); !slices.Contains(woken, keyA) {
 				t.Fatalf("the node wakes %v", woken)
 			}
-			if err := w.look(t.Context(), keyA); err != nil {
+			if err := w.reconcile(t.Context(), keyA); err != nil {
 				t.Fatal(err)
 			}
 			back := w.node(t)
@@ -61,7 +61,7 @@ func TestANodeThatRegistersAfterTheAbort(t *testing.T) {
 			if err := w.api.Update(t.Context(), back); err != nil {
 				t.Fatal(err)
 			}
-			if err := w.look(t.Context(), keyA); err != nil {
+			if err := w.reconcile(t.Context(), keyA); err != nil {
 				t.Fatal(err)
 			}
 			if got := w.node(t).Labels; len(got) != 0 {
@@ -74,7 +74,7 @@ func TestANodeThatRegistersAfterTheAbort(t *testing.T) {
 // TestTheSameNodeAfterTheAbort: it was not deleted after all, so that nothing is to be restored, and what was saved stays.
 func TestTheSameNodeAfterTheAbort(t *testing.T) {
 	w := newWorld(t, node(), remediation(in(fencing.Aborted, savedNode, func(s *v1alpha1.PowerRemediationStatus) { s.Node.Saved.UID = "node-uid" }), stopped))
-	if err := w.look(t.Context(), keyA); err != nil {
+	if err := w.reconcile(t.Context(), keyA); err != nil {
 		t.Fatal(err)
 	}
 	if got := w.remediation(t, keyA).Status.Node.Saved; got == nil || len(w.node(t).Labels) != 0 {
@@ -86,7 +86,7 @@ func TestTheSameNodeAfterTheAbort(t *testing.T) {
 func TestANodeThatRegistersDuringTheDeletion(t *testing.T) {
 	w := newWorld(t, node(), remediation(in(fencing.Aborted, savedNode), leaving))
 	w.forward(time.Second)
-	if err := w.look(t.Context(), keyA); err != nil {
+	if err := w.reconcile(t.Context(), keyA); err != nil {
 		t.Fatal(err)
 	}
 	if got := w.node(t).Labels["pool"]; got != "blue" {

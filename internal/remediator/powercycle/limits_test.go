@@ -16,17 +16,17 @@ import (
 // forbidden is what the API server answers where a right is missing.
 var forbidden = apierrors.NewForbidden(schema.GroupResource{Resource: "things"}, "a", nil)
 
-// looksTwice has a remediation looked at until a change is refused, and once more.
-func (w *world) looksTwice(t *testing.T) *v1alpha1.PowerRemediation {
+// reconcilesTwice has a remediation reconciled until a change is refused, and once more.
+func (w *world) reconcilesTwice(t *testing.T) *v1alpha1.PowerRemediation {
 	t.Helper()
-	if err := w.look(t.Context(), keyA); !apierrors.IsForbidden(err) {
-		t.Fatalf("the first look returns %v", err)
+	if err := w.reconcile(t.Context(), keyA); !apierrors.IsForbidden(err) {
+		t.Fatalf("the first reconcile returns %v", err)
 	}
 	if r := w.remediation(t, keyA); processing(r) != notChanged {
 		t.Errorf("it waits for %q in phase %s", processing(r), r.Status.Phase)
 	}
-	if err := w.look(t.Context(), keyA); err != nil && !apierrors.IsForbidden(err) {
-		t.Fatalf("the second look returns %v", err)
+	if err := w.reconcile(t.Context(), keyA); err != nil && !apierrors.IsForbidden(err) {
+		t.Fatalf("the second reconcile returns %v", err)
 	}
 	return w.remediation(t, keyA)
 }
@@ -42,7 +42,7 @@ func TestARefusedTaintEndsThePreparation(t *testing.T) {
 			return nil
 		})
 		w.forward(after)
-		r := w.looksTwice(t)
+		r := w.reconcilesTwice(t)
 		if r.Status.Phase != string(want) || want == fencing.Failed && reasonAtEnd(r) != string(fencing.TaintTimedOut) {
 			t.Errorf("after %s it is in phase %s with %+v", after, r.Status.Phase, r.Status.Conditions)
 		}
@@ -60,13 +60,13 @@ func TestAFailureOfAnEarlierPhaseDoesNotCount(t *testing.T) {
 		return nil
 	})
 	w.forward(3 * time.Minute)
-	if r := w.looksTwice(t); r.Status.Phase != string(fencing.Preparing) || r.Status.Attempt != 2 {
+	if r := w.reconcilesTwice(t); r.Status.Phase != string(fencing.Preparing) || r.Status.Attempt != 2 {
 		t.Errorf("after the limit it is in phase %s, attempt %d", r.Status.Phase, r.Status.Attempt)
 	}
 	known := w.sessions.byKey[keyA]
 	w.forward(time.Second)
 	refused = false
-	if err := w.look(t.Context(), keyA); err != nil || !known.changeFailed.IsZero() {
+	if err := w.reconcile(t.Context(), keyA); err != nil || !known.changeFailed.IsZero() {
 		t.Errorf("once a change has succeeded, the last has failed at %s: %v", known.changeFailed, err)
 	}
 }
@@ -86,7 +86,7 @@ func TestARefusedDeletionEnds(t *testing.T) {
 			return nil
 		})
 		w.forward(after)
-		r = w.looksTwice(t)
+		r = w.reconcilesTwice(t)
 		if r.Status.Phase != string(want) || r.Status.MachineDeletion != (want != fencing.Failed) {
 			t.Errorf("after %s it is in phase %s (%s), and the machine is deleted: %t", after, r.Status.Phase, reasonAtEnd(r), r.Status.MachineDeletion)
 		}

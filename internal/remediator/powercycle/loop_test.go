@@ -30,7 +30,7 @@ func taken(q queue) map[types.NamespacedName]bool {
 	return keys
 }
 
-// TestWhatIsWatched: a change of a BMC, a remediation or a node has what it concerns looked at.
+// TestWhatIsWatched: a change of a BMC has it probed, and a change of a remediation or a node has remediations reconciled.
 func TestWhatIsWatched(t *testing.T) {
 	w := newWorld(t)
 	informers := informertest.New()
@@ -49,9 +49,9 @@ func TestWhatIsWatched(t *testing.T) {
 	wakes := func(sentence string, remediations, probes int, change func()) {
 		t.Helper()
 		change()
-		looks, probed := taken(w.remediations), taken(w.probes)
-		if len(looks) != remediations || remediations > 0 && !looks[keyA] || len(probed) != probes || probes > 0 && !probed[bmcKey("a")] {
-			t.Errorf("%s: looked at are %v, and probed are %v", sentence, looks, probed)
+		reconciled, probed := taken(w.remediations), taken(w.probes)
+		if len(reconciled) != remediations || remediations > 0 && !reconciled[keyA] || len(probed) != probes || probes > 0 && !probed[bmcKey("a")] {
+			t.Errorf("%s: reconciled are %v, and probed are %v", sentence, reconciled, probed)
 		}
 	}
 	bmcs, nodes, remediations := w.bmcEvents(), w.nodeEvents(), w.remediationEvents()

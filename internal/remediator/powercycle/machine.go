@@ -42,13 +42,13 @@ func (c *Client) machineOf(ctx context.Context, node *corev1.Node) (*v1alpha1.Ob
 }
 
 // readMachine reads the recorded machine of a remediation.
-func (c *Client) readMachine(ctx context.Context, l *look) *fencing.Machine {
-	recorded := l.r.Status.Machine
+func (c *Client) readMachine(ctx context.Context, rec *reconciliation) *fencing.Machine {
+	recorded := rec.r.Status.Machine
 	if recorded == nil {
-		return c.readUnrecorded(ctx, l)
+		return c.readUnrecorded(ctx, rec)
 	}
-	if !l.cluster.isHome() {
-		return c.readMemberMachine(ctx, l)
+	if !rec.cluster.isHome() {
+		return c.readMemberMachine(ctx, rec)
 	}
 	m, err := c.machines.Get(ctx, types.NamespacedName{Namespace: recorded.Namespace, Name: recorded.Name})
 	switch {
@@ -59,15 +59,15 @@ func (c *Client) readMachine(ctx context.Context, l *look) *fencing.Machine {
 	case m.GetDeletionTimestamp() != nil:
 		return &fencing.Machine{Exists: true, Deleting: true}
 	}
-	return c.keptOr(ctx, l, m, mustKeep(m, l))
+	return c.keptOr(ctx, rec, m, mustKeep(m, rec))
 }
 
 // keptOr returns a machine that exists, with why it must not be deleted: the reason that is known, or one of its host.
-func (c *Client) keptOr(ctx context.Context, l *look, m *unstructured.Unstructured, known fencing.Reason) *fencing.Machine {
+func (c *Client) keptOr(ctx context.Context, rec *reconciliation, m *unstructured.Unstructured, known fencing.Reason) *fencing.Machine {
 	if known != "" {
 		return &fencing.Machine{Exists: true, Kept: known}
 	}
-	kept, err := c.keptByHost(ctx, l, m)
+	kept, err := c.keptByHost(ctx, rec, m)
 	if err != nil {
 		return &fencing.Machine{Failed: true, RetryAt: c.Now().Add(retryRead)}
 	}
@@ -75,25 +75,25 @@ func (c *Client) keptOr(ctx context.Context, l *look, m *unstructured.Unstructur
 }
 
 // readUnrecorded returns why a remediation has recorded no machine: that of its node is of the control plane, or there was none.
-func (c *Client) readUnrecorded(ctx context.Context, l *look) *fencing.Machine {
-	m, err := c.machineNamedBy(ctx, l, l.raw)
+func (c *Client) readUnrecorded(ctx context.Context, rec *reconciliation) *fencing.Machine {
+	m, err := c.machineNamedBy(ctx, rec, rec.raw)
 	switch {
 	case err != nil:
 		return &fencing.Machine{Failed: true, RetryAt: c.Now().Add(retryRead)}
-	case m != nil && ofControlPlane(m, l.raw):
+	case m != nil && ofControlPlane(m, rec.raw):
 		return &fencing.Machine{Exists: true, Kept: fencing.KeptControlPlane}
 	}
 	return &fencing.Machine{Exists: true, Kept: fencing.NoMachine}
 }
 
 // mustKeep returns why a machine must not be deleted, or nothing, as far as the machine and its node show that.
-func mustKeep(m *unstructured.Unstructured, l *look) fencing.Reason {
+func mustKeep(m *unstructured.Unstructured, rec *reconciliation) fencing.Reason {
 	switch {
-	case ofControlPlane(m, l.raw):
+	case ofControlPlane(m, rec.raw):
 		return fencing.KeptControlPlane
 	case metav1.GetControllerOf(m) == nil:
 		return fencing.KeptNoController
-	case fencednode.NodeRefOf(m) != l.node:
+	case fencednode.NodeRefOf(m) != rec.node:
 		return fencing.KeptOtherNode
 	}
 	return ""
@@ -114,8 +114,8 @@ func ofControlPlane(m *unstructured.Unstructured, node *corev1.Node) bool {
 
 // keptByHost returns why a machine must not be deleted, as far as its hosts show that, or nothing. What another system has provisioned, Fettle
 // can't have repeated. A host that is named and does not exist may be such a host. A machine without a named host has none of Metal3.
-func (c *Client) keptByHost(ctx context.Context, l *look, m *unstructured.Unstructured) (fencing.Reason, error) {
-	for _, key := range hostsOf(m, l) {
+func (c *Client) keptByHost(ctx context.Context, rec *reconciliation, m *unstructured.Unstructured) (fencing.Reason, error) {
+	for _, key := range hostsOf(m, rec) {
 		if key.Namespace == "" || key.Name == "" {
 			return fencing.KeptHostUnknown, nil
 		}
@@ -131,16 +131,16 @@ func (c *Client) keptByHost(ctx context.Context, l *look, m *unstructured.Unstru
 }
 
 // hostsOf returns the BareMetalHosts that a machine or the BMC of its node names, and the recorded one. A name that is none is not complete.
-func hostsOf(m *unstructured.Unstructured, l *look) []types.NamespacedName {
+func hostsOf(m *unstructured.Unstructured, rec *reconciliation) []types.NamespacedName {
 	var hosts []types.NamespacedName
 	if named := m.GetAnnotations()[hostAnnotation]; named != "" {
 		namespace, name, _ := strings.Cut(named, "/")
 		hosts = append(hosts, types.NamespacedName{Namespace: namespace, Name: name})
 	}
-	if l.bmc != nil && l.bmc.Spec.BareMetalHost != nil {
-		hosts = append(hosts, types.NamespacedName{Namespace: l.bmc.Spec.BareMetalHost.Namespace, Name: l.bmc.Spec.BareMetalHost.Name})
+	if rec.bmc != nil && rec.bmc.Spec.BareMetalHost != nil {
+		hosts = append(hosts, types.NamespacedName{Namespace: rec.bmc.Spec.BareMetalHost.Namespace, Name: rec.bmc.Spec.BareMetalHost.Name})
 	}
-	if recorded := l.r.Status.BMC; recorded != nil && recorded.HostName != "" {
+	if recorded := rec.r.Status.BMC; recorded != nil && recorded.HostName != "" {
 		hosts = append(hosts, types.NamespacedName{Namespace: recorded.HostNamespace, Name: recorded.HostName})
 	}
 	seen := map[types.NamespacedName]bool{}
@@ -170,11 +170,11 @@ func keptBy(host *unstructured.Unstructured) fencing.Reason {
 // +kubebuilder:rbac:groups=machine.openshift.io,resources=machines,verbs=delete
 
 // deleteMachine deletes the recorded machine, or has its owner do so. The UID protects a replacement of its name (I11).
-func (c *Client) deleteMachine(ctx context.Context, l *look) error {
-	if !l.cluster.isHome() {
-		return c.handBack(ctx, l)
+func (c *Client) deleteMachine(ctx context.Context, rec *reconciliation) error {
+	if !rec.cluster.isHome() {
+		return c.handBack(ctx, rec)
 	}
-	recorded := l.r.Status.Machine
+	recorded := rec.r.Status.Machine
 	m := &metav1.PartialObjectMetadata{}
 	m.SetGroupVersionKind(fencednode.OpenShiftMachine)
 	m.SetNamespace(recorded.Namespace)

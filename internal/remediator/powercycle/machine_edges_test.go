@@ -42,12 +42,12 @@ func TestMachinesThatCanNotBeReadAreReadAgain(t *testing.T) {
 	} {
 		w := newWorld(t, machine())
 		w.refuses(unread(tc.kind, tc.err))
-		l := &look{r: remediation(in(fencing.DeletingMachine)), node: "node-a", raw: node(annotated(machineAnnotation, "machines/m"))}
+		rec := &reconciliation{r: remediation(in(fencing.DeletingMachine)), node: "node-a", raw: node(annotated(machineAnnotation, "machines/m"))}
 		if tc.recorded {
-			recordedM(&l.r.Status)
+			recordedM(&rec.r.Status)
 		}
 		before := w.now()
-		got := w.readMachine(t.Context(), l)
+		got := w.readMachine(t.Context(), rec)
 		if pause := got.RetryAt.Sub(before).Truncate(time.Second); got.Failed && pause != retryRead {
 			t.Errorf("%s: it is read again after %v", sentence, pause)
 		}
@@ -77,8 +77,8 @@ func TestAMachineThatIsBeingDeleted(t *testing.T) {
 		m.SetDeletionTimestamp(&metav1.Time{Time: noon})
 		m.SetFinalizers([]string{"x"})
 	}))
-	l := &look{r: remediation(in(fencing.DeletingMachine, recordedM)), node: "node-a", raw: node()}
-	if got := w.readMachine(t.Context(), l); *got != (fencing.Machine{Exists: true, Deleting: true}) {
+	rec := &reconciliation{r: remediation(in(fencing.DeletingMachine, recordedM)), node: "node-a", raw: node()}
+	if got := w.readMachine(t.Context(), rec); *got != (fencing.Machine{Exists: true, Deleting: true}) {
 		t.Errorf("it is %+v", got)
 	}
 }
@@ -112,21 +112,21 @@ func TestHostsOfAMachineDecideWhetherItIsKept(t *testing.T) {
 		others.Object["spec"] = map[string]any{"externallyProvisioned": true}
 		w := newWorld(t, metal3Host("ours", "ours-uid", true), metal3Host("other", "other-uid", true), others, wrong)
 		requests := w.requests()
-		l := &look{r: remediation(in(fencing.DeletingMachine))}
+		rec := &reconciliation{r: remediation(in(fencing.DeletingMachine))}
 		if tc.bmc != "" {
-			l.bmc = bmcFor("a", "node-a", "", throughMetal3(strings.TrimPrefix(tc.bmc, "metal3/")))
+			rec.bmc = bmcFor("a", "node-a", "", throughMetal3(strings.TrimPrefix(tc.bmc, "metal3/")))
 		}
 		if tc.recorded != "" {
-			l.r.Status.BMC = &v1alpha1.FencingBMC{HostNamespace: "metal3", HostName: strings.TrimPrefix(tc.recorded, "metal3/")}
+			rec.r.Status.BMC = &v1alpha1.FencingBMC{HostNamespace: "metal3", HostName: strings.TrimPrefix(tc.recorded, "metal3/")}
 		}
 		m := machine(with(hostAnnotation, tc.annotation))
-		if got, err := w.keptByHost(t.Context(), l, m); got != tc.want || err != nil || *requests != tc.reads {
+		if got, err := w.keptByHost(t.Context(), rec, m); got != tc.want || err != nil || *requests != tc.reads {
 			t.Errorf("%s: kept for %q, want %q; %v after %d requests", sentence, got, tc.want, err, *requests)
 		}
 	}
 	w := newWorld(t)
-	l := &look{r: remediation(in(fencing.DeletingMachine)), bmc: bmcFor("a", "node-a", "redfish://h")}
-	if got, err := w.keptByHost(t.Context(), l, machine(func(m *unstructured.Unstructured) { m.SetAnnotations(nil) })); got != "" || err != nil {
+	rec := &reconciliation{r: remediation(in(fencing.DeletingMachine)), bmc: bmcFor("a", "node-a", "redfish://h")}
+	if got, err := w.keptByHost(t.Context(), rec, machine(func(m *unstructured.Unstructured) { m.SetAnnotations(nil) })); got != "" || err != nil {
 		t.Errorf("without Metal3, kept for %q, %v", got, err)
 	}
 }
@@ -166,29 +166,29 @@ func TestWhichMachineIsRecorded(t *testing.T) {
 	}
 }
 
-// TestTheNodeOfABMCIsReadWithALane in Fettle's own cluster, and the lane is given back. Without one nothing is read, nor where it is not
+// TestTheNodeOfABMCIsReadWithASlot in Fettle's own cluster, and the slot is given back. Without one nothing is read, nor where it is not
 // compared.
-func TestTheNodeOfABMCIsReadWithALane(t *testing.T) {
+func TestTheNodeOfABMCIsReadWithASlot(t *testing.T) {
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
 	for sentence, tc := range map[string]struct {
 		ctx    context.Context
 		bmc    *v1alpha1.BMC
-		lanes  int
+		slots  int
 		reads  int
 		fails  bool
 		exists bool
 	}{
-		"a lane is free":     {t.Context(), bmcFor("a", "node-a", "redfish://h"), 1, 1, false, true},
-		"no lane is free":    {over, bmcFor("a", "node-a", "redfish://h"), 0, 0, true, false},
+		"a slot is free":     {t.Context(), bmcFor("a", "node-a", "redfish://h"), 1, 1, false, true},
+		"no slot is free":    {over, bmcFor("a", "node-a", "redfish://h"), 0, 0, true, false},
 		"it is not compared": {t.Context(), bmcFor("a", "node-a", "redfish://h", unchecked), 1, 0, false, false},
 	} {
 		w := newWorld(t, node())
-		w.lanes = newLanes(tc.lanes, tc.lanes)
+		w.apiSlots = newAPISlots(tc.slots, tc.slots)
 		requests := w.requests()
 		n, err := w.readNodeOf(tc.ctx, tc.bmc)
-		if (err != nil) != tc.fails || (n != nil) != tc.exists || *requests != tc.reads || w.lanes.free != tc.lanes {
-			t.Errorf("%s: node %v, %v after %d requests, and %d lanes are free", sentence, n, err, *requests, w.lanes.free)
+		if (err != nil) != tc.fails || (n != nil) != tc.exists || *requests != tc.reads || w.apiSlots.free != tc.slots {
+			t.Errorf("%s: node %v, %v after %d requests, and %d slots are free", sentence, n, err, *requests, w.apiSlots.free)
 		}
 	}
 }
@@ -201,11 +201,11 @@ func TestTheNodeOfABMCLeavesItsRoom(t *testing.T) {
 		t.Errorf("the node is %v (%v), and %d probes are under way", n, err, len(w.elsewhere))
 	}
 	for left := 1; left != 0; { // the room is left beside the probe
-		w.crowds.mu.Lock()
-		left = w.crowds.looks
-		w.crowds.mu.Unlock()
+		w.clusterLimits.mu.Lock()
+		left = w.clusterLimits.reconciles
+		w.clusterLimits.mu.Unlock()
 	}
-	w.crowds.looks = mostLooksElsewhere
+	w.clusterLimits.reconciles = maxReconcilesElsewhere
 	if n, err := w.readNodeOf(t.Context(), bmcIn("a", "fleet/east", "node-a")); n != nil || !errors.Is(err, errNoRoom) || len(w.elsewhere) != 0 {
 		t.Errorf("without room the node is %v (%v), and %d probes are under way", n, err, len(w.elsewhere))
 	}

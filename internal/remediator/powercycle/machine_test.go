@@ -80,7 +80,7 @@ func TestMachineIsKept(t *testing.T) {
 		r := remediation(in(fencing.DeletingMachine, func(s *v1alpha1.PowerRemediationStatus) {
 			s.Machine = &v1alpha1.ObjectReference{Kind: "Machine", Namespace: "machines", Name: "m", UID: "m-uid"}
 		}))
-		got := w.readMachine(t.Context(), &look{r: r, node: "node-a", raw: tc.node})
+		got := w.readMachine(t.Context(), &reconciliation{r: r, node: "node-a", raw: tc.node})
 		if diff := cmp.Diff(&tc.want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", sentence, diff)
 		}
@@ -108,12 +108,12 @@ func TestMachineThatWasNotRecorded(t *testing.T) {
 		if tc.m != nil {
 			w = newWorld(t, tc.m.DeepCopy())
 		}
-		l := &look{r: remediation(in(fencing.DeletingMachine)), node: "node-a", raw: tc.node}
-		if got := w.readMachine(t.Context(), l); *got != (fencing.Machine{Exists: true, Kept: tc.want}) {
+		rec := &reconciliation{r: remediation(in(fencing.DeletingMachine)), node: "node-a", raw: tc.node}
+		if got := w.readMachine(t.Context(), rec); *got != (fencing.Machine{Exists: true, Kept: tc.want}) {
 			t.Errorf("%s: %+v, want %s", sentence, got, tc.want)
 		}
 		w.refuses(func(string, runtime.Object) error { return errors.New("no") })
-		if got := w.readMachine(t.Context(), l); got.Failed != (tc.node != nil && tc.node.Annotations[machineAnnotation] != "") {
+		if got := w.readMachine(t.Context(), rec); got.Failed != (tc.node != nil && tc.node.Annotations[machineAnnotation] != "") {
 			t.Errorf("%s, which can't be read: %+v", sentence, got)
 		}
 	}

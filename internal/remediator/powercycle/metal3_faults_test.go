@@ -13,10 +13,10 @@ import (
 	"github.com/fettle-io/fettle/internal/power"
 )
 
-// lookThrough returns a look at a remediation whose BMC names a BareMetalHost. The remediation has recorded a BMC.
-func (w *world) lookThrough(bmc *v1alpha1.BMC, recorded *v1alpha1.FencingBMC) *look {
+// reconciliationOf returns a reconcile of a remediation whose BMC names a BareMetalHost. The remediation has recorded a BMC.
+func (w *world) reconciliationOf(bmc *v1alpha1.BMC, recorded *v1alpha1.FencingBMC) *reconciliation {
 	r := remediation(in(fencing.PoweringOff, func(s *v1alpha1.PowerRemediationStatus) { s.BMC = recorded }))
-	return &look{key: keyA, node: "node-a", r: r, bmc: bmc, s: w.sessions.of(keyA, r.UID, "node-a")}
+	return &reconciliation{key: keyA, node: "node-a", r: r, bmc: bmc, s: w.sessions.of(keyA, r.UID, "node-a")}
 }
 
 // TestWhichBareMetalHostIsMeant: only a record that has a BareMetalHost, and the BMC as it is now, spares the search for it. Nothing is
@@ -28,7 +28,7 @@ func TestWhichBareMetalHostIsMeant(t *testing.T) {
 	}
 	for sentence, tc := range map[string]struct {
 		recorded *v1alpha1.FencingBMC
-		changed  bool // the BMC that the look has read is not the latest
+		changed  bool // the BMC that the reconcile has read is not the latest
 		uid      string
 		problem  string
 	}{
@@ -43,15 +43,15 @@ func TestWhichBareMetalHostIsMeant(t *testing.T) {
 		if tc.changed {
 			w.openLater(t, bmc)
 		}
-		l := w.lookThrough(bmc, tc.recorded)
-		found := w.pin(t.Context(), l)
-		if found.reason != tc.problem || l.metal != (baremetalhost.Identity{UID: types.UID(tc.uid)}) {
-			t.Errorf("%s: the host is %+v, with problem %+v", sentence, l.metal, found)
+		rec := w.reconciliationOf(bmc, tc.recorded)
+		found := w.pin(t.Context(), rec)
+		if found.reason != tc.problem || rec.metal != (baremetalhost.Identity{UID: types.UID(tc.uid)}) {
+			t.Errorf("%s: the host is %+v, with problem %+v", sentence, rec.metal, found)
 		}
 	}
 }
 
-// openLater has another look have opened the host of a later spec of a BMC.
+// openLater has another reconcile have opened the host of a later spec of a BMC.
 func (w *world) openLater(t *testing.T, bmc *v1alpha1.BMC) {
 	t.Helper()
 	later := bmc.DeepCopy()
@@ -67,13 +67,13 @@ func TestABMCThatHasChangedIsReadAgain(t *testing.T) {
 	w := newWorld(t, bmcFor("bmc-a", "node-a", "", throughMetal3("host-a")), metal3Host("host-a", "host-uid", true))
 	bmc := w.bmc(t, "bmc-a")
 	w.openLater(t, bmc)
-	l := w.lookThrough(bmc, nil)
+	rec := w.reconciliationOf(bmc, nil)
 	for _, kind := range []fencing.StepKind{fencing.ReadPower, fencing.CommandOff, fencing.CommandOn, fencing.LeaveHost} {
-		if found := w.tryBareMetalHost(t.Context(), l, kind); found.reason != string(power.Busy) {
+		if found := w.tryBareMetalHost(t.Context(), rec, kind); found.reason != string(power.Busy) {
 			t.Errorf("step %d: the problem is %+v", kind, found)
 		}
 	}
-	w.lookAtBareMetalHost(t.Context(), bmc)
+	w.probeBareMetalHost(t.Context(), bmc)
 	if w.holds(t, "host-a") {
 		t.Error("a host was commanded")
 	}
@@ -92,9 +92,9 @@ func TestOperationsThroughMetal3AreSeen(t *testing.T) {
 	} {
 		w := newWorld(t, bmcFor("bmc-a", "node-a", "", throughMetal3("host-a")), tc.host)
 		bmc := w.bmc(t, "bmc-a")
-		l := w.lookThrough(bmc, nil)
-		l.metal = baremetalhost.Identity{UID: "host-uid"}
-		found := w.tryBareMetalHost(t.Context(), l, fencing.ReadPower)
+		rec := w.reconciliationOf(bmc, nil)
+		rec.metal = baremetalhost.Identity{UID: "host-uid"}
+		found := w.tryBareMetalHost(t.Context(), rec, fencing.ReadPower)
 		seen := w.seenOf(bmc)
 		if found.reason != tc.reason || seen.power != tc.power || seen.problem.reason != tc.reason || !seen.at.After(noon) {
 			t.Errorf("%s: the problem is %+v, and seen is %+v", sentence, found, seen)
@@ -124,11 +124,11 @@ func TestLongestPauses(t *testing.T) {
 	for want, bmc := range map[time.Duration]*v1alpha1.BMC{
 		5 * time.Second: bmcFor("a", "node-a", "", throughMetal3("host-a")), 30 * time.Second: bmcFor("a", "node-a", "redfish://10.0.0.1"),
 	} {
-		if got := (&look{bmc: bmc}).mostRetry(); got != want {
+		if got := (&reconciliation{bmc: bmc}).mostRetry(); got != want {
 			t.Errorf("the longest pause is %v, want %v", got, want)
 		}
 	}
-	if got := (&look{}).mostRetry(); got != 30*time.Second {
+	if got := (&reconciliation{}).mostRetry(); got != 30*time.Second {
 		t.Errorf("without a BMC the longest pause is %v", got)
 	}
 }

@@ -15,19 +15,19 @@ import (
 // retryRead is the pause after a read that failed.
 const retryRead = 2 * time.Second
 
-// readNode reads the node of a look.
-func (c *Client) readNode(ctx context.Context, l *look) {
+// readNode reads the node of a reconcile.
+func (c *Client) readNode(ctx context.Context, rec *reconciliation) {
 	at := c.Now()
-	l.wakes = c.sessions.wakesOf(l.s)
-	n, err := c.nodesOf(l).Get(ctx, l.node)
-	if err != nil && !c.isGone(ctx, l) {
-		l.unread = err
-		l.facts.Node = &fencing.Node{ReadAt: at, Failed: true, RetryAt: c.Now().Add(retryRead)}
+	rec.wakes = c.sessions.wakesOf(rec.s)
+	n, err := c.nodesOf(rec).Get(ctx, rec.node)
+	if err != nil && !c.isGone(ctx, rec) {
+		rec.unread = err
+		rec.facts.Node = &fencing.Node{ReadAt: at, Failed: true, RetryAt: c.Now().Add(retryRead)}
 		return
 	}
-	l.raw = n
-	l.facts.Node = factsOf(l.r, n)
-	l.facts.Node.ReadAt = at
+	rec.raw = n
+	rec.facts.Node = factsOf(rec.r, n)
+	rec.facts.Node.ReadAt = at
 }
 
 // factsOf returns what the fencing of a remediation has to know of a node, which may be nil.
@@ -43,32 +43,32 @@ func savedBy(r *v1alpha1.PowerRemediation) *v1alpha1.SavedNode {
 	return r.Status.Node.Saved
 }
 
-// countWorkload counts what is left on the node of a look.
-func (c *Client) countWorkload(ctx context.Context, l *look) {
-	ctx, done := c.interruptible(ctx, l, l.wakes, l.releases())
+// countWorkload counts what is left on the node of a reconcile.
+func (c *Client) countWorkload(ctx context.Context, rec *reconciliation) {
+	ctx, done := c.interruptible(ctx, rec, rec.wakes, rec.releases())
 	defer done()
-	workload, err := c.nodesOf(l).CountWorkload(ctx, l.node)
+	workload, err := c.nodesOf(rec).CountWorkload(ctx, rec.node)
 	if errors.Is(ctx.Err(), context.Canceled) {
-		l.facts.Node = nil // it has changed, and is read first
+		rec.facts.Node = nil // it has changed, and is read first
 		return
 	}
 	if err != nil {
-		l.unread = err
-		l.facts.Workload = &fencing.Workload{Failed: true, RetryAt: c.Now().Add(retryRead)}
+		rec.unread = err
+		rec.facts.Workload = &fencing.Workload{Failed: true, RetryAt: c.Now().Add(retryRead)}
 		return
 	}
-	l.facts.Workload = &workload
+	rec.facts.Workload = &workload
 }
 
-// changeNode changes the node of a look, its promise or its machine.
-func (c *Client) changeNode(ctx context.Context, nodes *fencednode.Nodes, l *look, kind fencing.StepKind) error {
+// changeNode changes the node of a reconcile, its promise or its machine.
+func (c *Client) changeNode(ctx context.Context, nodes *fencednode.Nodes, rec *reconciliation, kind fencing.StepKind) error {
 	switch kind { //nolint:exhaustive // the others change the node
 	case fencing.RevokePromise:
-		return c.Promises.Revoke(ctx, l.promise())
+		return c.Promises.Revoke(ctx, rec.promise())
 	case fencing.FreePromise:
-		return c.Promises.Free(ctx, l.promise())
+		return c.Promises.Free(ctx, rec.promise())
 	case fencing.RemoveMachine:
-		return c.deleteMachine(ctx, l)
+		return c.deleteMachine(ctx, rec)
 	}
-	return nodes.Change(ctx, kind, l.r.UID, savedBy(l.r), l.raw)
+	return nodes.Change(ctx, kind, rec.r.UID, savedBy(rec.r), rec.raw)
 }

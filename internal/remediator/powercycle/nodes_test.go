@@ -24,31 +24,31 @@ func volume(name, node string) *storagev1.VolumeAttachment {
 
 func TestReadNode(t *testing.T) {
 	w := newWorld(t, node(ready))
-	l := &look{node: "node-a", r: remediation(), s: w.sessions.of(keyA, "r-uid", "node-a")}
+	rec := &reconciliation{node: "node-a", r: remediation(), s: w.sessions.of(keyA, "r-uid", "node-a")}
 	w.sessions.wake("node-a")
 	before := w.now()
-	w.readNode(t.Context(), l)
-	if n := l.facts.Node; !n.Exists || !n.Ready || !n.ReadAt.After(before) || !n.ReadAt.Before(w.now()) || l.raw == nil || l.wakes != 1 {
-		t.Errorf("the node is %+v, after %d wakes", n, l.wakes)
+	w.readNode(t.Context(), rec)
+	if n := rec.facts.Node; !n.Exists || !n.Ready || !n.ReadAt.After(before) || !n.ReadAt.Before(w.now()) || rec.raw == nil || rec.wakes != 1 {
+		t.Errorf("the node is %+v, after %d wakes", n, rec.wakes)
 	}
-	l.node, l.facts.Node = "node-b", nil
-	w.readNode(t.Context(), l)
-	if n := l.facts.Node; n.Exists || n.Failed || n.ReadAt.IsZero() || l.raw != nil {
+	rec.node, rec.facts.Node = "node-b", nil
+	w.readNode(t.Context(), rec)
+	if n := rec.facts.Node; n.Exists || n.Failed || n.ReadAt.IsZero() || rec.raw != nil {
 		t.Errorf("a node that is gone is %+v", n)
 	}
 	w.refuses(func(string, runtime.Object) error { return errors.New("no") })
-	w.readNode(t.Context(), l)
-	if n := l.facts.Node; !n.Failed || n.RetryAt.Sub(n.ReadAt).Truncate(time.Millisecond) != retryRead {
+	w.readNode(t.Context(), rec)
+	if n := rec.facts.Node; !n.Failed || n.RetryAt.Sub(n.ReadAt).Truncate(time.Millisecond) != retryRead {
 		t.Errorf("a node that could not be read is %+v", n)
 	}
 }
 
 func TestCountWorkload(t *testing.T) {
 	w := newWorld(t, pod("p", "node-a"), pod("q", "node-a"), volume("v", "node-a"), volume("w", "node-b"))
-	l := &look{node: "node-a", r: remediation(), s: w.sessions.of(keyA, "r-uid", "node-a"), facts: fencing.Facts{Node: &fencing.Node{OutOfService: true}}}
-	l.record.Released = true
-	w.countWorkload(t.Context(), l)
-	if got := l.facts.Workload; got == nil || *got != (fencing.Workload{Pods: 2, Volumes: 1}) {
+	rec := &reconciliation{node: "node-a", r: remediation(), s: w.sessions.of(keyA, "r-uid", "node-a"), facts: fencing.Facts{Node: &fencing.Node{OutOfService: true}}}
+	rec.record.Released = true
+	w.countWorkload(t.Context(), rec)
+	if got := rec.facts.Workload; got == nil || *got != (fencing.Workload{Pods: 2, Volumes: 1}) {
 		t.Errorf("the workload is %+v", got)
 	}
 	w.refuses(func(_ string, o runtime.Object) error {
@@ -57,15 +57,15 @@ func TestCountWorkload(t *testing.T) {
 		}
 		return nil
 	})
-	w.countWorkload(t.Context(), l)
-	if got := l.facts.Workload; !got.Failed || got.Pods != 0 || got.RetryAt.Sub(noon).Truncate(time.Second) != retryRead {
+	w.countWorkload(t.Context(), rec)
+	if got := rec.facts.Workload; !got.Failed || got.Pods != 0 || got.RetryAt.Sub(noon).Truncate(time.Second) != retryRead {
 		t.Errorf("the workload that could not be counted is %+v", got)
 	}
 	w.refuses(nil)
-	l.facts.Workload = nil
+	rec.facts.Workload = nil
 	w.sessions.wake("node-a") // after the node was read
-	w.countWorkload(t.Context(), l)
-	if l.facts.Node != nil || l.facts.Workload != nil {
-		t.Errorf("after the node has changed, the facts are %+v and %+v", l.facts.Node, l.facts.Workload)
+	w.countWorkload(t.Context(), rec)
+	if rec.facts.Node != nil || rec.facts.Workload != nil {
+		t.Errorf("after the node has changed, the facts are %+v and %+v", rec.facts.Node, rec.facts.Workload)
 	}
 }

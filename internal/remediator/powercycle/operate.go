@@ -12,32 +12,32 @@ import (
 )
 
 // releases reports whether the node has the taint that releases its workload, or may get it late.
-func (l *look) releases() bool {
-	n := l.facts.Node
-	return n != nil && !l.record.ForeignOutOfService && (l.record.Released && n.OutOfService || l.record.ReleasedBefore)
+func (rec *reconciliation) releases() bool {
+	n := rec.facts.Node
+	return n != nil && !rec.record.ForeignOutOfService && (rec.record.Released && n.OutOfService || rec.record.ReleasedBefore)
 }
 
-// operateHost reads or commands the power, without a lane. A change of the node ends that once its workload is released: the node may have to serve
+// operateHost reads or commands the power, without a slot. A change of the node ends that once its workload is released: the node may have to serve
 // again at once, and is read anew.
-func (c *Client) operateHost(ctx context.Context, l *look, kind fencing.StepKind) {
-	ctx, done := c.interruptible(ctx, l, l.wakes, l.releases())
+func (c *Client) operateHost(ctx context.Context, rec *reconciliation, kind fencing.StepKind) {
+	ctx, done := c.interruptible(ctx, rec, rec.wakes, rec.releases())
 	defer done()
-	if kind == fencing.CommandOn && l.powersOn() {
-		c.powerOnInTurn(ctx, l)
+	if kind == fencing.CommandOn && rec.powersOn() {
+		c.powerOnInTurn(ctx, rec)
 		return
 	}
-	c.note(l, c.tryHost(ctx, l, kind))
+	c.note(rec, c.tryHost(ctx, rec, kind))
 }
 
-// interruptible returns a context that ends when the node of a look changes, if its workload is released. No watch shows the nodes of a workload
+// interruptible returns a context that ends when the node of a reconcile changes, if its workload is released. No watch shows the nodes of a workload
 // cluster: such a node is read meanwhile, and the context ends once it has to serve again.
-func (c *Client) interruptible(ctx context.Context, l *look, wakes int, released bool) (context.Context, context.CancelFunc) {
-	ctx, done := c.sessions.interruptible(ctx, l.s, wakes, released)
-	if l.cluster.isHome() || !released || l.record.ForeignOutOfService {
+func (c *Client) interruptible(ctx context.Context, rec *reconciliation, wakes int, released bool) (context.Context, context.CancelFunc) {
+	ctx, done := c.sessions.interruptible(ctx, rec.s, wakes, released)
+	if rec.cluster.isHome() || !released || rec.record.ForeignOutOfService {
 		return ctx, done
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	nodes, name, uid := l.nodes, l.node, l.record.NodeUID
+	nodes, name, uid := rec.nodes, rec.node, rec.record.NodeUID
 	go func() {
 		switch err := contain.Run(func() error { return awaitReady(ctx, nodes, name, uid) }); {
 		case err == nil:
@@ -67,58 +67,58 @@ func awaitReady(ctx context.Context, nodes *fencednode.Nodes, name, uid string) 
 
 // powerOnInTurn powers a host of a domain on if it is its turn. The power is read first, so that a BMC which doesn't answer keeps no
 // other host of the domain waiting.
-func (c *Client) powerOnInTurn(ctx context.Context, l *look) {
-	name, now := l.bmc.Spec.Domain, c.Now()
-	if l.facts.PowerOnAt = c.turns.next(name, l.key, now); l.facts.PowerOnAt.After(now) {
+func (c *Client) powerOnInTurn(ctx context.Context, rec *reconciliation) {
+	name, now := rec.bmc.Spec.Domain, c.Now()
+	if rec.facts.PowerOnAt = c.turns.next(name, rec.key, now); rec.facts.PowerOnAt.After(now) {
 		return
 	}
-	if l.s.turn.IsZero() {
-		l.s.turn = now
+	if rec.s.turn.IsZero() {
+		rec.s.turn = now
 	}
-	if found := c.answers(ctx, l); found.found() {
-		c.note(l, found)
+	if found := c.answers(ctx, rec); found.found() {
+		c.note(rec, found)
 		return
 	}
-	if !c.turns.begin(name, l.key, c.Now()) {
+	if !c.turns.begin(name, rec.key, c.Now()) {
 		return // another host has the turn meanwhile
 	}
 	defer func() { c.turns.done(name, c.Now()) }()
-	c.note(l, c.tryHost(ctx, l, fencing.CommandOn))
+	c.note(rec, c.tryHost(ctx, rec, fencing.CommandOn))
 }
 
-// answers returns why the BMC of a look can't be asked now. A BareMetalHost is read with each command.
-func (c *Client) answers(ctx context.Context, l *look) problem {
-	if l.bmc.Spec.BareMetalHost != nil {
+// answers returns why the BMC of a reconcile can't be asked now. A BareMetalHost is read with each command.
+func (c *Client) answers(ctx context.Context, rec *reconciliation) problem {
+	if rec.bmc.Spec.BareMetalHost != nil {
 		return problem{}
 	}
-	_, found := c.readPower(ctx, l.bmc)
+	_, found := c.readPower(ctx, rec.bmc)
 	return found
 }
 
 // note notes the outcome of an operation of a host.
-func (c *Client) note(l *look, found problem) {
+func (c *Client) note(rec *reconciliation, found problem) {
 	switch {
 	case found.interrupted:
-		l.facts.Node, l.facts.Workload = nil, nil
+		rec.facts.Node, rec.facts.Workload = nil, nil
 	case found.found():
-		l.s.failure, l.s.failures = found, l.s.failures+1
-		l.s.power.RetryAt = c.Now().Add(min(firstRetry<<min(l.s.failures-1, 10), l.mostRetry()))
+		rec.s.failure, rec.s.failures = found, rec.s.failures+1
+		rec.s.power.RetryAt = c.Now().Add(min(firstRetry<<min(rec.s.failures-1, 10), rec.mostRetry()))
 	default:
-		l.s.failure, l.s.failures = problem{}, 0
+		rec.s.failure, rec.s.failures = problem{}, 0
 	}
 }
 
-func (c *Client) tryHost(ctx context.Context, l *look, kind fencing.StepKind) problem {
+func (c *Client) tryHost(ctx context.Context, rec *reconciliation, kind fencing.StepKind) problem {
 	if kind == fencing.CommandOn {
-		l.s.power = l.s.power.MayBeOn() // a command that fails may be carried out all the same
+		rec.s.power = rec.s.power.MayBeOn() // a command that fails may be carried out all the same
 	}
-	if l.bmc.Spec.BareMetalHost != nil {
-		return c.tryBareMetalHost(ctx, l, kind)
+	if rec.bmc.Spec.BareMetalHost != nil {
+		return c.tryBareMetalHost(ctx, rec, kind)
 	}
 	if kind == fencing.ReadPower {
-		reading, found := c.readPower(ctx, l.bmc)
+		reading, found := c.readPower(ctx, rec.bmc)
 		if !found.found() {
-			l.s.power = l.s.power.Observe(reading)
+			rec.s.power = rec.s.power.Observe(reading)
 		}
 		return found
 	}
@@ -126,13 +126,13 @@ func (c *Client) tryHost(ctx context.Context, l *look, kind fencing.StepKind) pr
 	if kind == fencing.CommandOn {
 		command = power.TurnOn
 	}
-	at, found := c.commandPower(ctx, l.bmc, command, expectedUUID(l.bmc, l.raw))
+	at, found := c.commandPower(ctx, rec.bmc, command, expectedUUID(rec.bmc, rec.raw))
 	switch {
 	case found.found():
 	case command == power.TurnOff:
-		l.s.power = l.s.power.CommandedOff(at)
+		rec.s.power = rec.s.power.CommandedOff(at)
 	default:
-		l.s.power = l.s.power.CommandedOn(at)
+		rec.s.power = rec.s.power.CommandedOn(at)
 	}
 	return found
 }

@@ -21,7 +21,7 @@ func TestWhenANodeIsReleased(t *testing.T) {
 		{fencing.Record{ReleasedBefore: true}, there, true}, {fencing.Record{ReleasedBefore: true}, absent, true}, {fencing.Record{ReleasedBefore: true}, nil, false},
 		{fencing.Record{ReleasedBefore: true, ForeignOutOfService: true}, there, false},
 	} {
-		if got := (&look{record: tc.record, facts: fencing.Facts{Node: tc.node}}).releases(); got != tc.want {
+		if got := (&reconciliation{record: tc.record, facts: fencing.Facts{Node: tc.node}}).releases(); got != tc.want {
 			t.Errorf("%+v with node %+v: released %t", tc.record, tc.node, got)
 		}
 	}
@@ -30,22 +30,22 @@ func TestWhenANodeIsReleased(t *testing.T) {
 // TestOutcomesOfOperations: an interrupted operation has the node read again, a failure delays the next, and a success ends the delays.
 func TestOutcomesOfOperations(t *testing.T) {
 	w := newWorld(t)
-	l := &look{s: w.sessions.of(keyA, "r-uid", "node-a"), bmc: bmcFor("a", "node-a", "redfish://h")}
-	l.facts.Node, l.facts.Workload = &fencing.Node{}, &fencing.Workload{}
-	w.note(l, problem{reason: string(power.Interrupted), interrupted: true})
-	if l.facts.Node != nil || l.facts.Workload != nil || l.s.failures != 0 || l.s.failure.found() {
-		t.Errorf("after an interruption, the facts are %+v, and %d have failed", l.facts, l.s.failures)
+	rec := &reconciliation{s: w.sessions.of(keyA, "r-uid", "node-a"), bmc: bmcFor("a", "node-a", "redfish://h")}
+	rec.facts.Node, rec.facts.Workload = &fencing.Node{}, &fencing.Workload{}
+	w.note(rec, problem{reason: string(power.Interrupted), interrupted: true})
+	if rec.facts.Node != nil || rec.facts.Workload != nil || rec.s.failures != 0 || rec.s.failure.found() {
+		t.Errorf("after an interruption, the facts are %+v, and %d have failed", rec.facts, rec.s.failures)
 	}
 	failed := problem{reason: string(power.TimedOut), message: "x"}
 	for i := range 2 {
-		w.note(l, failed)
-		if l.s.failures != i+1 || l.s.failure != failed || l.s.power.RetryAt.Sub(w.now()).Round(time.Second) != firstRetry<<i {
-			t.Errorf("after failure %d: %+v", i+1, l.s)
+		w.note(rec, failed)
+		if rec.s.failures != i+1 || rec.s.failure != failed || rec.s.power.RetryAt.Sub(w.now()).Round(time.Second) != firstRetry<<i {
+			t.Errorf("after failure %d: %+v", i+1, rec.s)
 		}
 	}
-	w.note(l, problem{})
-	if l.s.failures != 0 || l.s.failure.found() {
-		t.Errorf("after a success: %+v", l.s)
+	w.note(rec, problem{})
+	if rec.s.failures != 0 || rec.s.failure.found() {
+		t.Errorf("after a success: %+v", rec.s)
 	}
 }
 

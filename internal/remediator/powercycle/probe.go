@@ -45,9 +45,9 @@ func (c *Client) probe(ctx context.Context, key types.NamespacedName) error {
 		seen = c.seenOf(bmc)
 	}
 	c.probes.AddAfter(key, max(seen.at.Add(probeEvery).Sub(c.Now()), time.Second))
-	turn := &lane{of: c.lanes}
-	defer turn.leave()
-	if !turn.enter(ctx, false) {
+	slot := &apiSlot{of: c.apiSlots}
+	defer slot.release()
+	if !slot.acquire(ctx, false) {
 		return fmt.Errorf("waiting for remediations: %w", ctx.Err())
 	}
 	return c.writeBMC(ctx, bmc, seen)
@@ -64,7 +64,7 @@ func (c *Client) readForStatus(ctx context.Context, bmc *v1alpha1.BMC) {
 	switch {
 	case found.found():
 	case bmc.Spec.BareMetalHost != nil:
-		c.lookAtBareMetalHost(ctx, bmc)
+		c.probeBareMetalHost(ctx, bmc)
 	default:
 		c.readSystem(ctx, bmc, h)
 		c.probePower(ctx, bmc)

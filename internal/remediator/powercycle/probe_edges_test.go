@@ -211,10 +211,10 @@ func TestTheNextProbe(t *testing.T) {
 	}
 }
 
-// TestAProbeWithoutALane writes nothing, and is made again.
-func TestAProbeWithoutALane(t *testing.T) {
+// TestAProbeWithoutASlot writes nothing, and is made again.
+func TestAProbeWithoutASlot(t *testing.T) {
 	w := newWorld(t, bmcFor("a", "node-a", "", throughMetal3("host-a")))
-	w.lanes = newLanes(0, 0)
+	w.apiSlots = newAPISlots(0, 0)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := w.probe(ctx, bmcKey("a")); !errors.Is(err, context.Canceled) || len(w.bmc(t, "a").Status.Conditions) != 0 {
@@ -223,7 +223,7 @@ func TestAProbeWithoutALane(t *testing.T) {
 }
 
 // TestStatusOfWhatWasSeen: nothing is written before anything was seen, nor twice. A write that fails is an error. The
-// next look reads what was written.
+// next reconcile reads what was written.
 func TestStatusOfWhatWasSeen(t *testing.T) {
 	w := newWorld(t, bmcFor("a", "node-a", "redfish://10.0.0.1"))
 	bmc := w.bmc(t, "a")

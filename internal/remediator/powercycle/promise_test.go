@@ -80,7 +80,7 @@ func (w *world) isOff(t *testing.T) {
 	t.Helper()
 	bmc := w.bmc(t, "a")
 	s := w.sessions.of(keyA, "r-uid", "node-a")
-	s.bmc = (&look{bmc: bmc}).fencingBMC()
+	s.bmc = (&reconciliation{bmc: bmc}).fencingBMC()
 	at := func(ago time.Duration) fencing.Reading {
 		return fencing.Reading{Begun: noon.Add(-ago), Ended: noon.Add(-ago), State: fencing.IsOff}
 	}
@@ -101,16 +101,16 @@ func noBMC() *v1alpha1.BMC { return bmcFor("a", "node-a", "telnet://x") }
 func TestPowerAndPromise(t *testing.T) {
 	w := newWorld(t, node(inBoot1), leaseOf(t), noBMC(), requiresPowerAndPromise(), remediation(in(fencing.PoweringOff, byBoth)))
 	w.isOff(t)
-	r := w.looks(t)
+	r := w.reconciles(t)
 	if processing(r) != "PromiseStands" || !strings.Contains(messageOf(r), "has reset itself at 2026-08-03T12:00:42Z at the latest") || w.state(t) != selffence.Condemned {
 		t.Fatalf("it is %+v, and the Lease %s", r.Status, w.state(t))
 	}
 	w.forward(expiry - time.Second)
-	if r = w.looks(t); processing(r) != "PromiseStands" || r.Status.Proof != nil {
+	if r = w.reconciles(t); processing(r) != "PromiseStands" || r.Status.Proof != nil {
 		t.Fatalf("before its time it is %+v", r.Status)
 	}
 	w.forward(time.Second)
-	r = w.looks(t)
+	r = w.reconciles(t)
 	if p := r.Status.Proof; p == nil || p.Kind != "PowerOffAndPromiseExpired" || r.Status.Phase != "Releasing" || r.Status.WorkloadReleased {
 		t.Fatalf("after its time it is %+v", r.Status)
 	}
@@ -122,13 +122,13 @@ func TestPowerAndPromise(t *testing.T) {
 // TestThePromiseAlone releases nothing: the power has to be observed off too.
 func TestThePromiseAlone(t *testing.T) {
 	w := newWorld(t, node(inBoot1), leaseOf(t), noBMC(), requiresPowerAndPromise(), remediation(in(fencing.PoweringOff, byBoth)))
-	w.looks(t)
+	w.reconciles(t)
 	w.forward(expiry)
-	if r := w.looks(t); r.Status.Proof != nil || processing(r) != "PowerNotRead" || w.state(t) != selffence.Condemned {
+	if r := w.reconciles(t); r.Status.Proof != nil || processing(r) != "PowerNotRead" || w.state(t) != selffence.Condemned {
 		t.Errorf("it is %+v, and the Lease %s", r.Status, w.state(t))
 	}
 	w.forward(5 * time.Minute)
-	if r := w.looks(t); r.Status.Phase != "PoweringOff" || r.Status.Attempt != 2 || r.Status.RequiredProof != v1alpha1.PowerAndPromise || !r.Status.Condemned {
+	if r := w.reconciles(t); r.Status.Phase != "PoweringOff" || r.Status.Attempt != 2 || r.Status.RequiredProof != v1alpha1.PowerAndPromise || !r.Status.Condemned {
 		t.Errorf("after its limit it is %+v", r.Status)
 	}
 }
@@ -154,7 +154,7 @@ func TestAnAttemptThatDoesNotSayWhatItNeeds(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			w := newWorld(t, append(tc.objects, node(inBoot1), leaseOf(t), noBMC(), remediation(in(fencing.PoweringOff, tc.changes)))...)
 			w.isOff(t)
-			r := w.looks(t)
+			r := w.reconciles(t)
 			if want := map[bool]string{true: "PoweringOff", false: "Releasing"}[tc.both]; r.Status.Phase != want || r.Status.Condemned != tc.both {
 				t.Errorf("it is %+v", r.Status)
 			}
@@ -172,7 +172,7 @@ func TestAProofOfTheOlderVersion(t *testing.T) {
 	}
 	w := newWorld(t, node(inBoot1), leaseOf(t), noBMC(), requiresPowerAndPromise(), remediation(in(fencing.Releasing, notRecorded, proven)))
 	w.isOff(t)
-	if r := w.looks(t); r.Status.Phase != "PoweringOff" || r.Status.Proof != nil || r.Status.WorkloadReleased || w.state(t) != selffence.Condemned {
+	if r := w.reconciles(t); r.Status.Phase != "PoweringOff" || r.Status.Proof != nil || r.Status.WorkloadReleased || w.state(t) != selffence.Condemned {
 		t.Errorf("it is %+v, and the Lease %s", r.Status, w.state(t))
 	}
 }
@@ -181,7 +181,7 @@ func TestAProofOfTheOlderVersion(t *testing.T) {
 func TestAStatusThatIsNotKept(t *testing.T) {
 	w := newWorld(t, node(inBoot1), leaseOf(t), noBMC(), requiresPowerAndPromise(), remediation())
 	w.drops = func(s *v1alpha1.PowerRemediationStatus) { s.RequiredProof, s.Condemned = "", false }
-	r := w.looks(t)
+	r := w.reconciles(t)
 	if r.Status.Phase != "Failed" || r.Status.Reason != "StatusNotKept" || !strings.Contains(messageOf(r), "apply the definitions of this version") {
 		t.Errorf("it is %+v", r.Status)
 	}
@@ -230,7 +230,7 @@ func TestWhatAFencePolicyRequires(t *testing.T) {
 				}
 				return nil
 			})
-			err := w.look(t.Context(), keyA)
+			err := w.reconcile(t.Context(), keyA)
 			w.refuses(nil)
 			r := w.remediation(t, keyA)
 			if processing(r) != tc.reason || !strings.Contains(messageOf(r), tc.message) || (err != nil) != (tc.err != nil && !tc.begins) {
@@ -260,7 +260,7 @@ func TestANodeThatIsReadyOnceItsPolicyIsKnown(t *testing.T) {
 			p.Spec.NodeSelector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "pool", Operator: "Like"}}
 		})
 		w := newWorld(t, node(inBoot1), leaseOf(t), noBMC(), bad, remediation())
-		if r := w.looks(t); processing(r) != "FencePolicyUnknown" {
+		if r := w.reconciles(t); processing(r) != "FencePolicyUnknown" {
 			t.Fatalf("it is %+v", r.Status)
 		}
 		if isReady {
@@ -274,7 +274,7 @@ func TestANodeThatIsReadyOnceItsPolicyIsKnown(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := map[bool]string{false: "PowerNotRead", true: v1alpha1.CannotStartFencedMeanwhileReason}[isReady]
-		if r := w.looks(t); processing(r) != want {
+		if r := w.reconciles(t); processing(r) != want {
 			t.Errorf("ready %t: it is %+v", isReady, r.Status)
 		}
 	}
@@ -283,19 +283,19 @@ func TestANodeThatIsReadyOnceItsPolicyIsKnown(t *testing.T) {
 // TestPoliciesThatCanNotBeListedAnyMore: an attempt that begins then needs both proofs.
 func TestPoliciesThatCanNotBeListedAnyMore(t *testing.T) {
 	w := newWorld(t, node(inBoot1), leaseOf(t), noBMC())
-	l := &look{r: remediation(), raw: node(inBoot1)}
-	if w.requiresBoth(t.Context(), l) {
+	rec := &reconciliation{r: remediation(), raw: node(inBoot1)}
+	if w.requiresBoth(t.Context(), rec) {
 		t.Error("both are required without a policy")
 	}
 	w.refuses(func(string, runtime.Object) error { return errors.New("no") })
-	if !w.requiresBoth(t.Context(), l) {
+	if !w.requiresBoth(t.Context(), rec) {
 		t.Error("policies that can't be listed require nothing")
 	}
-	if l.raw = nil; w.requiresBoth(t.Context(), l) {
+	if rec.raw = nil; w.requiresBoth(t.Context(), rec) {
 		t.Error("both are required of no node")
 	}
-	l.raw, l.cluster.Namespace, l.cluster.Name = node(inBoot1), "fleet", "east"
-	if w.requiresBoth(t.Context(), l) {
+	rec.raw, rec.cluster.Namespace, rec.cluster.Name = node(inBoot1), "fleet", "east"
+	if w.requiresBoth(t.Context(), rec) {
 		t.Error("a policy of this cluster requires something of the nodes of another")
 	}
 }
@@ -304,7 +304,7 @@ func TestPoliciesThatCanNotBeListedAnyMore(t *testing.T) {
 func TestADeletedRemediationFrees(t *testing.T) {
 	isOn := func(s *v1alpha1.PowerRemediationStatus) { s.PoweredOff = false }
 	w := newWorld(t, node(inBoot1), leaseOf(t, condemned), noBMC(), remediation(in(fencing.PoweringOff, byBoth, isOn), leaving))
-	if err := w.look(t.Context(), keyA); err != nil {
+	if err := w.reconcile(t.Context(), keyA); err != nil {
 		t.Fatal(err)
 	}
 	if gone := w.api.Get(t.Context(), keyA, &v1alpha1.PowerRemediation{}); !apierrors.IsNotFound(gone) || w.state(t) != selffence.Withdrawn {
@@ -312,8 +312,8 @@ func TestADeletedRemediationFrees(t *testing.T) {
 	}
 }
 
-// TestALeaseIsLookedAtAfterItsRemediation: a remediation that was removed by force leaves a Lease that it may have condemned.
-func TestALeaseIsLookedAtAfterItsRemediation(t *testing.T) {
+// TestALeaseIsReadAfterItsRemediation: a remediation that was removed by force leaves a Lease that it may have condemned.
+func TestALeaseIsReadAfterItsRemediation(t *testing.T) {
 	r := remediation(in(fencing.PoweringOff, byBoth))
 	for sentence, tc := range map[string]struct {
 		event any
@@ -331,7 +331,7 @@ func TestALeaseIsLookedAtAfterItsRemediation(t *testing.T) {
 		w.Tidy = func(node string) { got = node }
 		w.remediationEvents().OnDelete(tc.event)
 		if got != tc.want {
-			t.Errorf("%s: that of %q is looked at", sentence, got)
+			t.Errorf("%s: that of %q is read", sentence, got)
 		}
 	}
 }

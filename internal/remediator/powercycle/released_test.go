@@ -76,7 +76,7 @@ func TestI12NodesOfWorkloadClustersServeAgainWithinSeconds(t *testing.T) {
 		becomes func(*corev1.Node)
 		// goes is when its out-of-service taint goes, to the second.
 		goes time.Duration
-		// lasts is how long the look takes: a read of a BareMetalHost ends after 15 s.
+		// lasts is how long the reconcile takes: a read of a BareMetalHost ends after 15 s.
 		lasts time.Duration
 	}{
 		"the BMC hangs, and it becomes Ready":      {fencing.PowerOff, nil, ready, retryRead, 17 * time.Second},
@@ -111,12 +111,12 @@ func TestI12NodesOfWorkloadClustersServeAgainWithinSeconds(t *testing.T) {
 						t.Error(err)
 					}
 				}()
-				if err := w.look(t.Context(), keyM); err != nil {
+				if err := w.reconcile(t.Context(), keyM); err != nil {
 					t.Fatal(err)
 				}
 				lasts := watch()
 				if out := fencednode.Facts("", nil, east.node(t)).OutOfService; went != tc.goes || out != (went == never) || lasts != tc.lasts {
-					t.Errorf("the taint goes after %v, want %v; it is there: %t; the look takes %v", went, tc.goes, out, lasts)
+					t.Errorf("the taint goes after %v, want %v; it is there: %t; the reconcile takes %v", went, tc.goes, out, lasts)
 				}
 			})
 		})
@@ -140,20 +140,20 @@ func newReleasedWorld(t *testing.T, r *v1alpha1.PowerRemediation, proof fencing.
 	return w, east
 }
 
-// TestReleasedNodesOfWorkloadClustersAreLookedAtSoon, also where the BMC does not answer.
-func TestReleasedNodesOfWorkloadClustersAreLookedAtSoon(t *testing.T) {
+// TestReleasedNodesOfWorkloadClustersAreReconciledSoon, also where the BMC does not answer.
+func TestReleasedNodesOfWorkloadClustersAreReconciledSoon(t *testing.T) {
 	for _, tc := range []struct {
 		cluster  fencedCluster
 		released bool
 		want     time.Duration
 	}{
-		{fencedCluster{keyEast, "east-uid"}, true, lookReleased}, {fencedCluster{keyEast, "east-uid"}, false, lookEvery}, {fencedCluster{}, true, lookEvery},
+		{fencedCluster{keyEast, "east-uid"}, true, requeueReleased}, {fencedCluster{keyEast, "east-uid"}, false, requeueAfter}, {fencedCluster{}, true, requeueAfter},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t, remediation())
-			l := &look{key: keyA, r: w.remediation(t, keyA), s: w.sessions.of(keyA, "r-uid", "node-a"), cluster: tc.cluster, node: "node-a", lane: lane{of: w.lanes}}
-			l.record.Released, l.facts.Node = tc.released, &fencing.Node{OutOfService: true}
-			if err := w.wait(t.Context(), l, fencing.Step{Kind: fencing.Wait, Reason: fencing.PowerNotRead, Until: w.now().Add(mostRetry)}); err != nil {
+			rec := &reconciliation{key: keyA, r: w.remediation(t, keyA), s: w.sessions.of(keyA, "r-uid", "node-a"), cluster: tc.cluster, node: "node-a", slot: apiSlot{of: w.apiSlots}}
+			rec.record.Released, rec.facts.Node = tc.released, &fencing.Node{OutOfService: true}
+			if err := w.wait(t.Context(), rec, fencing.Step{Kind: fencing.Wait, Reason: fencing.PowerNotRead, Until: w.now().Add(mostRetry)}); err != nil {
 				t.Fatal(err)
 			}
 			w.wakesAfter(t, keyA, tc.want)

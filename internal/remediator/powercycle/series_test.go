@@ -140,7 +140,7 @@ func TestRemediationsThatHaveNotBegun(t *testing.T) {
 		w.Metrics = NewMetrics()
 		gathered := gathering(t, w.Metrics)
 		for range 2 {
-			if err := w.look(t.Context(), keyA); err != nil {
+			if err := w.reconcile(t.Context(), keyA); err != nil {
 				t.Fatalf("%s: %v", sentence, err)
 			}
 			if got := gathered(series); tc.want == "" && len(got) != 0 || tc.want != "" && got[tc.want] != 1 {
@@ -153,7 +153,7 @@ func TestRemediationsThatHaveNotBegun(t *testing.T) {
 		if err := w.api.Delete(t.Context(), w.remediation(t, keyA)); err != nil {
 			t.Fatal(err)
 		}
-		if err := w.look(t.Context(), keyA); err != nil || gathered(series)[tc.want] != 0 {
+		if err := w.reconcile(t.Context(), keyA); err != nil || gathered(series)[tc.want] != 0 {
 			t.Errorf("%s, and it is gone: the series are %v (%v)", sentence, gathered(series), err)
 		}
 	}
@@ -175,7 +175,7 @@ func TestPhasesThatLast(t *testing.T) {
 		w.Metrics = NewMetrics()
 		gathered := gathering(t, w.Metrics)
 		key := client.ObjectKeyFromObject(tc.r)
-		if err := w.look(t.Context(), key); err != nil {
+		if err := w.reconcile(t.Context(), key); err != nil {
 			t.Fatalf("%s: %v", sentence, err)
 		}
 		got := gathered(series)

@@ -18,7 +18,7 @@ import (
 // mostRevisions is how many of its own revisions of a remediation a process remembers. A watch shows them soon.
 const mostRevisions = 8
 
-// session is what this process knows of one remediation, besides its status. Only the look at the remediation uses it, but
+// session is what this process knows of one remediation, besides its status. Only the reconcile of the remediation uses it, but
 // for the fields that sessions guards.
 type session struct {
 	uid  types.UID
@@ -46,7 +46,7 @@ type session struct {
 	written *v1alpha1.PowerRemediation
 	// revisions are the last ones that this process has written.
 	revisions []string
-	// wakes counts the changes of the node, and interrupt ends what delays a look at it.
+	// wakes counts the changes of the node, and interrupt ends what delays its reconcile.
 	wakes     int
 	interrupt context.CancelFunc
 	// waits is set while another remediation fences the node. The number is smaller the earlier the remediation has begun to wait.
@@ -106,8 +106,8 @@ func (s *sessions) forget(key types.NamespacedName) []types.NamespacedName {
 }
 
 // end drops the claim of a remediation that has ended, and returns the remediation that has waited for that the longest. Each wakes the
-// next in its turn, so that many remediations of one node are not all looked at for each that ends. Those of the node that wait for
-// something else need no look: each would end in its turn and wake this one, without a pause.
+// next in its turn, so that many remediations of one node are not all reconciled for each that ends. Those of the node that wait for
+// something else need no reconcile: each would end in its turn and wake this one, without a pause.
 func (s *sessions) end(key types.NamespacedName) []types.NamespacedName {
 	s.mu.Lock()
 	defer s.mu.Unlock()

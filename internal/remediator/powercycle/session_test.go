@@ -14,7 +14,7 @@ import (
 	"github.com/fettle-io/fettle/internal/remediator/fencednode"
 )
 
-// TestSessionsOfARemediation: a look finds the session of the look before, and a remediation of the same name gets another.
+// TestSessionsOfARemediation: a reconcile finds the session of the reconcile before, and a remediation of the same name gets another.
 func TestSessionsOfARemediation(t *testing.T) {
 	s := newSessions(fencednode.NewClaims())
 	first := s.of(keyA, "1", "node-a")
@@ -53,7 +53,7 @@ func TestOneRemediationClaimsANode(t *testing.T) {
 		}
 		s.of(keyA, "1", "node-a")
 		if s.claim("node-a", keyB) != holderOf(keyA) {
-			t.Errorf("%s: another look of the holder has released the node", sentence)
+			t.Errorf("%s: another reconcile of the holder has released the node", sentence)
 		}
 		if woken := tc.release(s); !slices.Equal(woken, tc.woken) {
 			t.Errorf("%s: the release wakes %v, want %v", sentence, woken, tc.woken)

@@ -28,29 +28,29 @@ func (w *world) requests() *int {
 	return &count
 }
 
-// TestALookWithoutALane asks nothing.
-func TestALookWithoutALane(t *testing.T) {
+// TestAReconcileWithoutASlot asks nothing.
+func TestAReconcileWithoutASlot(t *testing.T) {
 	w := newWorld(t, node(), remediation(in(fencing.PoweringOff)), bmcFor("a", "node-a", "telnet://x"))
-	w.lanes = newLanes(0, 0)
+	w.apiSlots = newAPISlots(0, 0)
 	requests := w.requests()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := w.look(ctx, keyA); !errors.Is(err, context.Canceled) || *requests != 0 {
+	if err := w.reconcile(ctx, keyA); !errors.Is(err, context.Canceled) || *requests != 0 {
 		t.Errorf("it returns %v after %d requests", err, *requests)
 	}
 }
 
-// TestAStepWithoutALane ends the look, and asks nothing.
-func TestAStepWithoutALane(t *testing.T) {
+// TestAStepWithoutASlot ends the reconcile, and asks nothing.
+func TestAStepWithoutASlot(t *testing.T) {
 	w := newWorld(t, node(), remediation(in(fencing.PoweringOff)))
-	l := begun(t, w, fencing.PoweringOff)
-	l.lane = lane{of: newLanes(0, 0)}
+	rec := begun(t, w, fencing.PoweringOff)
+	rec.slot = apiSlot{of: newAPISlots(0, 0)}
 	requests := w.requests()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	over, err := w.take(ctx, l, fencing.Step{Kind: fencing.ReadNode})
+	over, err := w.take(ctx, rec, fencing.Step{Kind: fencing.ReadNode})
 	if !over || !errors.Is(err, context.Canceled) || *requests != 0 {
-		t.Errorf("the look is over: %t, with %v after %d requests", over, err, *requests)
+		t.Errorf("the reconcile is over: %t, with %v after %d requests", over, err, *requests)
 	}
 }
 
@@ -65,69 +65,69 @@ func TestWhichStepsAreUrgent(t *testing.T) {
 		{fencing.Booting, fencing.ReadMachine, false}, {fencing.Booting, fencing.Wait, false},
 	} {
 		w := newWorld(t, node(), remediation(in(tc.phase)))
-		l := begun(t, w, tc.phase)
-		l.lane = lane{of: w.lanes}
-		over, err := w.take(t.Context(), l, fencing.Step{Kind: tc.step, Reason: fencing.NodeNotBack})
-		if err != nil || over != (tc.step == fencing.Wait) || !l.lane.held || l.lane.urgent != tc.urgent {
-			t.Errorf("step %d in phase %s: %v, over %t, and the lane is %+v", tc.step, tc.phase, err, over, l.lane)
+		rec := begun(t, w, tc.phase)
+		rec.slot = apiSlot{of: w.apiSlots}
+		over, err := w.take(t.Context(), rec, fencing.Step{Kind: tc.step, Reason: fencing.NodeNotBack})
+		if err != nil || over != (tc.step == fencing.Wait) || !rec.slot.held || rec.slot.urgent != tc.urgent {
+			t.Errorf("step %d in phase %s: %v, over %t, and the slot is %+v", tc.step, tc.phase, err, over, rec.slot)
 		}
 	}
 }
 
-// TestWhatAResumedLookKnows: nothing that was read before it began, and the remediation, which the process remembers.
-func TestWhatAResumedLookKnows(t *testing.T) {
+// TestWhatAResumedReconcileKnows: nothing that was read before it began, and the remediation, which the process remembers.
+func TestWhatAResumedReconcileKnows(t *testing.T) {
 	w := newWorld(t, node(), remediation(in(fencing.PoweringOff)), bmcFor("a", "node-a", "", throughMetal3("gone")))
-	l := &look{key: keyA, lane: lane{of: w.lanes}, r: w.remediation(t, keyA)}
+	rec := &reconciliation{key: keyA, slot: apiSlot{of: w.apiSlots}, r: w.remediation(t, keyA)}
 	before := w.now()
-	got, err := w.resume(t.Context(), l)
-	if err != nil || got != l || !l.facts.Begun.After(before) || l.record.Phase != fencing.PoweringOff || l.node != "node-a" {
-		t.Errorf("the look is %+v (%v)", got, err)
+	got, err := w.resume(t.Context(), rec)
+	if err != nil || got != rec || !rec.facts.Begun.After(before) || rec.record.Phase != fencing.PoweringOff || rec.node != "node-a" {
+		t.Errorf("the reconcile is %+v (%v)", got, err)
 	}
-	if r := w.sessions.written(keyA); r == nil || r.ResourceVersion != l.r.ResourceVersion {
+	if r := w.sessions.written(keyA); r == nil || r.ResourceVersion != rec.r.ResourceVersion {
 		t.Errorf("remembered is %+v", r)
 	}
-	if l.bmc != nil || !l.bmcProblem.found() {
-		t.Errorf("a BMC whose BareMetalHost is not found is used: %+v, with problem %+v", l.bmc, l.bmcProblem)
+	if rec.bmc != nil || !rec.bmcProblem.found() {
+		t.Errorf("a BMC whose BareMetalHost is not found is used: %+v, with problem %+v", rec.bmc, rec.bmcProblem)
 	}
 }
 
-// TestAResumedRemediationWaitsForAnother, and is looked at again while that goes on.
+// TestAResumedRemediationWaitsForAnother, and is reconciled again while that goes on.
 func TestAResumedRemediationWaitsForAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, node(), remediation(in(fencing.PoweringOff)), bmcFor("a", "node-a", "telnet://x"))
 		w.sessions.claims.Claim("node-a", holderOf(keyB))
-		if err := w.look(t.Context(), keyA); err != nil {
+		if err := w.reconcile(t.Context(), keyA); err != nil {
 			t.Fatal(err)
 		}
-		w.wakesAfter(t, keyA, lookEvery)
+		w.wakesAfter(t, keyA, requeueAfter)
 	})
 }
 
 // TestARemovedNodeIsGone, of the UID that was read.
 func TestARemovedNodeIsGone(t *testing.T) {
 	w := newWorld(t, node(), remediation())
-	l := begun(t, w, fencing.Releasing)
-	err := w.change(t.Context(), l, fencing.RemoveNode)
+	rec := begun(t, w, fencing.Releasing)
+	err := w.change(t.Context(), rec, fencing.RemoveNode)
 	if gone := w.api.Get(t.Context(), types.NamespacedName{Name: "node-a"}, &corev1.Node{}); err != nil || !apierrors.IsNotFound(gone) {
 		t.Errorf("the removal returns %v, and the node is gone: %v", err, gone)
 	}
 }
 
-// TestAChangeElsewhereThatFailsWithoutALane: what has failed in a workload cluster is written only with a lane.
-func TestAChangeElsewhereThatFailsWithoutALane(t *testing.T) {
+// TestAChangeElsewhereThatFailsWithoutASlot: what has failed in a workload cluster is written only with a slot.
+func TestAChangeElsewhereThatFailsWithoutASlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		refused := errors.New("its user may not patch")
 		east := newWorld(t, node())
 		east.patchesOfNodes(refused)
 		w := newMemberWorld(t, map[types.NamespacedName]*world{keyEast: east}, node(), remediation(in(fencing.Releasing)))
-		l := begun(t, w, fencing.Releasing)
-		l.lane, l.cluster, l.nodes = lane{of: newLanes(0, 0)}, fencedCluster{keyEast, "east-uid"}, east.nodes
+		rec := begun(t, w, fencing.Releasing)
+		rec.slot, rec.cluster, rec.nodes = apiSlot{of: newAPISlots(0, 0)}, fencedCluster{keyEast, "east-uid"}, east.nodes
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() {
-			synctest.Wait() // until the look waits for a lane
+			synctest.Wait() // until the reconcile waits for a slot
 			cancel()
 		}()
-		if err := w.change(ctx, l, fencing.TaintNode); !errors.Is(err, refused) || processing(w.remediation(t, keyA)) != "" {
+		if err := w.change(ctx, rec, fencing.TaintNode); !errors.Is(err, refused) || processing(w.remediation(t, keyA)) != "" {
 			t.Errorf("it returns %v, and says %q", err, processing(w.remediation(t, keyA)))
 		}
 	})
@@ -147,9 +147,9 @@ func TestWhyANodeElsewhereIsNotRead(t *testing.T) {
 		{fencing.NodeNotRead, fencedCluster{}, unread, false}, {fencing.WorkloadNotCounted, fencedCluster{}, unread, false}, {fencing.NodeNotBack, away, unread, false},
 	} {
 		w := newWorld(t, node(), remediation(in(fencing.Releasing)))
-		l := begun(t, w, fencing.Releasing)
-		l.cluster, l.unread = tc.cluster, tc.unread
-		if err := w.wait(t.Context(), l, fencing.Step{Kind: fencing.Wait, Reason: tc.why}); err != nil {
+		rec := begun(t, w, fencing.Releasing)
+		rec.cluster, rec.unread = tc.cluster, tc.unread
+		if err := w.wait(t.Context(), rec, fencing.Step{Kind: fencing.Wait, Reason: tc.why}); err != nil {
 			t.Fatal(err)
 		}
 		if says := sayingOf(w.remediation(t, keyA)); strings.HasSuffix(says, ": it does not answer") != tc.shown || !strings.HasPrefix(says, string(tc.why)+": ") {
@@ -175,15 +175,15 @@ func TestWhichNodesAreAwaitedAfterTheEnd(t *testing.T) {
 					savedNode(s)
 				}
 			})))
-			l := begun(t, w, tc.phase)
-			l.cluster, l.facts.Node = tc.cluster, &fencing.Node{}
-			if err := w.finish(t.Context(), l); err != nil {
+			rec := begun(t, w, tc.phase)
+			rec.cluster, rec.facts.Node = tc.cluster, &fencing.Node{}
+			if err := w.finish(t.Context(), rec); err != nil {
 				t.Fatal(err)
 			}
-			<-time.After(lookEvery + time.Millisecond)
+			<-time.After(requeueAfter + time.Millisecond)
 			synctest.Wait()
 			if woken := taken(w.remediations); woken[keyA] != tc.awaited {
-				t.Errorf("%s, of cluster %v: looked at again is %v", tc.phase, tc.cluster, woken)
+				t.Errorf("%s, of cluster %v: reconciled again is %v", tc.phase, tc.cluster, woken)
 			}
 		})
 	}
@@ -191,18 +191,18 @@ func TestWhichNodesAreAwaitedAfterTheEnd(t *testing.T) {
 
 // TestOperationsThatHaveEndedAreNotInterrupted: a change of the node ends what is under way, and nothing that follows.
 func TestOperationsThatHaveEndedAreNotInterrupted(t *testing.T) {
-	for sentence, do := range map[string]func(*world, context.Context, *look){
-		"a read of the power":     func(w *world, ctx context.Context, l *look) { w.operateHost(ctx, l, fencing.ReadPower) },
-		"a count of the workload": func(w *world, ctx context.Context, l *look) { w.countWorkload(ctx, l) },
+	for sentence, do := range map[string]func(*world, context.Context, *reconciliation){
+		"a read of the power":     func(w *world, ctx context.Context, rec *reconciliation) { w.operateHost(ctx, rec, fencing.ReadPower) },
+		"a count of the workload": func(w *world, ctx context.Context, rec *reconciliation) { w.countWorkload(ctx, rec) },
 	} {
 		w := newWorld(t, node(tainted(outOfServiceTaint)), remediation(), bmcFor("a", "node-a", "telnet://x"))
-		l := begun(t, w, fencing.Releasing)
-		l.bmc, l.record.Released = w.bmc(t, "a"), true
-		if !l.releases() {
-			t.Fatalf("nothing is released: %+v", l.facts.Node)
+		rec := begun(t, w, fencing.Releasing)
+		rec.bmc, rec.record.Released = w.bmc(t, "a"), true
+		if !rec.releases() {
+			t.Fatalf("nothing is released: %+v", rec.facts.Node)
 		}
-		do(w, t.Context(), l)
-		if l.s.interrupt != nil {
+		do(w, t.Context(), rec)
+		if rec.s.interrupt != nil {
 			t.Errorf("%s can be interrupted after its end", sentence)
 		}
 	}
@@ -212,7 +212,7 @@ func TestOperationsThatHaveEndedAreNotInterrupted(t *testing.T) {
 func TestABareMetalHostAnswers(t *testing.T) {
 	w := newWorld(t)
 	requests := w.requests()
-	if found := w.answers(t.Context(), &look{bmc: bmcFor("a", "node-a", "", throughMetal3("host-a"))}); found != (problem{}) || *requests != 0 {
+	if found := w.answers(t.Context(), &reconciliation{bmc: bmcFor("a", "node-a", "", throughMetal3("host-a"))}); found != (problem{}) || *requests != 0 {
 		t.Errorf("the problem is %+v after %d requests", found, *requests)
 	}
 }
@@ -220,29 +220,31 @@ func TestABareMetalHostAnswers(t *testing.T) {
 // TestAStatusThatCanNotBeWritten leaves all as it was: nothing is announced, and the remediation is not forgotten.
 func TestAStatusThatCanNotBeWritten(t *testing.T) {
 	down := errors.New("down")
-	for sentence, do := range map[string]func(*world, context.Context, *look) error{
-		"a record": func(w *world, ctx context.Context, l *look) error {
-			return w.write(ctx, l, fencing.Record{Phase: fencing.Releasing})
+	for sentence, do := range map[string]func(*world, context.Context, *reconciliation) error{
+		"a record": func(w *world, ctx context.Context, rec *reconciliation) error {
+			return w.write(ctx, rec, fencing.Record{Phase: fencing.Releasing})
 		},
-		"what it waits for": func(w *world, ctx context.Context, l *look) error { return w.publish(ctx, l, "Waits", "for it") },
-		"why it is refused": func(w *world, ctx context.Context, l *look) error {
-			return w.refuse(ctx, l.r, problem{reason: "NoBMC", message: "x"})
+		"what it waits for": func(w *world, ctx context.Context, rec *reconciliation) error {
+			return w.publish(ctx, rec, "Waits", "for it")
 		},
-		"the end of what is kept": func(w *world, ctx context.Context, l *look) error { return w.finish(ctx, l) },
+		"why it is refused": func(w *world, ctx context.Context, rec *reconciliation) error {
+			return w.refuse(ctx, rec.r, problem{reason: "NoBMC", message: "x"})
+		},
+		"the end of what is kept": func(w *world, ctx context.Context, rec *reconciliation) error { return w.finish(ctx, rec) },
 	} {
 		w := newWorld(t, node(), remediation(in(fencing.PoweringOff, savedNode)))
-		l := begun(t, w, fencing.PoweringOff)
-		before := l.r.DeepCopy()
-		l.facts.Node = &fencing.Node{Exists: true, UID: "later-uid"}
+		rec := begun(t, w, fencing.PoweringOff)
+		before := rec.r.DeepCopy()
+		rec.facts.Node = &fencing.Node{Exists: true, UID: "later-uid"}
 		w.refuses(func(verb string, _ runtime.Object) error {
 			if verb == "patch status" {
 				return down
 			}
 			return nil
 		})
-		err := do(w, t.Context(), l)
-		if !errors.Is(err, down) || l.r.ResourceVersion != before.ResourceVersion || l.record.Phase != fencing.PoweringOff || len(l.notes)+len(w.events.Events) != 0 || w.sessions.byKey[keyA] == nil {
-			t.Errorf("%s: %v, and the look is %+v after %d events", sentence, err, l, len(w.events.Events))
+		err := do(w, t.Context(), rec)
+		if !errors.Is(err, down) || rec.r.ResourceVersion != before.ResourceVersion || rec.record.Phase != fencing.PoweringOff || len(rec.notes)+len(w.events.Events) != 0 || w.sessions.byKey[keyA] == nil {
+			t.Errorf("%s: %v, and the reconcile is %+v after %d events", sentence, err, rec, len(w.events.Events))
 		}
 	}
 }
@@ -270,8 +272,8 @@ func TestWhatIsSavedOfANode(t *testing.T) {
 	} {
 		w := newWorld(t)
 		r := remediation(in(fencing.PoweringOff, func(s *v1alpha1.PowerRemediationStatus) { s.Node.Saved = tc.saved }))
-		l := &look{node: "node-a", r: r, raw: tc.raw, facts: fencing.Facts{Node: tc.now}}
-		status := w.statusWith(l, tc.record)
+		rec := &reconciliation{node: "node-a", r: r, raw: tc.raw, facts: fencing.Facts{Node: tc.now}}
+		status := w.statusWith(rec, tc.record)
 		if got := status.Node.Saved; (got == nil) != (tc.want == "") || got != nil && got.UID != string(tc.want) {
 			t.Errorf("%s: saved is %+v, want %q", tc.sentence, got, tc.want)
 		}
@@ -317,17 +319,17 @@ func TestMetricsFollowTheRemediator(t *testing.T) {
 	}
 	r := remediation(in(fencing.Failed))
 	r.Status.Reason = "Tested"
-	w.announce(&look{r: r, node: "node-a"}, &r.Status)
+	w.announce(&reconciliation{r: r, node: "node-a"}, &r.Status)
 	if !w.Metrics.remediations.DeleteLabelValues(string(fencing.Failed), "Tested") {
 		t.Error("a phase that has begun is not counted")
 	}
 }
 
-// TestAProbeGivesItsLaneBack, so that others have all lanes after it.
-func TestAProbeGivesItsLaneBack(t *testing.T) {
+// TestAProbeGivesItsSlotBack, so that others have all slots after it.
+func TestAProbeGivesItsSlotBack(t *testing.T) {
 	w := newWorld(t, bmcFor("a", "node-a", "telnet://x"))
-	if err := w.probe(t.Context(), bmcKey("a")); err != nil || w.lanes.free != maxLanes {
-		t.Errorf("%v, and %d lanes are free", err, w.lanes.free)
+	if err := w.probe(t.Context(), bmcKey("a")); err != nil || w.apiSlots.free != maxAPISlots {
+		t.Errorf("%v, and %d slots are free", err, w.apiSlots.free)
 	}
 }
 
@@ -371,7 +373,7 @@ func TestHostsOfChangedBMCsEndTheirSessions(t *testing.T) {
 			t.Fatalf("%s: the problem is %+v, and %d slots are taken after the read", sentence, found, len(w.hosts.slots))
 		}
 		end(w, bmc)
-		for ended := 0; ended != 1; { // it ends beside the look
+		for ended := 0; ended != 1; { // it ends beside the reconcile
 			r.set(func(r *rack) { ended = r.ended })
 		}
 	}

@@ -92,9 +92,9 @@ func (c *Client) readNodeOf(ctx context.Context, bmc *v1alpha1.BMC) (*corev1.Nod
 	}
 	of := bmc.Spec.Cluster
 	if of == nil {
-		turn := &lane{of: c.lanes}
-		defer turn.leave()
-		if !turn.enter(ctx, false) {
+		slot := &apiSlot{of: c.apiSlots}
+		defer slot.release()
+		if !slot.acquire(ctx, false) {
 			return nil, fmt.Errorf("waiting for remediations: %w", ctx.Err())
 		}
 		return c.nodes.Get(ctx, bmc.Spec.NodeName)

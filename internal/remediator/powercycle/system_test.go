@@ -229,15 +229,15 @@ func TestAReadDuringARemediationKeepsTheVerdict(t *testing.T) {
 	}
 }
 
-// TestProbeComparesNodesOfWorkloadClusters. Clusters that hang keep no probe of another waiting, and take no lane.
+// TestProbeComparesNodesOfWorkloadClusters. Clusters that hang keep no probe of another waiting, and take no slot.
 func TestProbeComparesNodesOfWorkloadClusters(t *testing.T) {
 	east := newWorld(t, node(onSystem(nodeUUID)))
 	w := newMemberWorld(t, map[types.NamespacedName]*world{keyEast: east}, node(onSystem(otherUUID)))
 	bmc := bmcIn("a", "fleet/east", "node-a")
 	h := &host{power: power.NewHost(power.Config{Now: w.now}, power.Credentials{})}
 	east.refuses(func(string, runtime.Object) error {
-		if w.lanes.free != maxLanes {
-			t.Error("a lane is held")
+		if w.apiSlots.free != maxAPISlots {
+			t.Error("a slot is held")
 		}
 		return nil
 	})
@@ -284,7 +284,7 @@ func TestAnotherHostIsNotPowered(t *testing.T) {
 		bmc := w.bmc(t, "host-0")
 		tc.change(bmc)
 		w.bmcs.put(bmc)
-		if err := w.look(t.Context(), hostKey(0)); err != nil {
+		if err := w.reconcile(t.Context(), hostKey(0)); err != nil {
 			t.Fatal(err)
 		}
 		status := w.remediation(t, hostKey(0)).Status

@@ -161,12 +161,12 @@ func newRack(t *testing.T, count int, change ...func(*v1alpha1.PowerRemediation)
 	return w, r
 }
 
-// lookAtAll looks at all remediations of a rack each second for a while.
-func (w *world) lookAtAll(t *testing.T, count int, seconds time.Duration) {
+// reconcileAll reconciles all remediations of a rack each second for a while.
+func (w *world) reconcileAll(t *testing.T, count int, seconds time.Duration) {
 	t.Helper()
 	for range seconds / time.Second {
 		for i := range count {
-			if err := w.look(t.Context(), hostKey(i)); err != nil {
+			if err := w.reconcile(t.Context(), hostKey(i)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -212,9 +212,9 @@ func TestHostsOfADomainPowerOnApart(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			w, r := newRack(t, count, long)
 			r.set(fault)
-			w.lookAtAll(t, count, 100*time.Second)
+			w.reconcileAll(t, count, 100*time.Second)
 			r.set(func(r *rack) { r.down, r.refuses, r.stays = false, false, false })
-			w.lookAtAll(t, count, 100*time.Second)
+			w.reconcileAll(t, count, 100*time.Second)
 			if r.countOn() != count {
 				t.Errorf("%d of %d hosts are on", r.countOn(), count)
 			}
@@ -373,7 +373,7 @@ func TestARemediationThatEndsLeavesTheQueue(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			w, _ := newRack(t, 2)
 			for i := range 2 {
-				if err := w.look(t.Context(), hostKey(i)); err != nil {
+				if err := w.reconcile(t.Context(), hostKey(i)); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -382,7 +382,7 @@ func TestARemediationThatEndsLeavesTheQueue(t *testing.T) {
 			}
 			end(t, w)
 			w.forward(time.Second)
-			if err := w.look(t.Context(), hostKey(1)); err != nil {
+			if err := w.reconcile(t.Context(), hostKey(1)); err != nil {
 				t.Fatal(err)
 			}
 			if got := w.turns.domains["rack-7"].waiting; len(got) != 0 {
@@ -398,7 +398,7 @@ func TestABMCThatDoesNotAnswerHoldsNoTurn(t *testing.T) {
 	dead := w.bmc(t, hostKey(0).Name)
 	dead.Spec.Address = "redfish://127.0.0.1:1"
 	w.bmcs.put(dead)
-	w.lookAtAll(t, 2, 2*time.Second)
+	w.reconcileAll(t, 2, 2*time.Second)
 	if got := w.turns.domains["rack-7"]; r.countOn() != 1 || got.busy || len(got.waiting) != 0 {
 		t.Errorf("%d hosts are on, and the domain is %+v", r.countOn(), got)
 	}
@@ -414,13 +414,13 @@ func TestATurnThatIsLostDuringTheRead(t *testing.T) {
 			w.turns.domains["rack-7"].busy = true
 		})
 	})
-	w.lookAtAll(t, 1, time.Second)
+	w.reconcileAll(t, 1, time.Second)
 	if got := processing(w.remediation(t, hostKey(0))); got != string(fencing.PowerOnNotDue) || r.countOn() != 0 {
 		t.Errorf("%d hosts are on, and the reason to wait is %q", r.countOn(), got)
 	}
 	w.turns.done("rack-7", w.now())
 	w.forward(powerOnPause)
-	w.lookAtAll(t, 1, time.Second)
+	w.reconcileAll(t, 1, time.Second)
 	if r.countOn() != 1 {
 		t.Error("the host is not on")
 	}
@@ -432,15 +432,15 @@ func TestLimitFromTheFirstTurn(t *testing.T) {
 	w, r := newRack(t, 2, func(r *v1alpha1.PowerRemediation) { r.Spec.Retries = &none })
 	r.set(func(r *rack) { r.refuses = true })
 	w.turns.start(noon.Add(5*time.Minute - powerOnPause)) // both wait for longer than the limit
-	w.lookAtAll(t, 2, 4*time.Minute)
+	w.reconcileAll(t, 2, 4*time.Minute)
 	if got := w.remediation(t, hostKey(0)).Status; got.Phase != string(fencing.PoweringOn) || processing(w.remediation(t, hostKey(0))) != string(fencing.PowerOnNotDue) || len(r.commands()) != 0 {
 		t.Errorf("before its turn, the status is %+v after %d commands", got, len(r.commands()))
 	}
-	w.lookAtAll(t, 2, 150*time.Second)
+	w.reconcileAll(t, 2, 150*time.Second)
 	if got := w.remediation(t, hostKey(0)).Status; got.Phase != string(fencing.PoweringOn) {
 		t.Errorf("before the limit, the status is %+v", got)
 	}
-	w.lookAtAll(t, 2, time.Minute)
+	w.reconcileAll(t, 2, time.Minute)
 	if got := w.remediation(t, hostKey(0)).Status; got.Phase != string(fencing.Failed) || got.Reason != string(fencing.PowerOnTimedOut) {
 		t.Errorf("after the limit, the status is %+v", got)
 	}
@@ -451,9 +451,9 @@ func TestLimitFromTheFirstTurn(t *testing.T) {
 func TestANewPhaseHasItsOwnTurn(t *testing.T) {
 	w, r := newRack(t, 1)
 	r.set(func(r *rack) { r.refuses = true })
-	w.lookAtAll(t, 1, time.Second)
+	w.reconcileAll(t, 1, time.Second)
 	turn := w.sessions.byKey[hostKey(0)].turn
-	w.lookAtAll(t, 1, 10*time.Second)
+	w.reconcileAll(t, 1, 10*time.Second)
 	if again := w.sessions.byKey[hostKey(0)].turn; turn.IsZero() || !again.Equal(turn) || len(r.commands()) < 2 {
 		t.Errorf("the first turn was %v and then %v, after %d commands", turn, again, len(r.commands()))
 	}
@@ -463,7 +463,7 @@ func TestANewPhaseHasItsOwnTurn(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.forward(time.Minute)
-	w.lookAtAll(t, 1, time.Second)
+	w.reconcileAll(t, 1, time.Second)
 	if again := w.sessions.byKey[hostKey(0)].turn; !again.After(turn.Add(time.Minute)) {
 		t.Errorf("the turn of the next phase was %v, and that of the phase before %v", again, turn)
 	}

@@ -184,12 +184,12 @@ func (w *world) refuses(fault func(verb string, o runtime.Object) error) {
 	w.fault = fault
 }
 
-// identified is what a look identifies before it begins.
+// identified is what a reconcile identifies before it begins.
 func (w *world) identified(t *testing.T, r *v1alpha1.PowerRemediation) (subject, problem, error) {
 	t.Helper()
 	s, found, err := w.identify(t.Context(), r)
 	if !found.found() && !s.waits.found() && err == nil {
-		found, err = w.readMember(t.Context(), &look{r: r, lane: lane{of: w.lanes}}, &s)
+		found, err = w.readMember(t.Context(), &reconciliation{r: r, slot: apiSlot{of: w.apiSlots}}, &s)
 	}
 	return s, found, err
 }

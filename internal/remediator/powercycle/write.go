@@ -48,60 +48,60 @@ func (c *Client) current(ctx context.Context, key types.NamespacedName) (*v1alph
 	return r, nil
 }
 
-// write writes a record. The look begins anew after it.
-func (c *Client) write(ctx context.Context, l *look, record fencing.Record) error {
-	status := c.statusWith(l, l.s.phaseStart.Recorded(record))
-	last := l.r.Status
+// write writes a record. The facts are read anew after it.
+func (c *Client) write(ctx context.Context, rec *reconciliation, record fencing.Record) error {
+	status := c.statusWith(rec, rec.s.phaseStart.Recorded(record))
+	last := rec.r.Status
 	begins := last.Phase != status.Phase || last.Attempt != status.Attempt
-	if err := c.replaceStatus(ctx, l, status); err != nil {
+	if err := c.replaceStatus(ctx, rec, status); err != nil {
 		return err
 	}
-	if !isKept(&l.r.Status, record) && !record.Phase.Final() {
+	if !isKept(&rec.r.Status, record) && !record.Phase.Final() {
 		record.Phase, record.Since, record.Reason = fencing.Failed, c.Now(), statusNotKept
-		return c.write(ctx, l, record)
+		return c.write(ctx, rec, record)
 	}
-	c.warnOfOldAddress(l, &last)
-	if len(l.r.Status.FormerHosts) > 0 {
-		c.remediations.Add(l.key) // the next look removes Fettle's annotation from them
+	c.warnOfOldAddress(rec, &last)
+	if len(rec.r.Status.FormerHosts) > 0 {
+		c.remediations.Add(rec.key) // the next reconcile removes Fettle's annotation from them
 	}
-	before := l.record.Phase
-	l.record = recordOf(&l.r.Status)
-	l.s.power = l.s.power.Recorded(l.record)
+	before := rec.record.Phase
+	rec.record = recordOf(&rec.r.Status)
+	rec.s.power = rec.s.power.Recorded(rec.record)
 	if begins {
-		c.Metrics.wait(l.key, "")
-		c.Metrics.setPhase(l.r)
-		l.s.turn, l.s.changeFailed = time.Time{}, time.Time{}
-		if before != fencing.Preparing || l.record.Phase != fencing.PoweringOff { // both command the same
-			l.s.power.RetryAt, l.s.failures = time.Time{}, 0 // a phase must not end by a failure of an earlier one
+		c.Metrics.wait(rec.key, "")
+		c.Metrics.setPhase(rec.r)
+		rec.s.turn, rec.s.changeFailed = time.Time{}, time.Time{}
+		if before != fencing.Preparing || rec.record.Phase != fencing.PoweringOff { // both command the same
+			rec.s.power.RetryAt, rec.s.failures = time.Time{}, 0 // a phase must not end by a failure of an earlier one
 		}
-		c.announce(l, status)
+		c.announce(rec, status)
 	}
-	node, raw := l.facts.Node, l.raw
-	l.again(c.Now())
+	node, raw := rec.facts.Node, rec.raw
+	rec.resetFacts(c.Now())
 	if before == "" || before == fencing.Preparing {
-		l.facts.Node, l.raw = node, raw // nothing is released before the node is read again
+		rec.facts.Node, rec.raw = node, raw // nothing is released before the node is read again
 	}
 	return nil
 }
 
 // statusWith returns the status of a remediation with a record.
-func (c *Client) statusWith(l *look, record fencing.Record) *v1alpha1.PowerRemediationStatus {
-	status := l.r.Status.DeepCopy()
+func (c *Client) statusWith(rec *reconciliation, record fencing.Record) *v1alpha1.PowerRemediationStatus {
+	status := rec.r.Status.DeepCopy()
 	if status.Phase == "" {
-		status.Machine = l.machine
+		status.Machine = rec.machine
 	}
-	writeRecord(status, l.node, record)
-	status.Node.Cluster = l.cluster.status()
-	if l.bmc != nil {
-		l.recordBMC(status)
+	writeRecord(status, rec.node, record)
+	status.Node.Cluster = rec.cluster.status()
+	if rec.bmc != nil {
+		rec.recordBMC(status)
 	}
-	fencednode.KeepSaved(&status.FencingStatus, l.r.UID, record, l.raw, l.facts.Node)
+	fencednode.KeepSaved(&status.FencingStatus, rec.r.UID, record, rec.raw, rec.facts.Node)
 	fencednode.SetConditions(&status.FencingStatus, c.Now(), conditionsOf(status)...)
 	return status
 }
 
-// announce emits an event about a phase that has begun, once the look is over: its steps come first.
-func (c *Client) announce(l *look, s *v1alpha1.PowerRemediationStatus) {
+// announce emits an event about a phase that has begun, once the reconcile is over: its steps come first.
+func (c *Client) announce(rec *reconciliation, s *v1alpha1.PowerRemediationStatus) {
 	kind := corev1.EventTypeNormal
 	note := phaseMessage(s)
 	phase := fencing.Phase(s.Phase)
@@ -112,9 +112,9 @@ func (c *Client) announce(l *look, s *v1alpha1.PowerRemediationStatus) {
 		note += evidence(s)
 	}
 	c.Metrics.count(s.Phase, s.Reason)
-	about := l.r.DeepCopy()
-	l.notes = append(l.notes, func() { c.emit(about, kind, s.Phase, note) })
-	c.Log.Info("remediation has come further", "phase", s.Phase, "reason", s.Reason, "remediation", l.key.String(), "node", l.node, "what", note)
+	about := rec.r.DeepCopy()
+	rec.notes = append(rec.notes, func() { c.emit(about, kind, s.Phase, note) })
+	c.Log.Info("remediation has come further", "phase", s.Phase, "reason", s.Reason, "remediation", rec.key.String(), "node", rec.node, "what", note)
 }
 
 func (c *Client) emit(r *v1alpha1.PowerRemediation, kind, reason, note string) {
@@ -122,18 +122,18 @@ func (c *Client) emit(r *v1alpha1.PowerRemediation, kind, reason, note string) {
 }
 
 // publish writes what a remediation waits for, if that has changed.
-func (c *Client) publish(ctx context.Context, l *look, reason, message string) error {
-	status := l.r.Status.DeepCopy()
+func (c *Client) publish(ctx context.Context, rec *reconciliation, reason, message string) error {
+	status := rec.r.Status.DeepCopy()
 	if fencing.Phase(status.Phase).Final() {
 		return nil
 	}
 	if status.Phase == "" {
-		c.Metrics.wait(l.key, reason)
+		c.Metrics.wait(rec.key, reason)
 	}
 	if !fencednode.SetConditions(&status.FencingStatus, c.Now(), fencednode.NewCondition(v1alpha1.ProcessingCondition, metav1.ConditionTrue, reason, message)) {
 		return nil
 	}
-	return c.replaceStatus(ctx, l, status)
+	return c.replaceStatus(ctx, rec, status)
 }
 
 // refuse ends a remediation that has done nothing, so that the health checker takes its next step. The machine is free for that.
@@ -152,28 +152,28 @@ func (c *Client) refuse(ctx context.Context, r *v1alpha1.PowerRemediation, why p
 	return c.machines.Release(ctx, r)
 }
 
-// replaceStatus writes the status of the remediation of a look, and keeps the answer.
-func (c *Client) replaceStatus(ctx context.Context, l *look, status *v1alpha1.PowerRemediationStatus) error {
-	if err := fencednode.PatchStatus(ctx, c.Writer, l.r, status); err != nil {
+// replaceStatus writes the status of the remediation of a reconcile, and keeps the answer.
+func (c *Client) replaceStatus(ctx context.Context, rec *reconciliation, status *v1alpha1.PowerRemediationStatus) error {
+	if err := fencednode.PatchStatus(ctx, c.Writer, rec.r, status); err != nil {
 		return err
 	}
-	c.keepWritten(l)
+	c.keepWritten(rec)
 	return nil
 }
 
-// setMetadata replaces the finalizers of the remediation of a look, adds annotations, and keeps the answer.
-func (c *Client) setMetadata(ctx context.Context, l *look, finalizers []string, annotations map[string]string) error {
-	if err := fencednode.PatchMetadata(ctx, c.Writer, l.r, finalizers, annotations); err != nil {
+// setMetadata replaces the finalizers of the remediation of a reconcile, adds annotations, and keeps the answer.
+func (c *Client) setMetadata(ctx context.Context, rec *reconciliation, finalizers []string, annotations map[string]string) error {
+	if err := fencednode.PatchMetadata(ctx, c.Writer, rec.r, finalizers, annotations); err != nil {
 		return err
 	}
-	c.keepWritten(l)
+	c.keepWritten(rec)
 	return nil
 }
 
-// keepWritten stores the remediation of a look as this process has just written it.
-func (c *Client) keepWritten(l *look) {
-	if l.s != nil {
-		c.sessions.keep(l.s, l.r)
-		c.sessions.keepRevision(l.s, l.r.ResourceVersion)
+// keepWritten stores the remediation of a reconcile as this process has just written it.
+func (c *Client) keepWritten(rec *reconciliation) {
+	if rec.s != nil {
+		c.sessions.keep(rec.s, rec.r)
+		c.sessions.keepRevision(rec.s, rec.r.ResourceVersion)
 	}
 }

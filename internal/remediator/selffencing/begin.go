@@ -21,102 +21,102 @@ import (
 )
 
 // begin finds the node of a remediation that has not begun, its promise and its machine, and claims both.
-func (c *Client) begin(ctx context.Context, l *look) (*look, error) {
-	if contract.Succeeded(l.r.Status.Conditions) == metav1.ConditionFalse {
-		return nil, c.machines.Release(ctx, l.r) // it can't start, and has said so
+func (c *Client) begin(ctx context.Context, rec *reconciliation) (*reconciliation, error) {
+	if contract.Succeeded(rec.r.Status.Conditions) == metav1.ConditionFalse {
+		return nil, c.machines.Release(ctx, rec.r) // it can't start, and has said so
 	}
-	if contract.Stopped(l.r) {
-		return nil, c.refuse(ctx, l.r, problem{Reason: v1alpha1.RemediationStoppedReason, Message: "the health checker has asked to stop"})
+	if contract.Stopped(rec.r) {
+		return nil, c.refuse(ctx, rec.r, problem{Reason: v1alpha1.RemediationStoppedReason, Message: "the health checker has asked to stop"})
 	}
 	begun := c.Now()
-	n, found, err := c.identify(ctx, l)
+	n, found, err := c.identify(ctx, rec)
 	switch {
 	case err != nil:
-		return nil, errors.Join(err, c.publish(ctx, l, notRead, "the node of this remediation, its machine or its Lease could not be read "+nodepromise.WhyFailed(err)))
+		return nil, errors.Join(err, c.publish(ctx, rec, notRead, "the node of this remediation, its machine or its Lease could not be read "+nodepromise.WhyFailed(err)))
 	case found.Found():
-		return nil, c.refuse(ctx, l.r, found)
+		return nil, c.refuse(ctx, rec.r, found)
 	}
-	if may, err := c.mayFence(ctx, l, n); !may {
+	if may, err := c.mayFence(ctx, rec, n); !may {
 		return nil, err
 	}
-	l.s = c.sessions.of(l.key, l.r.UID, l.node)
-	if other, held := c.fencedBy(ctx, l); held {
-		return nil, c.standBy(ctx, l, problem{Reason: anotherRemediation, Message: anotherMessage(other, l.node)})
+	rec.s = c.sessions.of(rec.key, rec.r.UID, rec.node)
+	if other, held := c.fencedBy(ctx, rec); held {
+		return nil, c.standBy(ctx, rec, problem{Reason: anotherRemediation, Message: anotherMessage(other, rec.node)})
 	}
-	return c.start(ctx, l, n, begun)
+	return c.start(ctx, rec, n, begun)
 }
 
 // mayFence reports whether the promise of a node suffices to fence it, by its FencePolicy. If not, the remediation is refused or waits.
-func (c *Client) mayFence(ctx context.Context, l *look, n *corev1.Node) (bool, error) {
+func (c *Client) mayFence(ctx context.Context, rec *reconciliation, n *corev1.Node) (bool, error) {
 	policy, unknown, err := nodepromise.RequiresBoth(ctx, c.Cache, n)
 	switch {
 	case err != nil:
-		return false, errors.Join(err, c.publish(ctx, l, notRead, "the FencePolicies could not be read "+nodepromise.WhyFailed(err)))
+		return false, errors.Join(err, c.publish(ctx, rec, notRead, "the FencePolicies could not be read "+nodepromise.WhyFailed(err)))
 	case unknown.Found():
-		return false, c.standBy(ctx, l, unknown)
+		return false, c.standBy(ctx, rec, unknown)
 	case policy != "":
-		return false, c.refuse(ctx, l.r, problem{Reason: v1alpha1.CannotStartPowerRequiredReason, Message: "FencePolicy " + policy + " requires both power and promise of node " + l.node + ", and only a PowerRemediation proves both"})
+		return false, c.refuse(ctx, rec.r, problem{Reason: v1alpha1.CannotStartPowerRequiredReason, Message: "FencePolicy " + policy + " requires both power and promise of node " + rec.node + ", and only a PowerRemediation proves both"})
 	}
-	if found := nodepromise.ReadyMeanwhile(&l.r.Status.FencingStatus, n); found.Found() {
-		return false, c.refuse(ctx, l.r, found)
+	if found := nodepromise.ReadyMeanwhile(&rec.r.Status.FencingStatus, n); found.Found() {
+		return false, c.refuse(ctx, rec.r, found)
 	}
 	return true, nil
 }
 
 // start claims the machine of a remediation that can begin and has claimed its node, or waits for others that work on the host.
-func (c *Client) start(ctx context.Context, l *look, n *corev1.Node, begun time.Time) (*look, error) {
+func (c *Client) start(ctx context.Context, rec *reconciliation, n *corev1.Node, begun time.Time) (*reconciliation, error) {
 	machine, err := c.machines.NamedBy(ctx, n)
 	if err != nil {
-		return nil, errors.Join(err, c.publish(ctx, l, notRead, "the machine of node "+l.node+" could not be read "+nodepromise.WhyFailed(err)))
+		return nil, errors.Join(err, c.publish(ctx, rec, notRead, "the machine of node "+rec.node+" could not be read "+nodepromise.WhyFailed(err)))
 	}
-	if found := c.machines.TakenBy(ctx, l.r, machine, c.Works, c.OtherWorks); found.Found() {
-		return nil, c.standBy(ctx, l, found)
+	if found := c.machines.TakenBy(ctx, rec.r, machine, c.Works, c.OtherWorks); found.Found() {
+		return nil, c.standBy(ctx, rec, found)
 	}
-	waited := fencednode.HasWaited(&l.r.Status.FencingStatus, anotherRemediation) || fencednode.HasWaited(&l.r.Status.FencingStatus, fencednode.MachineMarked)
+	waited := fencednode.HasWaited(&rec.r.Status.FencingStatus, anotherRemediation) || fencednode.HasWaited(&rec.r.Status.FencingStatus, fencednode.MachineMarked)
 	if waited && fencednode.IsReady(n) {
-		return nil, c.refuse(ctx, l.r, problem{Reason: v1alpha1.CannotStartFencedMeanwhileReason, Message: "node " + l.node + " has become Ready while this remediation waited for another controller or remediation, so nothing is left to do"})
+		return nil, c.refuse(ctx, rec.r, problem{Reason: v1alpha1.CannotStartFencedMeanwhileReason, Message: "node " + rec.node + " has become Ready while this remediation waited for another controller or remediation, so nothing is left to do"})
 	}
-	if err := c.machines.ReleaseOthers(ctx, l.r, machine); err != nil {
+	if err := c.machines.ReleaseOthers(ctx, rec.r, machine); err != nil {
 		return nil, err
 	}
-	if err := c.setFinalizer(ctx, l, machine); err != nil {
+	if err := c.setFinalizer(ctx, rec, machine); err != nil {
 		return nil, err
 	}
-	if err := c.machines.Claim(ctx, l.r, machine); err != nil {
+	if err := c.machines.Claim(ctx, rec.r, machine); err != nil {
 		return nil, err
 	}
-	l.record = recordOf(&l.r.Status)
-	l.again(c.Now())
-	l.knows(n, begun)
-	return l, nil
+	rec.record = recordOf(&rec.r.Status)
+	rec.resetFacts(c.Now())
+	rec.knows(n, begun)
+	return rec, nil
 }
 
 // standBy has a remediation that has done nothing wait. It holds neither the node nor the machine meanwhile.
-func (c *Client) standBy(ctx context.Context, l *look, why problem) error {
-	c.Claims.Release(l.holder())
-	c.remediations.AddAfter(l.key, lookEvery)
-	return errors.Join(c.machines.Release(ctx, l.r), c.publish(ctx, l, why.Reason, why.Message))
+func (c *Client) standBy(ctx context.Context, rec *reconciliation, why problem) error {
+	c.Claims.Release(rec.holder())
+	c.remediations.AddAfter(rec.key, requeueAfter)
+	return errors.Join(c.machines.Release(ctx, rec.r), c.publish(ctx, rec, why.Reason, why.Message))
 }
 
 // clusterAPIMachine is the kind of machines whose nodes are in workload clusters.
 var clusterAPIMachine = schema.GroupKind{Group: "cluster.x-k8s.io", Kind: "Machine"} //nolint:gochecknoglobals // a constant
 
 // identify finds the node of a remediation and reads it and its Lease, or returns why the remediation can't start.
-func (c *Client) identify(ctx context.Context, l *look) (*corev1.Node, problem, error) {
-	if contract.IsForMachine(l.r, clusterAPIMachine) {
+func (c *Client) identify(ctx context.Context, rec *reconciliation) (*corev1.Node, problem, error) {
+	if contract.IsForMachine(rec.r, clusterAPIMachine) {
 		return nil, problem{
 			Reason:  v1alpha1.CannotStartWorkloadClusterReason,
 			Message: "this remediation was made for a machine of Cluster API, whose node promises something to the Fettle of its own cluster alone; install Fettle there, with a NodeHealthCheck",
 		}, nil
 	}
-	if found := fencednode.OrphanMismatch(l.r); found.Found() {
+	if found := fencednode.OrphanMismatch(rec.r); found.Found() {
 		return nil, found, nil
 	}
-	name, found, err := c.machines.NodeNameOf(ctx, l.r)
+	name, found, err := c.machines.NodeNameOf(ctx, rec.r)
 	if err != nil || found.Found() {
 		return nil, found, err
 	}
-	l.node = name
+	rec.node = name
 	if wrong := validation.IsDNS1123Subdomain(name); len(wrong) > 0 {
 		return nil, problem{Reason: v1alpha1.CannotStartNodeNotFoundReason, Message: "no node can be called " + name + ": " + strings.Join(wrong, "; ")}, nil
 	}
@@ -126,28 +126,28 @@ func (c *Client) identify(ctx context.Context, l *look) (*corev1.Node, problem, 
 		return nil, problem{}, fmt.Errorf("finding its node: %w", err)
 	case n == nil:
 		return nil, problem{Reason: v1alpha1.CannotStartNodeNotFoundReason, Message: "there is no node " + name}, nil
-	case !n.CreationTimestamp.Time.Before(l.r.CreationTimestamp.Time):
+	case !n.CreationTimestamp.Time.Before(rec.r.CreationTimestamp.Time):
 		return nil, problem{Reason: v1alpha1.CannotStartNodeIsNewerReason, Message: "node " + name + " is not older than this remediation, so it was not meant"}, nil
 	}
-	if found := fencednode.MachineMismatch(l.r, name, n); found.Found() {
+	if found := fencednode.MachineMismatch(rec.r, name, n); found.Found() {
 		return nil, found, nil
 	}
 	found, err = c.Promises.Missing(ctx, name)
 	return n, found, err
 }
 
-// fencedBy returns which other remediation fences the node of a look. It has begun and not ended, or it has claimed the node first.
-func (c *Client) fencedBy(ctx context.Context, l *look) (fencednode.Holder, bool) {
-	if other, fences := c.Fences(ctx, l.node); fences && other != l.holder() {
+// fencedBy returns which other remediation fences the node of a reconcile. It has begun and not ended, or it has claimed the node first.
+func (c *Client) fencedBy(ctx context.Context, rec *reconciliation) (fencednode.Holder, bool) {
+	if other, fences := c.Fences(ctx, rec.node); fences && other != rec.holder() {
 		return other, true
 	}
 	if c.OtherFences != nil {
-		if other, fences := c.OtherFences(ctx, l.node); fences {
+		if other, fences := c.OtherFences(ctx, rec.node); fences {
 			return other, true
 		}
 	}
-	holder := c.Claims.Claim(l.node, l.holder())
-	return holder, holder != l.holder()
+	holder := c.Claims.Claim(rec.node, rec.holder())
+	return holder, holder != rec.holder()
 }
 
 // Fences returns the remediation that has begun to fence a node and has not ended. While remediations can't be read, one of them may.

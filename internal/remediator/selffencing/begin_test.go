@@ -49,7 +49,7 @@ func TestRefusals(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			w := newWorld(t, append(tc.others, tc.r)...)
 			for range 2 { // the second time, it has said so already
-				r := w.looks(t)
+				r := w.reconciles(t)
 				said := succeeded(r)
 				if said.Status != metav1.ConditionFalse || said.Reason != tc.reason || !strings.Contains(said.Message, tc.saying) || processing(r) != tc.reason {
 					t.Fatalf("it is %+v", r.Status.Conditions)
@@ -70,13 +70,13 @@ func TestRefusals(t *testing.T) {
 // TestARefusalIsFinal: the health checker takes its next step, so the remediation doesn't begin later.
 func TestARefusalIsFinal(t *testing.T) {
 	w := newWorld(t, leaseOf(t, "node-a"), remediation())
-	if r := w.looks(t); succeeded(r).Reason != v1alpha1.CannotStartNodeNotFoundReason {
+	if r := w.reconciles(t); succeeded(r).Reason != v1alpha1.CannotStartNodeNotFoundReason {
 		t.Fatalf("it is %+v", r.Status)
 	}
 	if err := w.api.Create(t.Context(), node()); err != nil {
 		t.Fatal(err)
 	}
-	if r := w.looks(t); r.Status.Phase != "" || len(r.Finalizers) != 0 || w.lease(t).State != selffence.Promised {
+	if r := w.reconciles(t); r.Status.Phase != "" || len(r.Finalizers) != 0 || w.lease(t).State != selffence.Promised {
 		t.Errorf("it begins: %+v", r.Status)
 	}
 }
@@ -84,7 +84,7 @@ func TestARefusalIsFinal(t *testing.T) {
 // TestAReadyNodeIsFenced, unless its remediation has waited for another: the health check that made it has its own criteria.
 func TestAReadyNodeIsFenced(t *testing.T) {
 	w := newWorld(t, node(ready), leaseOf(t, "node-a"), remediation())
-	if r := w.looks(t); r.Status.Phase != string(fencing.Condemning) {
+	if r := w.reconciles(t); r.Status.Phase != string(fencing.Condemning) {
 		t.Errorf("it is %+v", r.Status)
 	}
 }
@@ -120,7 +120,7 @@ func TestTakingTurns(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			w := newWorld(t, append(tc.others, node(), leaseOf(t, "node-a"), remediation())...)
 			tc.set(w)
-			r := w.looks(t)
+			r := w.reconciles(t)
 			if waits := processing(r) == anotherRemediation; waits != tc.waits || waits != (r.Status.Phase == "") || waits != (len(r.Finalizers) == 0) {
 				t.Errorf("it is %+v", r.Status)
 			}
@@ -129,11 +129,11 @@ func TestTakingTurns(t *testing.T) {
 	t.Run("after a restart", func(t *testing.T) {
 		w := newWorld(t, node(), leaseOf(t, "node-a"), remediation(in(fencing.Condemning)))
 		w.Claims.Claim("node-a", power)
-		if r := w.looks(t); processing(r) != anotherRemediation || w.lease(t).State != selffence.Promised {
+		if r := w.reconciles(t); processing(r) != anotherRemediation || w.lease(t).State != selffence.Promised {
 			t.Errorf("it is %+v", r.Status)
 		}
 		w.Claims.Release(power)
-		w.looks(t)
+		w.reconciles(t)
 		if w.lease(t).State != selffence.Condemned {
 			t.Error("it does not go on")
 		}
@@ -184,7 +184,7 @@ func TestAFailedCall(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			w := newWorld(t, node(), tc.lease, tc.r)
 			w.refuses(tc.fault)
-			err := w.look(t.Context(), keyA)
+			err := w.reconcile(t.Context(), keyA)
 			w.refuses(nil)
 			r := w.remediation(t)
 			if (err != nil) != tc.fails || processing(r) != tc.reason || !strings.Contains(messageOf(r), "config/selffence") {
@@ -205,7 +205,7 @@ func TestALeaseThatChangesMeanwhile(t *testing.T) {
 		}
 		return nil
 	})
-	if r := w.looks(t); processing(r) != "PromiseStands" || renewals != 0 {
+	if r := w.reconciles(t); processing(r) != "PromiseStands" || renewals != 0 {
 		t.Errorf("it is %+v", r.Status)
 	}
 }
@@ -222,16 +222,16 @@ func TestAWriteWithoutAnAnswer(t *testing.T) {
 		return nil
 	})
 	for _, pause := range []time.Duration{2 * time.Second, 4 * time.Second, 8 * time.Second} {
-		if r := w.looks(t); processing(r) != "PromiseNotRead" || !strings.Contains(messageOf(r), "no answer") {
+		if r := w.reconciles(t); processing(r) != "PromiseNotRead" || !strings.Contains(messageOf(r), "no answer") {
 			t.Fatalf("it is %+v", r.Status)
 		}
 		w.forward(pause - time.Millisecond)
-		if r := w.looks(t); processing(r) != "PromiseNotRead" {
+		if r := w.reconciles(t); processing(r) != "PromiseNotRead" {
 			t.Fatalf("before the pause of %s is over, it is %+v", pause, r.Status)
 		}
 		w.forward(time.Millisecond)
 	}
-	if r := w.looks(t); processing(r) != "PromiseStands" {
+	if r := w.reconciles(t); processing(r) != "PromiseStands" {
 		t.Errorf("it is %+v", r.Status)
 	}
 }
@@ -250,7 +250,7 @@ func TestPromisesThatOthersRevoked(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			w := newWorld(t, append(tc.others, node(), leaseOf(t, "node-a", condemnedBy("other-uid")), remediation(in(fencing.Condemning)))...)
-			if r := w.looks(t); processing(r) != tc.reason || w.lease(t).State != tc.state {
+			if r := w.reconciles(t); processing(r) != tc.reason || w.lease(t).State != tc.state {
 				t.Errorf("it is %+v, and the Lease %+v", r.Status, w.lease(t))
 			}
 		})
@@ -260,15 +260,15 @@ func TestPromisesThatOthersRevoked(t *testing.T) {
 // TestSight: the Lease of a node that is not Ready is read, if there is a policy.
 func TestSight(t *testing.T) {
 	w := newWorld(t, node(), leaseOf(t, "node-a"), remediation())
-	if err := w.sight(t.Context(), "node-a"); err != nil {
+	if err := w.readPromise(t.Context(), "node-a"); err != nil {
 		t.Fatal(err)
 	}
 	w.forward(expiry)
-	if r := w.looks(t); r.Status.Proof == nil {
+	if r := w.reconciles(t); r.Status.Proof == nil {
 		t.Errorf("its clock did not count from then: %+v", r.Status)
 	}
 	w.refuses(failing("list", &v1alpha1.FencePolicyList{}, errors.New("no")))
-	if err := w.sight(t.Context(), "node-a"); err == nil {
+	if err := w.readPromise(t.Context(), "node-a"); err == nil {
 		t.Error("policies that can't be read are none")
 	}
 	w.refuses(nil)
@@ -281,7 +281,7 @@ func TestSight(t *testing.T) {
 		}
 		return nil
 	})
-	if err := w.sight(t.Context(), "node-a"); err != nil {
+	if err := w.readPromise(t.Context(), "node-a"); err != nil {
 		t.Error(err)
 	}
 }
@@ -317,7 +317,7 @@ func TestANodeThatNeedsItsPowerOffToo(t *testing.T) {
 			} else if err := w.api.Create(t.Context(), tc.policy); err != nil {
 				t.Fatal(err)
 			}
-			err := w.look(t.Context(), keyA)
+			err := w.reconcile(t.Context(), keyA)
 			r := w.remediation(t)
 			if processing(r) != tc.want || (err != nil) != (tc.policy == nil) {
 				t.Errorf("%v: it is %+v", err, r.Status)
@@ -338,7 +338,7 @@ func TestANodeThatIsReadyOnceItsPolicyIsKnown(t *testing.T) {
 		bad := &v1alpha1.FencePolicy{ObjectMeta: metav1.ObjectMeta{Name: "above-all"}, Spec: v1alpha1.FencePolicySpec{RequiredProof: v1alpha1.PowerAndPromise}}
 		bad.Spec.NodeSelector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "pool", Operator: "Like"}}
 		w := newWorld(t, node(), leaseOf(t, "node-a"), remediation(), bad)
-		w.looks(t)
+		w.reconciles(t)
 		if isReady {
 			w.reports(t, ready)
 		}
@@ -346,7 +346,7 @@ func TestANodeThatIsReadyOnceItsPolicyIsKnown(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := map[bool]string{false: "PromiseStands", true: v1alpha1.CannotStartFencedMeanwhileReason}[isReady]
-		if r := w.looks(t); processing(r) != want {
+		if r := w.reconciles(t); processing(r) != want {
 			t.Errorf("ready %t: it is %+v", isReady, r.Status)
 		}
 	}
@@ -362,7 +362,7 @@ func TestADeletedRemediation(t *testing.T) {
 		"it has not begun": remediation(deleted), "its phase is unknown": remediation(in("Dancing"), deleted), "it has ended": remediation(in(fencing.Aborted), deleted),
 	} {
 		w := newWorld(t, node(), leaseOf(t, "node-a"), r)
-		if got := w.looks(t); len(got.Finalizers) != 1 || got.Finalizers[0] != "other" {
+		if got := w.reconciles(t); len(got.Finalizers) != 1 || got.Finalizers[0] != "other" {
 			t.Errorf("%s: it keeps %v", sentence, got.Finalizers)
 		}
 	}

@@ -21,13 +21,13 @@ import (
 	"github.com/fettle-io/fettle/internal/remediator/fencednode"
 )
 
-// begun returns a look at node-a's remediation, which knows the node as it is.
-func (w *world) begun(t *testing.T) *look {
+// begun returns a reconcile of node-a's remediation, which knows the node as it is.
+func (w *world) begun(t *testing.T) *reconciliation {
 	t.Helper()
 	r := w.remediation(t)
-	l := &look{key: keyA, node: "node-a", r: r, s: w.sessions.of(keyA, r.UID, "node-a"), record: recordOf(&r.Status)}
-	l.knows(w.node(t), noon)
-	return l
+	rec := &reconciliation{key: keyA, node: "node-a", r: r, s: w.sessions.of(keyA, r.UID, "node-a"), record: recordOf(&r.Status)}
+	rec.knows(w.node(t), noon)
+	return rec
 }
 
 // patchesOfNodes has the patches of nodes fail, and counts them.
@@ -56,7 +56,7 @@ func TestChangesOfANodeThatChanges(t *testing.T) {
 	} {
 		w := newWorld(t, node(), leaseOf(t, "node-a"), remediation())
 		tried := w.patchesOfNodes(tc.err)
-		err := w.look(t.Context(), keyA)
+		err := w.reconcile(t.Context(), keyA)
 		if !errors.Is(err, tc.err) || *tried != tc.want || processing(w.remediation(t)) != notChanged {
 			t.Errorf("%s: after %d changes it says %s (%v), want %d", sentence, *tried, processing(w.remediation(t)), err, tc.want)
 		}
@@ -66,22 +66,22 @@ func TestChangesOfANodeThatChanges(t *testing.T) {
 // TestChangesInSuccession: a change that succeeds ends the count of those before it that failed.
 func TestChangesInSuccession(t *testing.T) {
 	w := newWorld(t, node(), remediation(in(fencing.Releasing)))
-	l := w.begun(t)
+	rec := w.begun(t)
 	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "nodes"}, "node-a", errors.New("x"))
 	for round, kind := range []fencing.StepKind{fencing.TaintNode, fencing.UntaintNode} {
 		w.patchesOfNodes(conflict)
 		for range mostConflicts {
-			l.raw = w.node(t)
-			if err := w.change(t.Context(), l, fencing.TaintNode); err != nil {
+			rec.raw = w.node(t)
+			if err := w.change(t.Context(), rec, fencing.TaintNode); err != nil {
 				t.Fatalf("round %d: %v", round, err)
 			}
-			if l.facts.Node != nil || l.raw != nil || l.facts.Begun.IsZero() {
-				t.Errorf("after a change that failed, the node is known as %+v", l.facts.Node)
+			if rec.facts.Node != nil || rec.raw != nil || rec.facts.Begun.IsZero() {
+				t.Errorf("after a change that failed, the node is known as %+v", rec.facts.Node)
 			}
 		}
 		w.refuses(nil)
-		l.raw = w.node(t)
-		if err := w.change(t.Context(), l, kind); err != nil {
+		rec.raw = w.node(t)
+		if err := w.change(t.Context(), rec, kind); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -90,7 +90,7 @@ func TestChangesInSuccession(t *testing.T) {
 // TestAChangeThatIsCutShort says nothing: the process ends, or other work comes first.
 func TestAChangeThatIsCutShort(t *testing.T) {
 	w := newWorld(t, node(), remediation(in(fencing.Releasing)))
-	l := w.begun(t)
+	rec := w.begun(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	w.refuses(func(verb string, o runtime.Object) error {
 		if _, is := o.(*corev1.Node); is && verb == "patch" {
@@ -99,13 +99,13 @@ func TestAChangeThatIsCutShort(t *testing.T) {
 		}
 		return nil
 	})
-	if err := w.change(ctx, l, fencing.TaintNode); !errors.Is(err, context.Canceled) || processing(w.remediation(t)) != "" {
+	if err := w.change(ctx, rec, fencing.TaintNode); !errors.Is(err, context.Canceled) || processing(w.remediation(t)) != "" {
 		t.Errorf("it says %q (%v)", processing(w.remediation(t)), err)
 	}
 }
 
-// TestWhatALookKnowsAfterATaint: before the promise is revoked, the answer has the node as it is now. Later the node is read again.
-func TestWhatALookKnowsAfterATaint(t *testing.T) {
+// TestWhatAReconcileKnowsAfterATaint: before the promise is revoked, the answer has the node as it is now. Later the node is read again.
+func TestWhatAReconcileKnowsAfterATaint(t *testing.T) {
 	for _, tc := range []struct {
 		phase fencing.Phase
 		step  fencing.StepKind
@@ -114,19 +114,19 @@ func TestWhatALookKnowsAfterATaint(t *testing.T) {
 		{fencing.Preparing, fencing.TaintNode, true}, {fencing.Condemning, fencing.TaintNode, false}, {fencing.Preparing, fencing.UntaintNode, false},
 	} {
 		w := newWorld(t, node(), remediation(in(tc.phase)))
-		l := w.begun(t)
+		rec := w.begun(t)
 		before := w.now()
-		if err := w.change(t.Context(), l, tc.step); err != nil {
+		if err := w.change(t.Context(), rec, tc.step); err != nil {
 			t.Fatal(err)
 		}
-		if knows := l.facts.Node != nil && l.raw != nil; knows != tc.knows || !l.facts.Begun.After(before) {
+		if knows := rec.facts.Node != nil && rec.raw != nil; knows != tc.knows || !rec.facts.Begun.After(before) {
 			t.Errorf("after step %d in phase %s the node is known: %t", tc.step, tc.phase, knows)
 		}
 		if says := processing(w.remediation(t)); says != "" {
 			t.Errorf("after a change that succeeds it says %s", says)
 		}
-		if tc.knows && (!l.facts.Node.Tainted || !l.facts.Node.ReadAt.After(before) || l.facts.Node.ReadAt.After(l.facts.Begun)) {
-			t.Errorf("the node is known as %+v", l.facts.Node)
+		if tc.knows && (!rec.facts.Node.Tainted || !rec.facts.Node.ReadAt.After(before) || rec.facts.Node.ReadAt.After(rec.facts.Begun)) {
+			t.Errorf("the node is known as %+v", rec.facts.Node)
 		}
 	}
 }
@@ -134,68 +134,68 @@ func TestWhatALookKnowsAfterATaint(t *testing.T) {
 // TestWhenAChangeHasFailed last, in this phase, unless a change has succeeded since.
 func TestWhenAChangeHasFailed(t *testing.T) {
 	w := newWorld(t, node(), remediation(in(fencing.Preparing)))
-	l := w.begun(t)
-	l.record.Phase = fencing.Preparing
+	rec := w.begun(t)
+	rec.record.Phase = fencing.Preparing
 	fails := func() {
 		t.Helper()
 		before := w.now()
 		w.patchesOfNodes(errors.New("no answer"))
-		l.raw = w.node(t)
-		if err := w.change(t.Context(), l, fencing.TaintNode); err == nil || !l.s.changeFailed.After(before) {
-			t.Errorf("after a change that failed (%v), the time is %v", err, l.s.changeFailed)
+		rec.raw = w.node(t)
+		if err := w.change(t.Context(), rec, fencing.TaintNode); err == nil || !rec.s.changeFailed.After(before) {
+			t.Errorf("after a change that failed (%v), the time is %v", err, rec.s.changeFailed)
 		}
 		w.refuses(nil)
 	}
 	fails()
-	l.raw = w.node(t)
-	if err := w.change(t.Context(), l, fencing.TaintNode); err != nil || !l.s.changeFailed.IsZero() {
-		t.Errorf("after a change that succeeded (%v), the time is %v", err, l.s.changeFailed)
+	rec.raw = w.node(t)
+	if err := w.change(t.Context(), rec, fencing.TaintNode); err != nil || !rec.s.changeFailed.IsZero() {
+		t.Errorf("after a change that succeeded (%v), the time is %v", err, rec.s.changeFailed)
 	}
 	fails()
-	if err := w.write(t.Context(), l, fencing.Record{Phase: fencing.Aborting, Attempt: 1}); err != nil || !l.s.changeFailed.IsZero() {
-		t.Errorf("in another phase (%v), the time is %v", err, l.s.changeFailed)
+	if err := w.write(t.Context(), rec, fencing.Record{Phase: fencing.Aborting, Attempt: 1}); err != nil || !rec.s.changeFailed.IsZero() {
+		t.Errorf("in another phase (%v), the time is %v", err, rec.s.changeFailed)
 	}
 }
 
-// TestOnlyChangesChange: a step that is none of them is an error, and so is a step of a fencing by power. Both end the look.
+// TestOnlyChangesChange: a step that is none of them is an error, and so is a step of a fencing by power. Both end the reconcile.
 func TestOnlyChangesChange(t *testing.T) {
 	w := newWorld(t, node(), remediation(in(fencing.Releasing)))
-	l := w.begun(t)
+	rec := w.begun(t)
 	patches := w.patchesOfNodes(nil)
-	if err := w.changeOne(t.Context(), l, fencing.Wait); err == nil || *patches != 0 {
+	if err := w.changeOne(t.Context(), rec, fencing.Wait); err == nil || *patches != 0 {
 		t.Errorf("%v, after %d patches", err, *patches)
 	}
-	if over, err := w.take(t.Context(), l, fencing.Step{Kind: fencing.CommandOff}); !over || err == nil {
-		t.Errorf("a command of the power ends the look: %t, with %v", over, err)
+	if over, err := w.take(t.Context(), rec, fencing.Step{Kind: fencing.CommandOff}); !over || err == nil {
+		t.Errorf("a command of the power ends the reconcile: %t, with %v", over, err)
 	}
 }
 
-// TestALookEndsWithItsWait, and with the end of its remediation.
-func TestALookEndsWithItsWait(t *testing.T) {
+// TestAReconcileEndsWithItsWait, and with the end of its remediation.
+func TestAReconcileEndsWithItsWait(t *testing.T) {
 	for phase, step := range map[fencing.Phase]fencing.Step{
 		fencing.Booting: {Kind: fencing.Wait, Reason: fencing.NodeNotBack}, fencing.Succeeded: {Kind: fencing.Finish},
 	} {
 		w := newWorld(t, node(), remediation(in(phase)))
 		if over, err := w.take(t.Context(), w.begun(t), step); !over || err != nil {
-			t.Errorf("in phase %s the look is over: %t, with %v", phase, over, err)
+			t.Errorf("in phase %s the reconcile is over: %t, with %v", phase, over, err)
 		}
 	}
 }
 
-// TestAWaitIsTheLastStep of a look: nothing is done before it is over.
+// TestAWaitIsTheLastStep of a reconcile: nothing is done before it is over.
 func TestAWaitIsTheLastStep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, node(), leaseOf(t, "node-a", condemnedBy(uidA)), remediation(in(fencing.Booting)))
-		if r := w.looks(t); processing(r) != string(fencing.NodeNotBack) {
+		if r := w.reconciles(t); processing(r) != string(fencing.NodeNotBack) {
 			t.Fatalf("it is %+v", r.Status)
 		}
-		w.wakesAfter(t, lookEvery)
+		w.wakesAfter(t, requeueAfter)
 	})
 }
 
-// TestWaitsLookAgain when the step says so, and every ten seconds at the latest.
-func TestWaitsLookAgain(t *testing.T) {
-	for until, want := range map[time.Duration]time.Duration{3 * time.Second: 3 * time.Second, time.Minute: lookEvery, 0: lookEvery} { // zero is never
+// TestWaitsAreRequeued when the step says so, and every ten seconds at the latest.
+func TestWaitsAreRequeued(t *testing.T) {
+	for until, want := range map[time.Duration]time.Duration{3 * time.Second: 3 * time.Second, time.Minute: requeueAfter, 0: requeueAfter} { // zero is never
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t, node(), remediation(in(fencing.Booting)))
 			step := fencing.Step{Kind: fencing.Wait, Reason: fencing.NodeNotBack}
@@ -210,12 +210,12 @@ func TestWaitsLookAgain(t *testing.T) {
 	}
 	w := newWorld(t, node(), remediation(in(fencing.Booting)))
 	if err := w.wait(t.Context(), w.begun(t), fencing.Step{Kind: fencing.Wait, Until: noon.Add(-time.Minute)}); err != nil || w.remediations.Len() != 1 {
-		t.Errorf("after its time it is not looked at: %v", err)
+		t.Errorf("after its time it is not reconciled: %v", err)
 	}
 }
 
-// TestRemediationsThatWaitAreLookedAtAgain, before they begin and after that.
-func TestRemediationsThatWaitAreLookedAtAgain(t *testing.T) {
+// TestRemediationsThatWaitAreReconciledAgain, before they begin and after that.
+func TestRemediationsThatWaitAreReconciledAgain(t *testing.T) {
 	for _, phase := range []fencing.Phase{"", fencing.Condemning} {
 		synctest.Test(t, func(t *testing.T) {
 			r := remediation()
@@ -224,34 +224,34 @@ func TestRemediationsThatWaitAreLookedAtAgain(t *testing.T) {
 			}
 			w := newWorld(t, node(), leaseOf(t, "node-a"), r)
 			w.Claims.Claim("node-a", holderOf(keyB))
-			if r := w.looks(t); processing(r) != anotherRemediation {
+			if r := w.reconciles(t); processing(r) != anotherRemediation {
 				t.Fatalf("it is %+v", r.Status)
 			}
-			w.wakesAfter(t, lookEvery)
+			w.wakesAfter(t, requeueAfter)
 		})
 	}
 }
 
-// TestWhatALookBeginsWith: what was read before it began, and nothing else.
-func TestWhatALookBeginsWith(t *testing.T) {
+// TestWhatAReconcileBeginsWith: what was read before it began, and nothing else.
+func TestWhatAReconcileBeginsWith(t *testing.T) {
 	w := newWorld(t, node(), leaseOf(t, "node-a"), remediation())
-	l := &look{key: keyA, r: w.remediation(t)}
+	rec := &reconciliation{key: keyA, r: w.remediation(t)}
 	before := w.now()
-	got, err := w.begin(t.Context(), l)
-	if n := l.facts.Node; err != nil || got != l || n == nil || !n.ReadAt.After(before) || !l.facts.Begun.After(n.ReadAt) || l.raw == nil || l.node != "node-a" {
-		t.Errorf("it begins at %v with node %+v (%v)", l.facts.Begun, l.facts.Node, err)
+	got, err := w.begin(t.Context(), rec)
+	if n := rec.facts.Node; err != nil || got != rec || n == nil || !n.ReadAt.After(before) || !rec.facts.Begun.After(n.ReadAt) || rec.raw == nil || rec.node != "node-a" {
+		t.Errorf("it begins at %v with node %+v (%v)", rec.facts.Begun, rec.facts.Node, err)
 	}
 	w = newWorld(t, node(), leaseOf(t, "node-a"), remediation(in(fencing.Condemning)))
-	l = &look{key: keyA, r: w.remediation(t)}
+	rec = &reconciliation{key: keyA, r: w.remediation(t)}
 	before = w.now()
-	got, err = w.resume(t.Context(), l)
-	if err != nil || got != l || l.facts.Node != nil || !l.facts.Begun.After(before) || l.record.Phase != fencing.Condemning {
-		t.Errorf("it goes on from %v with %+v (%v)", l.facts.Begun, l.record, err)
+	got, err = w.resume(t.Context(), rec)
+	if err != nil || got != rec || rec.facts.Node != nil || !rec.facts.Begun.After(before) || rec.record.Phase != fencing.Condemning {
+		t.Errorf("it goes on from %v with %+v (%v)", rec.facts.Begun, rec.record, err)
 	}
 }
 
-// TestALookThatNeverEnds is cut after a number of steps, and goes on after a pause.
-func TestALookThatNeverEnds(t *testing.T) {
+// TestAReconcileThatNeverEnds is cut after a number of steps, and goes on after a pause.
+func TestAReconcileThatNeverEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		proven := in(fencing.Releasing, func(s *v1alpha1.SelfFenceRemediationStatus) {
 			s.Proof, s.WorkloadReleased = &v1alpha1.FencingProof{Kind: "PromiseExpired", At: metav1.NewMicroTime(noon)}, true
@@ -272,7 +272,7 @@ func TestALookThatNeverEnds(t *testing.T) {
 			bare.Spec.Taints = nil // another controller removes the taints
 			return w.api.Update(t.Context(), bare)
 		})
-		if err := w.look(t.Context(), keyA); err != nil {
+		if err := w.reconcile(t.Context(), keyA); err != nil {
 			t.Fatal(err)
 		}
 		if reads != mostSteps/2 {
@@ -285,15 +285,15 @@ func TestALookThatNeverEnds(t *testing.T) {
 // TestReadsThatFailAreRepeated after two seconds.
 func TestReadsThatFailAreRepeated(t *testing.T) {
 	w := newWorld(t, node(), remediation(in(fencing.Condemning)))
-	l := w.begun(t)
+	rec := w.begun(t)
 	w.refuses(func(string, runtime.Object) error { return errors.New("no answer") })
 	before := w.now()
-	w.readNode(t.Context(), l)
-	w.countWorkload(t.Context(), l)
-	if n := l.facts.Node; !n.Failed || n.RetryAt.Sub(before).Truncate(time.Second) != retryRead || !n.ReadAt.After(before) {
+	w.readNode(t.Context(), rec)
+	w.countWorkload(t.Context(), rec)
+	if n := rec.facts.Node; !n.Failed || n.RetryAt.Sub(before).Truncate(time.Second) != retryRead || !n.ReadAt.After(before) {
 		t.Errorf("the node is %+v", n)
 	}
-	if left := l.facts.Workload; !left.Failed || left.RetryAt.Sub(before).Truncate(time.Second) != retryRead {
+	if left := rec.facts.Workload; !left.Failed || left.RetryAt.Sub(before).Truncate(time.Second) != retryRead {
 		t.Errorf("the workload is %+v", left)
 	}
 }
@@ -306,26 +306,26 @@ func TestFinish(t *testing.T) {
 	for _, back := range []bool{false, true} {
 		w := newWorld(t, node(), remediation(saved))
 		w.Claims.Claim("node-a", holderOf(keyA))
-		l := w.begun(t)
-		l.facts.Node = &fencing.Node{Exists: back, UID: "node-uid"}
-		if err := w.finish(t.Context(), l); err != nil || w.Claims.Len() != 0 || (w.remediation(t).Status.Node.Saved == nil) != back {
+		rec := w.begun(t)
+		rec.facts.Node = &fencing.Node{Exists: back, UID: "node-uid"}
+		if err := w.finish(t.Context(), rec); err != nil || w.Claims.Len() != 0 || (w.remediation(t).Status.Node.Saved == nil) != back {
 			t.Errorf("back %t: %v, %d nodes are held, and saved is %+v", back, err, w.Claims.Len(), w.remediation(t).Status.Node.Saved)
 		}
 	}
 }
 
-// TestWhatALookKnowsAfterARecord: before the promise is revoked it goes on from the node that it has read. Later nothing that was read before
+// TestWhatAReconcileKnowsAfterARecord: before the promise is revoked it goes on from the node that it has read. Later nothing that was read before
 // a record counts.
-func TestWhatALookKnowsAfterARecord(t *testing.T) {
+func TestWhatAReconcileKnowsAfterARecord(t *testing.T) {
 	for before, want := range map[fencing.Phase]bool{"": true, fencing.Preparing: true, fencing.Condemning: false, fencing.Releasing: false, fencing.Booting: false} {
 		w := newWorld(t, node(), remediation())
-		l := w.begun(t)
-		l.record.Phase = before
+		rec := w.begun(t)
+		rec.record.Phase = before
 		at := w.now()
-		if err := w.write(t.Context(), l, fencing.Record{Phase: fencing.Condemning, Since: noon, Attempt: 1}); err != nil {
+		if err := w.write(t.Context(), rec, fencing.Record{Phase: fencing.Condemning, Since: noon, Attempt: 1}); err != nil {
 			t.Fatal(err)
 		}
-		if kept := l.facts.Node != nil && l.raw != nil; kept != want || !l.facts.Begun.After(at) || l.record.Phase != fencing.Condemning {
+		if kept := rec.facts.Node != nil && rec.raw != nil; kept != want || !rec.facts.Begun.After(at) || rec.record.Phase != fencing.Condemning {
 			t.Errorf("after phase %q the node is known: %t, want %t", before, kept, want)
 		}
 	}
@@ -371,8 +371,8 @@ func TestWhatIsSavedOfANode(t *testing.T) {
 	} {
 		w := newWorld(t)
 		r := remediation(in(fencing.Condemning, func(s *v1alpha1.SelfFenceRemediationStatus) { s.Node.Saved = tc.saved }))
-		l := &look{node: "node-a", r: r, raw: tc.raw, facts: fencing.Facts{Node: tc.now}}
-		if got := w.statusWith(l, tc.record).Node.Saved; (got == nil) != (tc.want == "") || got != nil && got.UID != tc.want {
+		rec := &reconciliation{node: "node-a", r: r, raw: tc.raw, facts: fencing.Facts{Node: tc.now}}
+		if got := w.statusWith(rec, tc.record).Node.Saved; (got == nil) != (tc.want == "") || got != nil && got.UID != tc.want {
 			t.Errorf("%s: saved is %+v, want %q", tc.sentence, got, tc.want)
 		}
 	}
@@ -381,22 +381,24 @@ func TestWhatIsSavedOfANode(t *testing.T) {
 // TestAStatusThatCanNotBeWritten leaves all as it was: nothing is announced, and the remediation is not forgotten.
 func TestAStatusThatCanNotBeWritten(t *testing.T) {
 	saved := func(s *v1alpha1.SelfFenceRemediationStatus) { s.Node.Saved = &v1alpha1.SavedNode{UID: "earlier-uid"} }
-	for sentence, do := range map[string]func(*world, context.Context, *look) error{
-		"a record": func(w *world, ctx context.Context, l *look) error {
-			return w.write(ctx, l, fencing.Record{Phase: fencing.Releasing})
+	for sentence, do := range map[string]func(*world, context.Context, *reconciliation) error{
+		"a record": func(w *world, ctx context.Context, rec *reconciliation) error {
+			return w.write(ctx, rec, fencing.Record{Phase: fencing.Releasing})
 		},
-		"what it waits for": func(w *world, ctx context.Context, l *look) error { return w.publish(ctx, l, "Waits", "for it") },
-		"why it is refused": func(w *world, ctx context.Context, l *look) error {
-			return w.refuse(ctx, l.r, problem{Reason: "NoNode"})
+		"what it waits for": func(w *world, ctx context.Context, rec *reconciliation) error {
+			return w.publish(ctx, rec, "Waits", "for it")
 		},
-		"the end of what is kept": func(w *world, ctx context.Context, l *look) error { return w.finish(ctx, l) },
+		"why it is refused": func(w *world, ctx context.Context, rec *reconciliation) error {
+			return w.refuse(ctx, rec.r, problem{Reason: "NoNode"})
+		},
+		"the end of what is kept": func(w *world, ctx context.Context, rec *reconciliation) error { return w.finish(ctx, rec) },
 	} {
 		w := newWorld(t, node(), remediation(in(fencing.Condemning, saved)))
-		l := w.begun(t)
-		l.facts.Node = &fencing.Node{Exists: true, UID: "later-uid"}
-		l.r.ResourceVersion = "1" // others have changed it since
-		if err := do(w, t.Context(), l); err == nil || l.r.ResourceVersion != "1" || l.record.Phase != fencing.Condemning || len(w.events.Events) != 0 || w.sessions.byKey[keyA] == nil {
-			t.Errorf("%s: %v, and the look is %+v after %d events", sentence, err, l, len(w.events.Events))
+		rec := w.begun(t)
+		rec.facts.Node = &fencing.Node{Exists: true, UID: "later-uid"}
+		rec.r.ResourceVersion = "1" // others have changed it since
+		if err := do(w, t.Context(), rec); err == nil || rec.r.ResourceVersion != "1" || rec.record.Phase != fencing.Condemning || len(w.events.Events) != 0 || w.sessions.byKey[keyA] == nil {
+			t.Errorf("%s: %v, and the reconcile is %+v after %d events", sentence, err, rec, len(w.events.Events))
 		}
 	}
 }
@@ -405,13 +407,13 @@ func TestAStatusThatCanNotBeWritten(t *testing.T) {
 func TestWhatARemediationWaitsForIsWrittenOnce(t *testing.T) {
 	for phase, want := range map[fencing.Phase]string{fencing.Booting: "b", fencing.Failed: ""} {
 		w := newWorld(t, node(), remediation(in(phase)))
-		l := w.begun(t)
+		rec := w.begun(t)
 		var revisions []string
 		for _, message := range []string{"a", "a", "b"} {
-			if err := w.publish(t.Context(), l, "Waits", message); err != nil {
+			if err := w.publish(t.Context(), rec, "Waits", message); err != nil {
 				t.Fatal(err)
 			}
-			revisions = append(revisions, l.r.ResourceVersion)
+			revisions = append(revisions, rec.r.ResourceVersion)
 		}
 		if got := messageOf(w.remediation(t)); got != want || revisions[0] != revisions[1] || (revisions[1] == revisions[2]) != (want == "") {
 			t.Errorf("in phase %s it says %q in revisions %v", phase, got, revisions)
@@ -443,7 +445,7 @@ func TestARefusalIsSaidOnce(t *testing.T) {
 	}
 }
 
-// TestARemediationThatIsGone is forgotten: it holds no node, and others of the node are looked at. A remediation that can't be read is not.
+// TestARemediationThatIsGone is forgotten: it holds no node, and others of the node are reconciled. A remediation that can't be read is not.
 func TestARemediationThatIsGone(t *testing.T) {
 	for _, fault := range []error{nil, errors.New("no answer")} {
 		w := newWorld(t)
@@ -451,7 +453,7 @@ func TestARemediationThatIsGone(t *testing.T) {
 		w.sessions.of(keyB, "other-uid", "node-a")
 		w.Claims.Claim("node-a", holderOf(keyA))
 		w.refuses(func(string, runtime.Object) error { return fault })
-		err := w.look(t.Context(), keyA)
+		err := w.reconcile(t.Context(), keyA)
 		gone := fault == nil
 		if woken := taken(w.remediations); !errors.Is(err, fault) || (w.Claims.Len() == 0) != gone || (len(woken) == 1 && woken[0] == keyB) != gone || (w.sessions.byKey[keyA] == nil) != gone {
 			t.Errorf("after %v: %v, %d nodes are held, woken are %v", fault, err, w.Claims.Len(), woken)
@@ -462,7 +464,7 @@ func TestARemediationThatIsGone(t *testing.T) {
 // TestAnInvalidStatusIsAnnounced: the phase or the node is not as Fettle writes it, and nothing is taken back.
 func TestAnInvalidStatusIsAnnounced(t *testing.T) {
 	w := newWorld(t, remediation(in("PoweringOff"), func(r *v1alpha1.SelfFenceRemediation) { r.DeletionTimestamp = &metav1.Time{Time: noon} }))
-	if err := w.look(t.Context(), keyA); err != nil || len(w.events.Events) != 1 {
+	if err := w.reconcile(t.Context(), keyA); err != nil || len(w.events.Events) != 1 {
 		t.Fatalf("%v, and %d events", err, len(w.events.Events))
 	}
 	if event := <-w.events.Events; !strings.HasPrefix(event, "Warning StatusInvalid [remediation] status.phase is PoweringOff, or status.node is missing, so nothing is taken back") {
@@ -495,7 +497,7 @@ func TestTheFinalizerIsRemovedOnce(t *testing.T) {
 			}
 			return nil
 		})
-		err := w.look(t.Context(), keyA)
+		err := w.reconcile(t.Context(), keyA)
 		fails := tc.err != nil && !apierrors.IsNotFound(tc.err)
 		if (err != nil) != fails || asked != tc.asked || (w.sessions.byKey[keyA] == nil) == fails {
 			t.Errorf("%s: %v, asked %t, and the session is %v", sentence, err, asked, w.sessions.byKey[keyA])
@@ -510,10 +512,10 @@ func TestTheFinalizerIsSetOnce(t *testing.T) {
 			r.Finalizers, r.Annotations = []string{annotation.SelfFenceFinalizer}, map[string]string{annotation.ClaimedMachine: claimed}
 		})
 		w := newWorld(t, r)
-		l := &look{key: keyA, r: w.remediation(t)}
-		before := l.r.ResourceVersion
-		if err := w.setFinalizer(t.Context(), l, machine()); err != nil || (l.r.ResourceVersion != before) != want || l.r.Annotations[annotation.ClaimedMachine] != keyM.String() || len(l.r.Finalizers) != 1 {
-			t.Errorf("claimed %q: %v, and it is %+v", claimed, err, l.r.ObjectMeta)
+		rec := &reconciliation{key: keyA, r: w.remediation(t)}
+		before := rec.r.ResourceVersion
+		if err := w.setFinalizer(t.Context(), rec, machine()); err != nil || (rec.r.ResourceVersion != before) != want || rec.r.Annotations[annotation.ClaimedMachine] != keyM.String() || len(rec.r.Finalizers) != 1 {
+			t.Errorf("claimed %q: %v, and it is %+v", claimed, err, rec.r.ObjectMeta)
 		}
 	}
 }
@@ -526,11 +528,11 @@ func TestTheEndLeavesTheRest(t *testing.T) {
 	}
 	w := newWorld(t, remediation(leaves), machine(marked(annotation.ClaimedBy, ourClaim)))
 	w.keyed = func(verb string, o client.Object) bool { return verb == "patch" && o.GetName() == "m" }
-	if err := w.look(t.Context(), keyA); err == nil || len(w.remediation(t).Finalizers) != 2 {
+	if err := w.reconcile(t.Context(), keyA); err == nil || len(w.remediation(t).Finalizers) != 2 {
 		t.Errorf("%v, and it has the finalizers %v", err, w.remediation(t).Finalizers)
 	}
 	w.keyed = nil
-	if r := w.looks(t); len(r.Finalizers) != 1 || r.Annotations[annotation.ClaimedMachine] != keyM.String() || w.claim(t) != "" {
+	if r := w.reconciles(t); len(r.Finalizers) != 1 || r.Annotations[annotation.ClaimedMachine] != keyM.String() || w.claim(t) != "" {
 		t.Errorf("it is %+v, and the claim %q", r.ObjectMeta, w.claim(t))
 	}
 }

@@ -57,7 +57,8 @@ type Client struct {
 	machines     fencednode.Machines
 	watches      *loop.Watches
 	remediations loop.Queue[types.NamespacedName]
-	silent       loop.Queue[string]
+	// unready has the nodes that are not Ready, whose promise is to be read.
+	unready loop.Queue[string]
 	// tidying has the nodes whose Lease is to be tidied, and allNodes.
 	tidying  loop.Queue[string]
 	present  *presence
@@ -67,10 +68,10 @@ type Client struct {
 const (
 	// retryRead is the pause after a read that failed.
 	retryRead = 2 * time.Second
-	// lookTimeout bounds one look at a remediation.
-	lookTimeout = time.Minute
-	// maxLooks bounds the remediations, and the nodes whose promise is read, of one moment.
-	maxLooks = 32
+	// reconcileTimeout bounds one reconcile of a remediation.
+	reconcileTimeout = time.Minute
+	// maxReconciles bounds the remediations, and the nodes whose promise is read, of one moment.
+	maxReconciles = 32
 )
 
 // NewClient returns a remediator that watches nothing yet.
@@ -79,7 +80,7 @@ func NewClient(c Config) *Client {
 		Config: c, nodes: fencednode.New(c.Core, c.Now, fencednode.NewVolumes()),
 		machines:     fencednode.Machines{Live: c.Core, Writer: c.Writer},
 		watches:      loop.NewWatches(),
-		remediations: loop.NewQueue[types.NamespacedName](), silent: loop.NewQueue[string](), tidying: loop.NewQueue[string](), present: newPresence(),
+		remediations: loop.NewQueue[types.NamespacedName](), unready: loop.NewQueue[string](), tidying: loop.NewQueue[string](), present: newPresence(),
 		sessions: newSessions(),
 	}
 }
@@ -97,7 +98,7 @@ func (c *Client) Watch(ctx context.Context) error {
 	)
 }
 
-// remediationEvents has a remediation looked at, and once it is gone the Lease of its node.
+// remediationEvents has a remediation reconciled, and once it is gone the Lease of its node.
 func (c *Client) remediationEvents() toolscache.ResourceEventHandler {
 	take := func(obj any) {
 		if key, ok := loop.KeyOf(obj); ok {
@@ -118,7 +119,7 @@ func (c *Client) remediationEvents() toolscache.ResourceEventHandler {
 	}
 }
 
-// nodeEvents has the remediations of a node looked at when its readiness has changed, and has the promise of a node read that is not
+// nodeEvents has the remediations of a node reconciled when its readiness has changed, and has the promise of a node read that is not
 // Ready.
 func (c *Client) nodeEvents() toolscache.ResourceEventHandler {
 	take := func(obj any) {
@@ -150,13 +151,13 @@ func (c *Client) noteNode(n *slim.Node) {
 	if n.IsReady() {
 		c.Promises.Drop(n.Name)
 	} else {
-		c.silent.Add(n.Name)
+		c.unready.Add(n.Name)
 	}
 	c.wakeNode(n.Name)
 }
 
-// sight reads the promise of a node that is not Ready. Without a policy no node promises anything.
-func (c *Client) sight(ctx context.Context, node string) error {
+// readPromise reads the promise of a node that is not Ready. Without a policy no node promises anything.
+func (c *Client) readPromise(ctx context.Context, node string) error {
 	var policies v1alpha1.FencePolicyList
 	if err := c.Cache.List(ctx, &policies, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing the FencePolicies: %w", err)
@@ -167,7 +168,7 @@ func (c *Client) sight(ctx context.Context, node string) error {
 	return c.Promises.Sight(ctx, node)
 }
 
-// wakeNode has the remediations of a node looked at now.
+// wakeNode has the remediations of a node reconciled now.
 func (c *Client) wakeNode(node string) {
 	for _, key := range c.sessions.ofNode(node) {
 		c.remediations.Add(key)
@@ -182,7 +183,7 @@ func (*Client) NeedLeaderElection() bool { return true }
 
 // Start works until the context ends. It must run only in the replica that leads.
 func (c *Client) Start(ctx context.Context) error {
-	shutDown := func() { c.remediations.ShutDown(); c.silent.ShutDown(); c.tidying.ShutDown() }
+	shutDown := func() { c.remediations.ShutDown(); c.unready.ShutDown(); c.tidying.ShutDown() }
 	defer shutDown()
 	if !c.watches.Wait(ctx) {
 		return nil
@@ -191,17 +192,17 @@ func (c *Client) Start(ctx context.Context) error {
 	defer stop()
 	c.tidying.Add(allNodes)
 	var group sync.WaitGroup
-	tidies := loop.Worker[string]{Queue: c.tidying, Timeout: lookTimeout, Do: c.tidy, Log: c.Log, Noun: "node"}
-	looks := loop.Worker[types.NamespacedName]{Queue: c.remediations, Timeout: lookTimeout, Do: c.look, Log: c.Log, Noun: "remediation"}
-	sights := loop.Worker[string]{Queue: c.silent, Timeout: lookTimeout, Do: c.sight, Log: c.Log, Noun: "node"}
+	tidies := loop.Worker[string]{Queue: c.tidying, Timeout: reconcileTimeout, Do: c.tidy, Log: c.Log, Noun: "node"}
+	reconciles := loop.Worker[types.NamespacedName]{Queue: c.remediations, Timeout: reconcileTimeout, Do: c.reconcile, Log: c.Log, Noun: "remediation"}
+	promiseReads := loop.Worker[string]{Queue: c.unready, Timeout: reconcileTimeout, Do: c.readPromise, Log: c.Log, Noun: "node"}
 	group.Go(func() { tidies.Run(ctx) })
-	for range maxLooks {
-		group.Go(func() { looks.Run(ctx) })
-		group.Go(func() { sights.Run(ctx) })
+	for range maxReconciles {
+		group.Go(func() { reconciles.Run(ctx) })
+		group.Go(func() { promiseReads.Run(ctx) })
 	}
 	group.Wait()
 	return nil
 }
 
-// Tidy has the Lease of a node looked at: the remediation that may have condemned it is gone.
+// Tidy has the Lease of a node read: the remediation that may have condemned it is gone.
 func (c *Client) Tidy(node string) { c.tidying.Add(node) }

@@ -44,18 +44,18 @@ func taken[T comparable](q workqueue.TypedRateLimitingInterface[T]) []T {
 	return keys
 }
 
-// wakesAfter checks that the remediation of node-a is looked at again after a pause, and not before.
+// wakesAfter checks that the remediation of node-a is reconciled again after a pause, and not before.
 func (w *world) wakesAfter(t *testing.T, pause time.Duration) {
 	t.Helper()
 	<-time.After(pause - time.Millisecond)
 	synctest.Wait()
 	if early := taken(w.remediations); len(early) != 0 {
-		t.Errorf("%v is looked at too early", early)
+		t.Errorf("%v is reconciled too early", early)
 	}
 	<-time.After(2 * time.Millisecond)
 	synctest.Wait()
 	if woken := taken(w.remediations); !slices.Contains(woken, keyA) {
-		t.Errorf("it is not looked at again after %v", pause)
+		t.Errorf("it is not reconciled again after %v", pause)
 	}
 }
 
@@ -81,18 +81,18 @@ func TestWhatWasSeenOfAPromise(t *testing.T) {
 		"it is gone":            {func(h toolscache.ResourceEventHandler) { h.OnDelete(slimNode(t, false)) }, false},
 	} {
 		w := newWorld(t, node(), leaseOf(t, "node-a"), remediation())
-		if err := w.sight(t.Context(), "node-a"); err != nil {
+		if err := w.readPromise(t.Context(), "node-a"); err != nil {
 			t.Fatal(err)
 		}
 		tc.event(w.nodeEvents())
 		w.forward(expiry)
-		if r := w.looks(t); (r.Status.Proof != nil) != tc.counts {
+		if r := w.reconciles(t); (r.Status.Proof != nil) != tc.counts {
 			t.Errorf("%s: it is %+v", sentence, r.Status)
 		}
 	}
 }
 
-// TestWhatIsWatched: a remediation that changes is looked at, and so are those of a node whose readiness changes. The promise of a node that
+// TestWhatIsWatched: a remediation that changes is reconciled, and so are those of a node whose readiness changes. The promise of a node that
 // is not Ready is read.
 func TestWhatIsWatched(t *testing.T) {
 	w := newWorld(t)
@@ -110,13 +110,13 @@ func TestWhatIsWatched(t *testing.T) {
 	}
 	w.sessions.of(keyA, uidA, "node-a")
 	w.sessions.of(keyB, "other-uid", "node-b")
-	wakes := func(sentence string, looks int, read []string, change func()) {
+	wakes := func(sentence string, reconciles int, read []string, change func()) {
 		t.Helper()
 		change()
-		if got := taken(w.remediations); len(got) != looks || looks > 0 && got[0] != keyA {
-			t.Errorf("%s: looked at are %v", sentence, got)
+		if got := taken(w.remediations); len(got) != reconciles || reconciles > 0 && got[0] != keyA {
+			t.Errorf("%s: reconciled are %v", sentence, got)
 		}
-		if got := taken(w.silent); !slices.Equal(got, read) {
+		if got := taken(w.unready); !slices.Equal(got, read) {
 			t.Errorf("%s: the promises of %v are read", sentence, got)
 		}
 	}
@@ -152,30 +152,30 @@ func TestKindsThatAreNotServed(t *testing.T) {
 	}
 }
 
-// starts has a remediator begin to work, with a remediation and a node to look at. It returns how many wait, and what ends it.
+// starts has a remediator begin to work, with a remediation to reconcile and its node. It returns how many wait, and what ends it.
 func (w *world) starts(t *testing.T) (left func() [3]int, end func() error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	w.remediations.Add(keyA)
-	w.silent.Add("node-a")
+	w.unready.Add("node-a")
 	done := make(chan error, 1)
 	go func() { done <- w.Start(ctx) }()
 	left = func() [3]int {
 		<-time.After(time.Second)
 		synctest.Wait()
-		return [3]int{w.remediations.Len(), w.silent.Len(), w.tidying.Len()}
+		return [3]int{w.remediations.Len(), w.unready.Len(), w.tidying.Len()}
 	}
 	return left, func() error {
 		cancel()
 		err := <-done
-		if !w.remediations.ShuttingDown() || !w.silent.ShuttingDown() || !w.tidying.ShuttingDown() {
+		if !w.remediations.ShuttingDown() || !w.unready.ShuttingDown() || !w.tidying.ShuttingDown() {
 			t.Error("it goes on after its end")
 		}
 		return err
 	}
 }
 
-// TestStart waits until all is watched, looks through all Leases, and works until the context ends.
+// TestStart waits until all is watched, lists all Leases, and works until the context ends.
 func TestStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, leaseOf(t, "node-b", condemnedBy("gone-uid")))
@@ -190,7 +190,7 @@ func TestStart(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := left(); got != [3]int{} || w.state(t, "node-b") != selffence.Withdrawn {
-			t.Errorf("%v are left, and the Lease that no remediation looks after is %s", got, w.state(t, "node-b"))
+			t.Errorf("%v are left, and the Lease that belongs to no remediation is %s", got, w.state(t, "node-b"))
 		}
 		if err := end(); err != nil {
 			t.Errorf("Start returns %v", err)
@@ -236,9 +236,9 @@ func TestWorkOfOneMoment(t *testing.T) {
 			<-hangs
 			return errors.New("no answer")
 		})
-		for i := range maxLooks + more - 1 { // one of each is there already
+		for i := range maxReconciles + more - 1 { // one of each is there already
 			w.remediations.Add(types.NamespacedName{Name: strconv.Itoa(i)})
-			w.silent.Add(strconv.Itoa(i))
+			w.unready.Add(strconv.Itoa(i))
 		}
 		left, end := w.starts(t)
 		if got := left(); got != [3]int{more, more, 0} {
@@ -259,7 +259,7 @@ func TestWorkOfOneMoment(t *testing.T) {
 	})
 }
 
-// TestSessions: a look finds the session of the look before, and a remediation of the same name gets another. It is known for one node.
+// TestSessions: a reconcile finds the session of the reconcile before, and a remediation of the same name gets another. It is known for one node.
 func TestSessions(t *testing.T) {
 	s := newSessions()
 	first := s.of(keyA, "1", "node-a")

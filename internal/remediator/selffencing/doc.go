@@ -3,6 +3,6 @@
 // the node is back. It keeps the contract between health checkers and remediators (docs/contract.md).
 //
 // Package fencing decides each step, from facts alone, and package selffence when a promise has expired. This package reads the facts and
-// takes the steps: look.go has the loop between them, and record.go the status that a restarted process goes on from. Package fencednode
+// takes the steps: reconcile.go has the loop between them, and record.go the status that a restarted process goes on from. Package fencednode
 // reads and changes the nodes, and package nodepromise their promises.
 package selffencing

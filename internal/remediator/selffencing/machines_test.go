@@ -66,10 +66,10 @@ func naming(key, value string) func(*corev1.Node) {
 
 var namesM = naming(fencednode.MachineAnnotation, keyM.String())
 
-// looksAt has the remediator look at a remediation, which it returns.
-func (w *world) looksAt(t *testing.T, key types.NamespacedName) *v1alpha1.SelfFenceRemediation {
+// reconcilesKey has the remediator reconcile a remediation, which it returns.
+func (w *world) reconcilesKey(t *testing.T, key types.NamespacedName) *v1alpha1.SelfFenceRemediation {
 	t.Helper()
-	if err := w.look(t.Context(), key); err != nil {
+	if err := w.reconcile(t.Context(), key); err != nil {
 		t.Fatal(err)
 	}
 	return read(t, w, key.Namespace, key.Name, &v1alpha1.SelfFenceRemediation{})
@@ -119,7 +119,7 @@ func TestTheNodeOfAMachine(t *testing.T) {
 				objects = append(objects, tc.machine)
 			}
 			w := newWorld(t, objects...)
-			r := w.looksAt(t, client.ObjectKeyFromObject(tc.r))
+			r := w.reconcilesKey(t, client.ObjectKeyFromObject(tc.r))
 			if said := succeeded(r); said.Status == metav1.ConditionFalse && said.Reason != tc.reason || said.Status != metav1.ConditionFalse && tc.reason != "" {
 				t.Errorf("it is %+v", r.Status)
 			}
@@ -138,7 +138,7 @@ func TestI14OnlyTheNodeOfTheMachine(t *testing.T) {
 	m := machine()
 	m.SetName("node-a")
 	w := newWorld(t, node(namesM), leaseOf(t, "node-a"), r, m)
-	if r := w.looks(t); succeeded(r).Reason != v1alpha1.CannotStartMachineNotFoundReason || w.lease(t).State != selffence.Promised {
+	if r := w.reconciles(t); succeeded(r).Reason != v1alpha1.CannotStartMachineNotFoundReason || w.lease(t).State != selffence.Promised {
 		t.Errorf("it is %+v, and the Lease %+v", r.Status, w.lease(t))
 	}
 }
@@ -160,19 +160,19 @@ func TestClaimOfAMachine(t *testing.T) {
 		}
 		return nil
 	})
-	r := w.looks(t)
+	r := w.reconciles(t)
 	w.refuses(nil)
 	if !claimedFirst || w.claim(t) != ourClaim || r.Annotations[annotation.ClaimedMachine] != keyM.String() || r.Status.Phase != "Condemning" {
 		t.Fatalf("it is %+v, and the claim %q", r, w.claim(t))
 	}
 	w.forward(expiry)
-	w.looks(t)
+	w.reconciles(t)
 	if w.claim(t) != ourClaim {
 		t.Fatal("the claim was given back before the end")
 	}
 	w.reports(t, ready, rebooted)
-	w.looks(t)
-	if r := w.looks(t); r.Status.Phase != "Succeeded" || w.claim(t) != "" {
+	w.reconciles(t)
+	if r := w.reconciles(t); r.Status.Phase != "Succeeded" || w.claim(t) != "" {
 		t.Errorf("it is %+v, and the claim %q", r.Status, w.claim(t))
 	}
 }
@@ -197,7 +197,7 @@ func TestClaimEnds(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			w := newWorld(t, node(namesM), leaseOf(t, "node-a"), tc.r, machine(marked(annotation.ClaimedBy, tc.by)))
-			w.looks(t)
+			w.reconciles(t)
 			if got := w.claim(t); got != "" && got != tc.by || (got == tc.by) != tc.keeps {
 				t.Errorf("the claim is %q", got)
 			}
@@ -208,7 +208,7 @@ func TestClaimEnds(t *testing.T) {
 		if err := w.api.Delete(t.Context(), w.remediation(t)); err != nil {
 			t.Fatal(err)
 		}
-		if err := w.look(t.Context(), keyA); err != nil || w.claim(t) != "" {
+		if err := w.reconcile(t.Context(), keyA); err != nil || w.claim(t) != "" {
 			t.Errorf("%v, and the claim is %q", err, w.claim(t))
 		}
 	})
@@ -221,11 +221,11 @@ func TestAClaimThatCanNotBeGivenBack(t *testing.T) {
 	}
 	w := newWorld(t, node(namesM), leaseOf(t, "node-a"), remediation(in(fencing.Failed), claims), machine(marked(annotation.ClaimedBy, ourClaim)))
 	w.keyed = func(verb string, o client.Object) bool { return verb == "patch" && o.GetName() == "m" }
-	if err := w.look(t.Context(), keyA); err == nil {
+	if err := w.reconcile(t.Context(), keyA); err == nil {
 		t.Error("it is as if it was given back")
 	}
 	w.keyed = nil
-	if err := w.look(t.Context(), keyA); err != nil || w.claim(t) != "" {
+	if err := w.reconcile(t.Context(), keyA); err != nil || w.claim(t) != "" {
 		t.Errorf("%v, and the claim is %q", err, w.claim(t))
 	}
 }
@@ -253,7 +253,7 @@ func TestOneActsOnAMachine(t *testing.T) {
 				return fencednode.Holder{Kind: "PowerRemediation", NamespacedName: key}, "node-c", key.Name == "power" && uid == "power-uid"
 			}
 			for range 2 {
-				r := w.looks(t)
+				r := w.reconciles(t)
 				if processing(r) != tc.reason || !strings.Contains(messageOf(r), tc.saying) || r.Status.Phase != "" || len(r.Finalizers) != 0 || w.Claims.Len() != 0 {
 					t.Fatalf("it is %+v, and %d nodes are held", r, w.Claims.Len())
 				}
@@ -262,7 +262,7 @@ func TestOneActsOnAMachine(t *testing.T) {
 				t.Fatalf("the node is %+v, and the Lease %+v", w.node(t), w.lease(t))
 			}
 			update(t, w, read(t, w, keyM.Namespace, keyM.Name, machine()), func(m *unstructured.Unstructured) { m.SetAnnotations(nil) })
-			if r := w.looks(t); processing(r) != tc.then {
+			if r := w.reconciles(t); processing(r) != tc.then {
 				t.Errorf("then it is %+v", r.Status)
 			}
 		})
@@ -279,7 +279,7 @@ func TestAMachineThatCannotBeRead(t *testing.T) {
 			}
 			return nil
 		})
-		err := w.look(t.Context(), client.ObjectKeyFromObject(r))
+		err := w.reconcile(t.Context(), client.ObjectKeyFromObject(r))
 		w.refuses(nil)
 		got := read(t, w, r.Namespace, r.Name, &v1alpha1.SelfFenceRemediation{})
 		if err == nil || processing(got) != notRead || len(w.node(t).Spec.Taints) != 0 || got.Status.Phase != "" {
@@ -308,7 +308,7 @@ func TestEachStepOfTheBeginningIsNeeded(t *testing.T) {
 		gone.SetName("earlier")
 		w := newWorld(t, node(namesM), leaseOf(t, "node-a"), remediation(earlier), machine(), gone)
 		w.keyed = fails
-		err := w.look(t.Context(), keyA)
+		err := w.reconcile(t.Context(), keyA)
 		w.keyed = nil
 		r, begun := w.remediation(t), sentence == "nothing fails"
 		if (err == nil) != begun || (r.Status.Phase != "") != begun || isTainted(w.node(t), annotation.FencingTaint) != begun || (w.claim(t) == ourClaim) != begun {
@@ -322,10 +322,10 @@ func TestTheNodeIsBackMeanwhile(t *testing.T) {
 	w := newWorld(t, node(), leaseOf(t, "node-a"), remediation())
 	power := fencednode.Holder{Kind: "PowerRemediation", NamespacedName: keyB}
 	w.Claims.Claim("node-a", power)
-	w.looks(t)
+	w.reconciles(t)
 	w.Claims.Release(power)
 	w.reports(t, ready)
-	if r := w.looks(t); succeeded(r).Reason != v1alpha1.CannotStartFencedMeanwhileReason || w.lease(t).State != selffence.Promised {
+	if r := w.reconciles(t); succeeded(r).Reason != v1alpha1.CannotStartFencedMeanwhileReason || w.lease(t).State != selffence.Promised {
 		t.Errorf("it is %+v, and the Lease %+v", r.Status, w.lease(t))
 	}
 }

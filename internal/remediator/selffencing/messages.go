@@ -137,14 +137,14 @@ func evidence(s *v1alpha1.SelfFenceRemediationStatus) string {
 }
 
 // waitMessage says what a remediation waits for, until when, and why.
-func waitMessage(l *look, step fencing.Step) string {
-	if text := l.s.promise.WaitMessage(step); text != "" {
+func waitMessage(rec *reconciliation, step fencing.Step) string {
+	if text := rec.s.promise.WaitMessage(step); text != "" {
 		return text
 	}
-	text := waitsFor(l.node, step.Reason)
+	text := waitsFor(rec.node, step.Reason)
 	switch step.Reason { //nolint:exhaustive // the others are no failures
 	case fencing.NodeNotRead, fencing.WorkloadNotCounted:
-		return text + " " + nodepromise.WhyFailed(l.unread)
+		return text + " " + nodepromise.WhyFailed(rec.unread)
 	}
 	return text
 }

@@ -13,10 +13,10 @@ import (
 // TestAPromiseHasExpiredAtItsOwnTime: the end of the wait is no such time. A user who took it for one would release a node that runs.
 func TestAPromiseHasExpiredAtItsOwnTime(t *testing.T) {
 	expires := noon.Add(time.Hour)
-	l := &look{node: "node-a", s: &session{promise: nodepromise.Promise{Node: "node-a", Facts: fencing.Promise{Expires: expires}}}}
+	rec := &reconciliation{node: "node-a", s: &session{promise: nodepromise.Promise{Node: "node-a", Facts: fencing.Promise{Expires: expires}}}}
 	const raise = "spec.fenceTimeout is over before that, at 2026-08-03T12:05:00Z: raise it"
 	for until, want := range map[time.Time]bool{expires: false, noon.Add(5 * time.Minute): true} {
-		got := waitMessage(l, fencing.Step{Kind: fencing.Wait, Reason: fencing.PromiseStands, Until: until})
+		got := waitMessage(rec, fencing.Step{Kind: fencing.Wait, Reason: fencing.PromiseStands, Until: until})
 		if !strings.Contains(got, "has reset itself at 2026-08-03T13:00:00Z at the latest") || strings.Contains(got, raise) != want {
 			t.Errorf("with a wait until %s it says %q", until, got)
 		}

@@ -56,7 +56,7 @@ func TestPhasesAreCounted(t *testing.T) {
 	counts := func(w *world) map[string]float64 {
 		w.Metrics = NewMetrics()
 		for range 3 {
-			w.looks(t)
+			w.reconciles(t)
 			w.forward(defaultFence)
 		}
 		all := counted(t, w.Metrics)
@@ -85,7 +85,7 @@ func TestPhasesThatLast(t *testing.T) {
 	} {
 		w := newWorld(t, node(), leaseOf(t, "node-a", held), tc.r)
 		w.Metrics = NewMetrics()
-		w.looks(t)
+		w.reconciles(t)
 		want := map[string]float64{}
 		if tc.want != "" {
 			want["fettle_fencing_oldest_phase_timestamp_seconds SelfFenceRemediation "+tc.want] = float64(w.remediation(t).Status.PhaseSince.UnixMilli()) / 1000

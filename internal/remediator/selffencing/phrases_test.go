@@ -39,9 +39,9 @@ func TestEachReasonHasAMessage(t *testing.T) {
 		fencing.ProofVoid, fencing.BootedUntainted, fencing.FreedByOthers, fencing.TaintTimedOut, fencing.FenceTimedOut, fencing.BootTimedOut, fencing.ReleaseTimedOut, fencing.NodeReplaced, fencing.Stopped, fencing.Deleted,
 	}
 	seen := map[string]bool{"": true, "node node-a waits": true}
-	l := &look{node: "node-a", s: &session{promise: nodepromise.Promise{Node: "node-a"}}}
+	rec := &reconciliation{node: "node-a", s: &session{promise: nodepromise.Promise{Node: "node-a"}}}
 	for _, why := range waits {
-		text := waitMessage(l, fencing.Step{Kind: fencing.Wait, Reason: why})
+		text := waitMessage(rec, fencing.Step{Kind: fencing.Wait, Reason: why})
 		if seen[text] || !strings.Contains(text, "node-a") || reasonMessage(why) != "" {
 			t.Errorf("waiting for %s says %q, and its phase %q", why, text, reasonMessage(why))
 		}
@@ -120,7 +120,7 @@ func TestEventsOfPhases(t *testing.T) {
 		w := newWorld(t)
 		r := remediation(in(tc.phase))
 		r.Status.Reason, r.Status.Proof = string(tc.why), &v1alpha1.FencingProof{Kind: "NewBoot", At: metav1.NewMicroTime(noon)}
-		w.announce(&look{key: keyA, node: "node-a", r: r}, &r.Status)
+		w.announce(&reconciliation{key: keyA, node: "node-a", r: r}, &r.Status)
 		event, want := <-w.events.Events, "Normal "
 		if tc.warns {
 			want = "Warning "

@@ -10,7 +10,7 @@ import (
 	"github.com/fettle-io/fettle/internal/remediator/nodepromise"
 )
 
-// session is what this process knows of one remediation, besides its status. Only the look at the remediation uses it.
+// session is what this process knows of one remediation, besides its status. Only the reconcile of the remediation uses it.
 type session struct {
 	uid     types.UID
 	node    string

@@ -18,8 +18,8 @@ import (
 )
 
 // A Lease outlives the remediation that has condemned it, where the remediation was removed by force, or where the Lease could not be written
-// at its end. The agent of its node could promise nothing then. So Fettle looks through all Leases when it begins to lead, and every tidyEvery
-// from then on. It looks at the Lease of a node whenever a remediation of the node is gone.
+// at its end. The agent of its node could promise nothing then. So Fettle lists all Leases when it begins to lead, and every tidyEvery
+// from then on. It reads the Lease of a node whenever a remediation of the node is gone.
 
 const (
 	tidyEvery = 10 * time.Minute
@@ -34,14 +34,14 @@ const (
 	allNodes = ""
 )
 
-// tidied is a Lease to look at, and what it says.
+// tidied is a Lease to read, and its content.
 type tidied struct {
 	*coordinationv1.Lease
 
 	says selffence.Lease
 }
 
-// tidy looks at the Lease of one node, or at all, and frees or deletes what no remediation looks after.
+// tidy reads the Lease of one node, or at all, and frees or deletes what belongs to no remediation.
 func (c *Client) tidy(ctx context.Context, node string) error {
 	if node == allNodes {
 		c.tidying.AddAfter(allNodes, tidyEvery) // also where this round fails
@@ -108,7 +108,7 @@ func (c *Client) tidyAll(ctx context.Context) error {
 	return c.tidyLeases(ctx, all, c.present.goneFor(names, c.Now()))
 }
 
-// tidyLeases changes Leases that no remediation looks after. Gone has for how long nodes have been known not to exist.
+// tidyLeases changes Leases that belongs to no remediation. Gone has for how long nodes have been known not to exist.
 func (c *Client) tidyLeases(ctx context.Context, all []tidied, gone map[string]time.Duration) error {
 	condemners, err := c.condemners(ctx, all)
 	if err != nil {

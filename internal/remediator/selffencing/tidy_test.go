@@ -100,7 +100,7 @@ func failing(verb string, sample runtime.Object, err error) func(string, runtime
 
 func forbidden() error { return apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("no")) }
 
-// TestTheRemediationOfALeaseEnds: once a remediation is gone, the Lease of its node is looked at.
+// TestTheRemediationOfALeaseEnds: once a remediation is gone, the Lease of its node is read.
 func TestTheRemediationOfALeaseEnds(t *testing.T) {
 	r := remediation(in(fencing.Condemning))
 	for sentence, tc := range map[string]struct {
@@ -116,7 +116,7 @@ func TestTheRemediationOfALeaseEnds(t *testing.T) {
 		w := newWorld(t, leaseOf(t, "node-a", condemnedBy(uidA)), leaseOf(t, "node-b", condemnedBy(uidA)))
 		w.remediationEvents().OnDelete(tc.event)
 		if w.tidying.Len() != tc.want {
-			t.Errorf("%s: %d Leases are to be looked at", sentence, w.tidying.Len())
+			t.Errorf("%s: %d Leases are to be read", sentence, w.tidying.Len())
 			continue
 		}
 		if tc.want == 0 {
@@ -269,12 +269,12 @@ func TestWhenTheNextRoundComes(t *testing.T) {
 	}
 }
 
-// TestTidyForOthers: another remediator has the Lease of a node looked at.
+// TestTidyForOthers: another remediator has the Lease of a node read.
 func TestTidyForOthers(t *testing.T) {
 	w := newWorld(t)
 	w.Tidy("node-a")
 	if due := taken(w.tidying); !slices.Equal(due, []string{"node-a"}) {
-		t.Errorf("looked at are those of %v", due)
+		t.Errorf("read are those of %v", due)
 	}
 }
 

@@ -106,7 +106,7 @@ func (w *world) restart(t *testing.T) {
 	c := w.Client
 	t.Cleanup(func() {
 		c.remediations.ShutDown()
-		c.silent.ShutDown()
+		c.unready.ShutDown()
 		c.tidying.ShutDown()
 	})
 }
@@ -227,10 +227,10 @@ func (w *world) lease(t *testing.T) promiselease.Record {
 	return record
 }
 
-// looks has the remediator look at node-a's remediation.
-func (w *world) looks(t *testing.T) *v1alpha1.SelfFenceRemediation {
+// reconciles has the remediator reconcile node-a's remediation.
+func (w *world) reconciles(t *testing.T) *v1alpha1.SelfFenceRemediation {
 	t.Helper()
-	if err := w.look(t.Context(), keyA); err != nil {
+	if err := w.reconcile(t.Context(), keyA); err != nil {
 		t.Fatal(err)
 	}
 	return w.remediation(t)

@@ -47,39 +47,39 @@ func (c *Client) forget(key types.NamespacedName) {
 	c.wakeNode(node)
 }
 
-// write writes a record. The look begins anew after it.
-func (c *Client) write(ctx context.Context, l *look, record fencing.Record) error {
-	status := c.statusWith(l, l.s.phaseStart.Recorded(record))
-	begins := l.r.Status.Phase != status.Phase || l.r.Status.Attempt != status.Attempt
-	if err := fencednode.PatchStatus(ctx, c.Writer, l.r, status); err != nil {
+// write writes a record. The facts are read anew after it.
+func (c *Client) write(ctx context.Context, rec *reconciliation, record fencing.Record) error {
+	status := c.statusWith(rec, rec.s.phaseStart.Recorded(record))
+	begins := rec.r.Status.Phase != status.Phase || rec.r.Status.Attempt != status.Attempt
+	if err := fencednode.PatchStatus(ctx, c.Writer, rec.r, status); err != nil {
 		return err
 	}
-	before := l.record.Phase
-	l.record = recordOf(&l.r.Status)
+	before := rec.record.Phase
+	rec.record = recordOf(&rec.r.Status)
 	if begins {
-		l.s.changeFailed = time.Time{}
-		c.Metrics.setPhase(l.r)
-		c.announce(l, status)
+		rec.s.changeFailed = time.Time{}
+		c.Metrics.setPhase(rec.r)
+		c.announce(rec, status)
 	}
-	node, raw := l.facts.Node, l.raw
-	l.again(c.Now())
+	node, raw := rec.facts.Node, rec.raw
+	rec.resetFacts(c.Now())
 	if before == "" || before == fencing.Preparing {
-		l.facts.Node, l.raw = node, raw // nothing is released before the node is read again
+		rec.facts.Node, rec.raw = node, raw // nothing is released before the node is read again
 	}
 	return nil
 }
 
 // statusWith returns the status of a remediation with a record.
-func (c *Client) statusWith(l *look, record fencing.Record) *v1alpha1.SelfFenceRemediationStatus {
-	status := l.r.Status.DeepCopy()
-	writeRecord(status, l.node, record)
-	fencednode.KeepSaved(&status.FencingStatus, l.r.UID, record, l.raw, l.facts.Node)
+func (c *Client) statusWith(rec *reconciliation, record fencing.Record) *v1alpha1.SelfFenceRemediationStatus {
+	status := rec.r.Status.DeepCopy()
+	writeRecord(status, rec.node, record)
+	fencednode.KeepSaved(&status.FencingStatus, rec.r.UID, record, rec.raw, rec.facts.Node)
 	fencednode.SetConditions(&status.FencingStatus, c.Now(), conditionsOf(status)...)
 	return status
 }
 
 // announce emits an event about a phase that has begun.
-func (c *Client) announce(l *look, s *v1alpha1.SelfFenceRemediationStatus) {
+func (c *Client) announce(rec *reconciliation, s *v1alpha1.SelfFenceRemediationStatus) {
 	kind, note, phase := corev1.EventTypeNormal, phaseMessage(s), fencing.Phase(s.Phase)
 	if phase == fencing.Failed || s.Reason == string(fencing.ProofVoid) || s.Reason == string(fencing.BootedUntainted) {
 		kind = corev1.EventTypeWarning
@@ -87,9 +87,9 @@ func (c *Client) announce(l *look, s *v1alpha1.SelfFenceRemediationStatus) {
 	if phase.Final() || phase == fencing.Releasing {
 		note += evidence(s)
 	}
-	c.emit(l.r, kind, s.Phase, note)
+	c.emit(rec.r, kind, s.Phase, note)
 	c.Metrics.count(s.Phase, s.Reason)
-	c.Log.Info("remediation has come further", "phase", s.Phase, "reason", s.Reason, "remediation", l.key.String(), "node", l.node, "what", note)
+	c.Log.Info("remediation has come further", "phase", s.Phase, "reason", s.Reason, "remediation", rec.key.String(), "node", rec.node, "what", note)
 }
 
 func (c *Client) emit(r *v1alpha1.SelfFenceRemediation, kind, reason, note string) {
@@ -97,15 +97,15 @@ func (c *Client) emit(r *v1alpha1.SelfFenceRemediation, kind, reason, note strin
 }
 
 // publish writes what a remediation waits for, if that has changed.
-func (c *Client) publish(ctx context.Context, l *look, reason, message string) error {
-	status := l.r.Status.DeepCopy()
+func (c *Client) publish(ctx context.Context, rec *reconciliation, reason, message string) error {
+	status := rec.r.Status.DeepCopy()
 	if fencing.Phase(status.Phase).Final() {
 		return nil
 	}
 	if !fencednode.SetConditions(&status.FencingStatus, c.Now(), fencednode.NewCondition(v1alpha1.ProcessingCondition, metav1.ConditionTrue, reason, message)) {
 		return nil
 	}
-	return fencednode.PatchStatus(ctx, c.Writer, l.r, status)
+	return fencednode.PatchStatus(ctx, c.Writer, rec.r, status)
 }
 
 // problem is why a remediation can't start or has to wait.
@@ -128,25 +128,25 @@ func (c *Client) refuse(ctx context.Context, r *v1alpha1.SelfFenceRemediation, w
 }
 
 // setFinalizer sets the finalizer of a remediation, with the name of the machine, which may be nil, that it is about to claim.
-func (c *Client) setFinalizer(ctx context.Context, l *look, machine *unstructured.Unstructured) error {
+func (c *Client) setFinalizer(ctx context.Context, rec *reconciliation, machine *unstructured.Unstructured) error {
 	annotations := fencednode.ClaimOn(machine)
-	if slices.Contains(l.r.Finalizers, annotation.SelfFenceFinalizer) && l.r.Annotations[annotation.ClaimedMachine] == annotations[annotation.ClaimedMachine] {
+	if slices.Contains(rec.r.Finalizers, annotation.SelfFenceFinalizer) && rec.r.Annotations[annotation.ClaimedMachine] == annotations[annotation.ClaimedMachine] {
 		return nil
 	}
-	return fencednode.PatchMetadata(ctx, c.Writer, l.r, fencednode.WithFinalizer(l.r, annotation.SelfFenceFinalizer), annotations)
+	return fencednode.PatchMetadata(ctx, c.Writer, rec.r, fencednode.WithFinalizer(rec.r, annotation.SelfFenceFinalizer), annotations)
 }
 
 // dropFinalizer removes the finalizer of a remediation, which ends it.
-func (c *Client) dropFinalizer(ctx context.Context, l *look) error {
-	without := fencednode.WithoutFinalizer(l.r, annotation.SelfFenceFinalizer)
-	if len(without) != len(l.r.Finalizers) {
-		if err := c.machines.Release(ctx, l.r); err != nil {
+func (c *Client) dropFinalizer(ctx context.Context, rec *reconciliation) error {
+	without := fencednode.WithoutFinalizer(rec.r, annotation.SelfFenceFinalizer)
+	if len(without) != len(rec.r.Finalizers) {
+		if err := c.machines.Release(ctx, rec.r); err != nil {
 			return err
 		}
-		if err := fencednode.PatchMetadata(ctx, c.Writer, l.r, without, nil); err != nil && !apierrors.IsNotFound(err) {
+		if err := fencednode.PatchMetadata(ctx, c.Writer, rec.r, without, nil); err != nil && !apierrors.IsNotFound(err) {
 			return err
 		}
 	}
-	c.forget(l.key)
+	c.forget(rec.key)
 	return nil
 }

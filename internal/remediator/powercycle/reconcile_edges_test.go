@@ -47,7 +47,7 @@ func TestChangesOfANodeThatChanges(t *testing.T) {
 	} {
 		w := newWorld(t, node(), remediation(), bmcFor("a", "node-a", "redfish://10.0.0.1"))
 		tried := w.patchesOfNodes(tc.err)
-		err := w.look(t.Context(), keyA)
+		err := w.reconcile(t.Context(), keyA)
 		if !errors.Is(err, tc.err) || *tried != tc.want || processing(w.remediation(t, keyA)) != notChanged {
 			t.Errorf("%s: after %d changes it says %s (%v), want %d", sentence, *tried, processing(w.remediation(t, keyA)), err, tc.want)
 		}
@@ -57,22 +57,22 @@ func TestChangesOfANodeThatChanges(t *testing.T) {
 // TestChangesInSuccession: a change that succeeds ends the count of those before it that failed.
 func TestChangesInSuccession(t *testing.T) {
 	w := newWorld(t, node(), remediation())
-	l := begun(t, w, fencing.Releasing)
+	rec := begun(t, w, fencing.Releasing)
 	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "nodes"}, "node-a", errors.New("x"))
 	for round := range 2 {
 		w.patchesOfNodes(conflict)
 		for range mostConflicts {
-			l.raw = w.node(t)
-			if err := w.change(t.Context(), l, fencing.TaintNode); err != nil {
+			rec.raw = w.node(t)
+			if err := w.change(t.Context(), rec, fencing.TaintNode); err != nil {
 				t.Fatalf("round %d: %v", round, err)
 			}
-			if l.facts.Node != nil || l.raw != nil || l.facts.Begun.IsZero() {
-				t.Errorf("after a change that failed, the node is known as %+v", l.facts.Node)
+			if rec.facts.Node != nil || rec.raw != nil || rec.facts.Begun.IsZero() {
+				t.Errorf("after a change that failed, the node is known as %+v", rec.facts.Node)
 			}
 		}
 		w.refuses(nil)
-		l.raw = w.node(t)
-		if err := w.change(t.Context(), l, []fencing.StepKind{fencing.TaintNode, fencing.UntaintNode}[round]); err != nil {
+		rec.raw = w.node(t)
+		if err := w.change(t.Context(), rec, []fencing.StepKind{fencing.TaintNode, fencing.UntaintNode}[round]); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -81,7 +81,7 @@ func TestChangesInSuccession(t *testing.T) {
 // TestAChangeThatIsCutShort says nothing: the process ends, or other work comes first.
 func TestAChangeThatIsCutShort(t *testing.T) {
 	w := newWorld(t, node(), remediation())
-	l := begun(t, w, fencing.Releasing)
+	rec := begun(t, w, fencing.Releasing)
 	ctx, cancel := context.WithCancel(t.Context())
 	w.refuses(func(verb string, o runtime.Object) error {
 		if _, is := o.(*corev1.Node); is && verb == "patch" {
@@ -90,7 +90,7 @@ func TestAChangeThatIsCutShort(t *testing.T) {
 		}
 		return nil
 	})
-	if err := w.change(ctx, l, fencing.TaintNode); !errors.Is(err, context.Canceled) || processing(w.remediation(t, keyA)) != "" {
+	if err := w.change(ctx, rec, fencing.TaintNode); !errors.Is(err, context.Canceled) || processing(w.remediation(t, keyA)) != "" {
 		t.Errorf("it says %q (%v)", processing(w.remediation(t, keyA)), err)
 	}
 }
@@ -103,8 +103,8 @@ func TestOnlyChangesChange(t *testing.T) {
 	}
 }
 
-// TestALookThatNeverEnds is cut after a number of steps, and goes on after a pause.
-func TestALookThatNeverEnds(t *testing.T) {
+// TestAReconcileThatNeverEnds is cut after a number of steps, and goes on after a pause.
+func TestAReconcileThatNeverEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		released := in(fencing.Releasing, func(s *v1alpha1.PowerRemediationStatus) {
 			s.WorkloadReleased, s.Proof = true, &v1alpha1.FencingProof{Kind: "PowerOff", At: metav1.NewMicroTime(noon)}
@@ -123,7 +123,7 @@ func TestALookThatNeverEnds(t *testing.T) {
 			bare.Spec.Taints = nil // another controller removes the taints
 			return w.api.Update(t.Context(), bare)
 		})
-		if err := w.look(t.Context(), keyA); err != nil {
+		if err := w.reconcile(t.Context(), keyA); err != nil {
 			t.Fatal(err)
 		}
 		if reads != mostSteps/2 {
@@ -147,14 +147,14 @@ func (w *world) node0(t *testing.T) *corev1.Node {
 	return n
 }
 
-// TestWhichStepsKeepNoLane: the steps that ask a BMC, and those in a workload cluster.
-func TestWhichStepsKeepNoLane(t *testing.T) {
+// TestWhichStepsKeepNoSlot: the steps that ask a BMC, and those in a workload cluster.
+func TestWhichStepsKeepNoSlot(t *testing.T) {
 	power := []fencing.StepKind{fencing.ReadPower, fencing.CommandOff, fencing.CommandOn, fencing.LeaveHost}
 	nodes := []fencing.StepKind{
 		fencing.ReadNode, fencing.CountWorkload, fencing.TaintNode, fencing.SetOutOfService, fencing.RemoveNode, fencing.RemoveOutOfService,
 		fencing.RestoreNode, fencing.UntaintNode,
 	}
-	home, away := &look{}, &look{cluster: fencedCluster{keyEast, "east-uid"}}
+	home, away := &reconciliation{}, &reconciliation{cluster: fencedCluster{keyEast, "east-uid"}}
 	for kind := fencing.Wait; kind <= fencing.Finish; kind++ {
 		bmc, ofNode := slices.Contains(power, kind), slices.Contains(nodes, kind)
 		if home.isElsewhere(kind) != bmc || away.isElsewhere(kind) != (bmc || ofNode) {
@@ -166,7 +166,7 @@ func TestWhichStepsKeepNoLane(t *testing.T) {
 // TestAnInvalidStatusIsAnnounced: the phase or the node is not as Fettle writes it, and nothing is taken back.
 func TestAnInvalidStatusIsAnnounced(t *testing.T) {
 	w := newWorld(t, remediation(in("Rebooting"), leaving))
-	if err := w.look(t.Context(), keyA); err != nil {
+	if err := w.reconcile(t.Context(), keyA); err != nil {
 		t.Fatal(err)
 	}
 	select {
@@ -193,8 +193,8 @@ func TestWhenAHostPowersOnInTurn(t *testing.T) {
 		{fencing.Aborting, true, domain, true}, {fencing.Aborting, false, domain, false}, {fencing.Aborting, true, alone, false}, {fencing.Aborting, true, nil, false},
 		{fencing.PoweringOff, true, domain, false}, {fencing.Booting, true, domain, false},
 	} {
-		l := &look{bmc: tc.bmc, record: fencing.Record{Phase: tc.phase, PoweredOff: tc.off}}
-		if got := l.powersOn(); got != tc.want {
+		rec := &reconciliation{bmc: tc.bmc, record: fencing.Record{Phase: tc.phase, PoweredOff: tc.off}}
+		if got := rec.powersOn(); got != tc.want {
 			t.Errorf("phase %s, powered off %t, BMC %v: %t", tc.phase, tc.off, tc.bmc, got)
 		}
 	}
@@ -218,17 +218,17 @@ func TestWhatIsKnownOfAHost(t *testing.T) {
 		"there is no BMC any more": {v1alpha1.FencingBMC{}, nil, &v1alpha1.FencingBMC{Name: "a", UID: "a-uid", Generation: 1}, true, false, true},
 	} {
 		w := newWorld(t)
-		l := &look{key: keyA, r: remediation(in(fencing.PoweringOff, func(s *v1alpha1.PowerRemediationStatus) { s.BMC = tc.recorded })), s: w.sessions.of(keyA, "r-uid", "node-a"), bmc: tc.bmc, bmcProblem: problem{reason: "NoBMC", message: "there is none"}}
-		l.s.bmc, l.s.failures, l.s.failure, l.s.power = tc.before, 3, problem{reason: "x"}, fencing.Power{}.CommandedOff(noon)
-		w.refresh(t.Context(), l)
-		if kept := l.s.failures == 3 && l.facts.Power.Off.Equal(noon); kept != tc.kept || !tc.kept && (l.s.failures != 0 || !l.s.power.Off.IsZero() || l.s.failure.found()) {
-			t.Errorf("%s: known is %+v", sentence, l.s)
+		rec := &reconciliation{key: keyA, r: remediation(in(fencing.PoweringOff, func(s *v1alpha1.PowerRemediationStatus) { s.BMC = tc.recorded })), s: w.sessions.of(keyA, "r-uid", "node-a"), bmc: tc.bmc, bmcProblem: problem{reason: "NoBMC", message: "there is none"}}
+		rec.s.bmc, rec.s.failures, rec.s.failure, rec.s.power = tc.before, 3, problem{reason: "x"}, fencing.Power{}.CommandedOff(noon)
+		w.refresh(t.Context(), rec)
+		if kept := rec.s.failures == 3 && rec.facts.Power.Off.Equal(noon); kept != tc.kept || !tc.kept && (rec.s.failures != 0 || !rec.s.power.Off.IsZero() || rec.s.failure.found()) {
+			t.Errorf("%s: known is %+v", sentence, rec.s)
 		}
-		if l.facts.HostChanged != tc.changed || l.facts.Power.Left != tc.left || l.facts.Now.IsZero() || l.facts.PowerOnTurn != l.s.turn {
-			t.Errorf("%s: the facts are %+v", sentence, l.facts)
+		if rec.facts.HostChanged != tc.changed || rec.facts.Power.Left != tc.left || rec.facts.Now.IsZero() || rec.facts.PowerOnTurn != rec.s.turn {
+			t.Errorf("%s: the facts are %+v", sentence, rec.facts)
 		}
-		if missing := tc.bmc == nil; missing != (l.s.failure == l.bmcProblem) || missing != l.facts.Power.RetryAt.Equal(l.facts.Now.Add(lookEvery)) {
-			t.Errorf("%s: the failure is %+v, until %v", sentence, l.s.failure, l.facts.Power.RetryAt)
+		if missing := tc.bmc == nil; missing != (rec.s.failure == rec.bmcProblem) || missing != rec.facts.Power.RetryAt.Equal(rec.facts.Now.Add(requeueAfter)) {
+			t.Errorf("%s: the failure is %+v, until %v", sentence, rec.s.failure, rec.facts.Power.RetryAt)
 		}
 	}
 }
@@ -244,7 +244,7 @@ func TestTheEndOfARemediation(t *testing.T) {
 	for phase, fails := range map[fencing.Phase]bool{fencing.Succeeded: true, fencing.Failed: false} {
 		w := newWorld(t, node(), remediation(claiming, in(phase)), machine(with(annotation.ClaimedBy, ourClaim)), bmcFor("a", "node-a", "redfish://h"))
 		w.refuses(failing)
-		if err := w.look(t.Context(), keyA); (err != nil) != fails {
+		if err := w.reconcile(t.Context(), keyA); (err != nil) != fails {
 			t.Errorf("phase %s: %v", phase, err)
 		}
 	}
@@ -274,7 +274,7 @@ func TestTheFinalizerIsRemovedOnce(t *testing.T) {
 			}
 			return nil
 		})
-		err := w.look(t.Context(), keyA)
+		err := w.reconcile(t.Context(), keyA)
 		if (err != nil) != tc.fails || asked != tc.asked || (w.claimOfM(t) == "") != tc.asked || (w.sessions.byKey[keyA] == nil) == tc.fails {
 			t.Errorf("%s: %v, asked %t, the claim is %q, and the session is %v", sentence, err, asked, w.claimOfM(t), w.sessions.byKey[keyA])
 		}
@@ -296,14 +296,14 @@ func TestEventsOfPhases(t *testing.T) {
 		{fencing.Succeeded, true, "", false, true}, {fencing.Failed, false, fencing.BootTimedOut, true, true}, {fencing.Aborted, false, fencing.Stopped, false, true}, {fencing.Aborted, true, fencing.Stopped, true, true},
 	} {
 		w := newWorld(t)
-		l := &look{key: keyA, r: remediation()}
+		rec := &reconciliation{key: keyA, r: remediation()}
 		s := remediation(in(tc.phase)).Status
 		s.PoweredOff, s.Reason, s.Proof = tc.off, string(tc.why), proof
-		w.announce(l, &s)
-		if len(l.notes) != 1 || len(w.events.Events) != 0 {
-			t.Fatalf("%s: %d events are noted", tc.phase, len(l.notes))
+		w.announce(rec, &s)
+		if len(rec.notes) != 1 || len(w.events.Events) != 0 {
+			t.Fatalf("%s: %d events are noted", tc.phase, len(rec.notes))
 		}
-		l.notes[0]()
+		rec.notes[0]()
 		event := <-w.events.Events
 		want := "Normal "
 		if tc.warns {
@@ -326,9 +326,9 @@ func TestWhatARemediationWaitsForIsWrittenOnce(t *testing.T) {
 			}
 			return nil
 		})
-		l := &look{key: keyA, r: w.remediation(t, keyA)}
+		rec := &reconciliation{key: keyA, r: w.remediation(t, keyA)}
 		for _, message := range []string{"a", "a", "b"} {
-			if err := w.publish(t.Context(), l, "Waits", message); err != nil {
+			if err := w.publish(t.Context(), rec, "Waits", message); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -420,21 +420,21 @@ func TestTheCurrentRemediation(t *testing.T) {
 	}
 }
 
-// TestOwnRevisionsAreKept: a look knows what it has written by the revision, also where it was metadata.
+// TestOwnRevisionsAreKept: a reconcile knows what it has written by the revision, also where it was metadata.
 func TestOwnRevisionsAreKept(t *testing.T) {
 	w := newWorld(t, remediation())
-	l := &look{key: keyA, r: w.remediation(t, keyA), s: w.sessions.of(keyA, "r-uid", "node-a")}
-	if err := w.setMetadata(t.Context(), l, []string{annotation.PowerFinalizer}, map[string]string{"a": "b"}); err != nil {
+	rec := &reconciliation{key: keyA, r: w.remediation(t, keyA), s: w.sessions.of(keyA, "r-uid", "node-a")}
+	if err := w.setMetadata(t.Context(), rec, []string{annotation.PowerFinalizer}, map[string]string{"a": "b"}); err != nil {
 		t.Fatal(err)
 	}
 	stored := w.remediation(t, keyA)
-	if !w.sessions.hasWritten(keyA, stored.ResourceVersion) || w.sessions.written(keyA).ResourceVersion != stored.ResourceVersion || l.r.ResourceVersion != stored.ResourceVersion {
+	if !w.sessions.hasWritten(keyA, stored.ResourceVersion) || w.sessions.written(keyA).ResourceVersion != stored.ResourceVersion || rec.r.ResourceVersion != stored.ResourceVersion {
 		t.Errorf("revision %s is not known as its own", stored.ResourceVersion)
 	}
 	if stored.Annotations["a"] != "b" || !slices.Equal(stored.Finalizers, []string{annotation.PowerFinalizer}) {
 		t.Errorf("stored is %+v", stored.ObjectMeta)
 	}
-	if err := w.publish(t.Context(), l, "Waits", "for it"); err != nil {
+	if err := w.publish(t.Context(), rec, "Waits", "for it"); err != nil {
 		t.Fatal(err)
 	}
 	stored = w.remediation(t, keyA)

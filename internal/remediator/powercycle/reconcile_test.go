@@ -33,11 +33,11 @@ func TestStatusThatFettleDoesNotWrite(t *testing.T) {
 		"no node":          in(fencing.Booting, func(s *v1alpha1.PowerRemediationStatus) { s.Node = nil }),
 	} {
 		w := newWorld(t, remediation(change))
-		if err := w.look(t.Context(), keyA); err != nil || processing(w.remediation(t, keyA)) != "StatusInvalid" {
+		if err := w.reconcile(t.Context(), keyA); err != nil || processing(w.remediation(t, keyA)) != "StatusInvalid" {
 			t.Errorf("%s: %v, %q", sentence, err, processing(w.remediation(t, keyA)))
 		}
 		w = newWorld(t, remediation(change, leaving))
-		err := w.look(t.Context(), keyA)
+		err := w.reconcile(t.Context(), keyA)
 		if gone := w.api.Get(t.Context(), keyA, &v1alpha1.PowerRemediation{}); err != nil || !apierrors.IsNotFound(gone) {
 			t.Errorf("%s: it is not deleted: %v, %v", sentence, err, gone)
 		}
@@ -47,7 +47,7 @@ func TestStatusThatFettleDoesNotWrite(t *testing.T) {
 // TestARemediationWaitsForAnother of the same node, and does nothing to the node meanwhile.
 func TestARemediationWaitsForAnother(t *testing.T) {
 	w := newWorld(t, node(), remediation(), remediation(in(fencing.PoweringOff), called(keyB)), bmcFor("a", "node-a", "redfish://10.0.0.1"))
-	if err := w.look(t.Context(), keyA); err != nil {
+	if err := w.reconcile(t.Context(), keyA); err != nil {
 		t.Fatal(err)
 	}
 	r := w.remediation(t, keyA)
@@ -62,7 +62,7 @@ func TestARemediationWaitsForAnother(t *testing.T) {
 // TestStoppedBeforeItBegan: nothing is done, and the condition says so.
 func TestStoppedBeforeItBegan(t *testing.T) {
 	w := newWorld(t, node(), remediation(stopped), bmcFor("a", "node-a", "redfish://10.0.0.1"))
-	err := w.look(t.Context(), keyA)
+	err := w.reconcile(t.Context(), keyA)
 	if r := w.remediation(t, keyA); err != nil || processing(r) != v1alpha1.RemediationStoppedReason || len(w.patches) != 0 {
 		t.Errorf("%v, %+v", err, r.Status)
 	}
@@ -77,7 +77,7 @@ func TestRefusedChange(t *testing.T) {
 		}
 		return nil
 	})
-	err := w.look(t.Context(), keyA)
+	err := w.reconcile(t.Context(), keyA)
 	if r := w.remediation(t, keyA); !apierrors.IsForbidden(err) || processing(r) != "NotChanged" || !slices.Contains(r.Finalizers, annotation.PowerFinalizer) {
 		t.Errorf("%v, %+v", err, r.Status)
 	}
@@ -101,7 +101,7 @@ func TestWhatTheAPIServerAnswered(t *testing.T) {
 				}
 				return nil
 			})
-			err := w.look(t.Context(), keyA)
+			err := w.reconcile(t.Context(), keyA)
 			said := meta.FindStatusCondition(w.remediation(t, keyA).Status.Conditions, v1alpha1.ProcessingCondition)
 			if !errors.Is(err, tc.err) || said == nil || said.Reason != of.reason || !strings.HasSuffix(said.Message, tc.want) {
 				t.Errorf("%s: %s: %v, and it says %+v, want %q", sentence, of.verb, err, said, tc.want)
@@ -113,15 +113,15 @@ func TestWhatTheAPIServerAnswered(t *testing.T) {
 // TestPausesAfterFailures of a BMC double up to a bound, and end with a success.
 func TestPausesAfterFailures(t *testing.T) {
 	w := newWorld(t, bmcFor("a", "node-a", "telnet://x"))
-	l := &look{node: "node-a", r: remediation(), s: w.sessions.of(keyA, "r-uid", "node-a"), bmc: w.bmc(t, "a")}
+	rec := &reconciliation{node: "node-a", r: remediation(), s: w.sessions.of(keyA, "r-uid", "node-a"), bmc: w.bmc(t, "a")}
 	for _, seconds := range []float64{2, 4, 8, 16, 30, 30, 30, 30, 30, 30, 30, 30, 30} {
 		before := w.now()
-		w.operateHost(t.Context(), l, fencing.ReadPower)
-		if got := l.s.power.RetryAt.Sub(before).Round(time.Second).Seconds(); got != seconds {
-			t.Errorf("after %d failures the pause is %v s, want %v s", l.s.failures, got, seconds)
+		w.operateHost(t.Context(), rec, fencing.ReadPower)
+		if got := rec.s.power.RetryAt.Sub(before).Round(time.Second).Seconds(); got != seconds {
+			t.Errorf("after %d failures the pause is %v s, want %v s", rec.s.failures, got, seconds)
 		}
 	}
-	if l.s.failure.reason != addressInvalid {
-		t.Errorf("the failure is %+v", l.s.failure)
+	if rec.s.failure.reason != addressInvalid {
+		t.Errorf("the failure is %+v", rec.s.failure)
 	}
 }

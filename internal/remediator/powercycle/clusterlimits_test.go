@@ -18,22 +18,22 @@ import (
 	"github.com/fettle-io/fettle/internal/remediator/fencednode"
 )
 
-// crowdSize is above the number of remediations of a cluster that are looked at together.
-const crowdSize = mostLooksOfCluster + 12
+// manyMachines is above the number of remediations of a cluster that are reconciled at the same time.
+const manyMachines = maxReconcilesPerCluster + 12
 
-func crowdKey(i int) types.NamespacedName {
+func machineKey(i int) types.NamespacedName {
 	return types.NamespacedName{Namespace: "fleet", Name: fmt.Sprintf("m%d", i)}
 }
 
-// newCrowd has machines of the cluster east that all refer to node-a, and a remediation of each, with a machine of another cluster.
-func newCrowd(t *testing.T, east, west *world) *world {
+// newWorldOfManyMachines has machines of the cluster east that all refer to node-a, and a remediation of each, with a machine of another cluster.
+func newWorldOfManyMachines(t *testing.T, east, west *world) *world {
 	t.Helper()
 	objects := []client.Object{
 		ofKind(clusterAPICluster, "east", nil), ofKind(clusterAPICluster, "west", nil), bmcIn("a", "fleet/east", "node-a"), bmcIn("w", "fleet/west", "node-a"),
 		member(map[string]any{"spec.clusterName": "west"}), forMember(),
 	}
-	for i := range crowdSize {
-		key := crowdKey(i)
+	for i := range manyMachines {
+		key := machineKey(i)
 		objects = append(objects, ofKind(clusterAPIMachine, key.Name, map[string]any{"spec.clusterName": "east", "status.nodeRef.name": "node-a"}),
 			forMember(func(r *v1alpha1.PowerRemediation) {
 				r.Name, r.UID = key.Name, types.UID(key.Name+"-r-uid")
@@ -41,16 +41,16 @@ func newCrowd(t *testing.T, east, west *world) *world {
 			}))
 	}
 	w := newMemberWorld(t, map[types.NamespacedName]*world{keyEast: east, keyWest: west}, objects...)
-	w.Events = events.NewFakeRecorder(2 * crowdSize)
+	w.Events = events.NewFakeRecorder(2 * manyMachines)
 	return w
 }
 
-// TestI15MachinesOfOneNodeCrowdOutNoOthers: a hostile workload cluster hangs, and any number of its machines refer to one node. One look
+// TestI15MachinesOfOneNodeCrowdOutNoOthers: a hostile workload cluster hangs, and any number of its machines refer to one node. One reconcile
 // reads that node. The others end at once, so that there is room for the remediations of another cluster.
 func TestI15MachinesOfOneNodeCrowdOutNoOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		east, west := newWorld(t, node()), newWorld(t, node())
-		w := newCrowd(t, east, west)
+		w := newWorldOfManyMachines(t, east, west)
 		hangs, reads := make(chan struct{}), 0
 		var mu sync.Mutex
 		east.refuses(func(verb string, o runtime.Object) error {
@@ -63,10 +63,10 @@ func TestI15MachinesOfOneNodeCrowdOutNoOthers(t *testing.T) {
 			return nil
 		})
 		var under sync.WaitGroup
-		left := crowdSize
-		for i := range crowdSize {
+		left := manyMachines
+		for i := range manyMachines {
 			under.Go(func() {
-				if err := w.look(t.Context(), crowdKey(i)); err != nil {
+				if err := w.reconcile(t.Context(), machineKey(i)); err != nil {
 					t.Error(err)
 				}
 				mu.Lock()
@@ -77,10 +77,10 @@ func TestI15MachinesOfOneNodeCrowdOutNoOthers(t *testing.T) {
 		synctest.Wait()
 		mu.Lock()
 		if reads != 1 || left != 1 {
-			t.Errorf("%d looks read the node, and %d of %d go on", reads, left, crowdSize)
+			t.Errorf("%d reconciles read the node, and %d of %d go on", reads, left, manyMachines)
 		}
 		mu.Unlock()
-		if err := w.look(t.Context(), keyM); err != nil || w.remediation(t, keyM).Status.Phase != "PoweringOff" {
+		if err := w.reconcile(t.Context(), keyM); err != nil || w.remediation(t, keyM).Status.Phase != "PoweringOff" {
 			t.Errorf("the remediation of another cluster is in phase %q (%v)", w.remediation(t, keyM).Status.Phase, err)
 		}
 		close(hangs)
@@ -92,39 +92,39 @@ func TestI15MachinesOfOneNodeCrowdOutNoOthers(t *testing.T) {
 func TestI15RemediationsThatWaitReadNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		east := newWorld(t, node(annotated(fencednode.ClusterAPIMachineAnnotation, "none")))
-		w := newCrowd(t, east, newWorld(t))
+		w := newWorldOfManyMachines(t, east, newWorld(t))
 		w.sessions.of(keyM, "uid", "fleet/east/node-a")
 		w.sessions.claim("fleet/east/node-a", keyM)
 		requests := 0
-		look := func() {
+		reconcile := func() {
 			t.Helper()
-			for i := range crowdSize {
-				if err := w.look(t.Context(), crowdKey(i)); err != nil {
+			for i := range manyMachines {
+				if err := w.reconcile(t.Context(), machineKey(i)); err != nil {
 					t.Fatal(err)
 				}
 			}
 		}
-		look()
+		reconcile()
 		w.refuses(func(verb string, o runtime.Object) error {
 			if _, cached := o.(*v1alpha1.PowerRemediation); !cached || verb != "get" {
 				requests++
 			}
 			return nil
 		})
-		look()
+		reconcile()
 		if requests != 0 || len(taken(w.remediations)) != 0 {
 			t.Errorf("%d requests are made for remediations that wait", requests)
 		}
 		w.refuses(nil)
 		w.wake(w.sessions.end(keyM))
-		for i := range crowdSize {
+		for i := range manyMachines {
 			woken := taken(w.remediations)
 			if len(woken) != 1 {
 				t.Fatalf("after %d were refused, %d are woken", i, len(woken))
 			}
 			for key := range woken {
 				ctx, end := context.WithCancel(t.Context())
-				err := w.look(ctx, key)
+				err := w.reconcile(ctx, key)
 				end() // it gives its room back
 				synctest.Wait()
 				if err != nil || processing(w.remediation(t, key)) != v1alpha1.CannotStartMachineNotFoundReason {
@@ -140,7 +140,7 @@ func TestI15RemediationsThatWaitReadNothing(t *testing.T) {
 
 // TestI15RemediationsOfOneNodeAreListedOnce: the list grows with their number. All but the first to claim the node need none.
 func TestI15RemediationsOfOneNodeAreListedOnce(t *testing.T) {
-	w := newCrowd(t, newWorld(t, node()), newWorld(t))
+	w := newWorldOfManyMachines(t, newWorld(t, node()), newWorld(t))
 	lists := 0
 	w.refuses(func(verb string, o runtime.Object) error {
 		if _, is := o.(*v1alpha1.PowerRemediationList); is && verb == "list" {
@@ -149,31 +149,31 @@ func TestI15RemediationsOfOneNodeAreListedOnce(t *testing.T) {
 		return nil
 	})
 	for i := range 4 {
-		if err := w.look(t.Context(), crowdKey(i)); err != nil {
+		if err := w.reconcile(t.Context(), machineKey(i)); err != nil {
 			t.Fatal(err)
 		}
-		if said := processing(w.remediation(t, crowdKey(i))); (said == anotherRemediation) != (i > 0) {
+		if said := processing(w.remediation(t, machineKey(i))); (said == anotherRemediation) != (i > 0) {
 			t.Errorf("%d waits for %s", i, said)
 		}
 	}
 	if lists != 1 {
 		t.Errorf("there are %d lists", lists)
 	}
-	w.sessions.end(crowdKey(0))
-	if next := w.sessions.next("fleet/east/node-a"); len(next) != 1 || next[0] != crowdKey(1) {
+	w.sessions.end(machineKey(0))
+	if next := w.sessions.next("fleet/east/node-a"); len(next) != 1 || next[0] != machineKey(1) {
 		t.Errorf("next is %v", next)
 	}
 }
 
 // TestANodeThatCanNotBeReadStaysClaimed: no other remediation of it could read it, and each would wake the next without a pause.
 func TestANodeThatCanNotBeReadStaysClaimed(t *testing.T) {
-	w := newCrowd(t, silent(t), newWorld(t))
+	w := newWorldOfManyMachines(t, silent(t), newWorld(t))
 	for range 2 {
-		if err := w.look(t.Context(), crowdKey(0)); err == nil || processing(w.remediation(t, crowdKey(0))) != notRead {
-			t.Errorf("it waits for %q (%v)", processing(w.remediation(t, crowdKey(0))), err)
+		if err := w.reconcile(t.Context(), machineKey(0)); err == nil || processing(w.remediation(t, machineKey(0))) != notRead {
+			t.Errorf("it waits for %q (%v)", processing(w.remediation(t, machineKey(0))), err)
 		}
-		if err := w.look(t.Context(), crowdKey(1)); err != nil || processing(w.remediation(t, crowdKey(1))) != anotherRemediation {
-			t.Errorf("the other waits for %q (%v)", processing(w.remediation(t, crowdKey(1))), err)
+		if err := w.reconcile(t.Context(), machineKey(1)); err != nil || processing(w.remediation(t, machineKey(1))) != anotherRemediation {
+			t.Errorf("the other waits for %q (%v)", processing(w.remediation(t, machineKey(1))), err)
 		}
 	}
 	if woken := taken(w.remediations); len(woken) != 0 {
@@ -181,7 +181,7 @@ func TestANodeThatCanNotBeReadStaysClaimed(t *testing.T) {
 	}
 }
 
-// TestI15ClustersLeaveRoomForOthers: clusters that hang take as many looks as they get. There is always room for those of another cluster
+// TestI15ClustersLeaveRoomForOthers: clusters that hang take as many reconciles as they get. There is always room for those of another cluster
 // and of the cluster that Fettle runs in.
 func TestI15ClustersLeaveRoomForOthers(t *testing.T) {
 	w := newMemberWorld(t, nil)
@@ -198,16 +198,16 @@ func TestI15ClustersLeaveRoomForOthers(t *testing.T) {
 		}
 	}
 	all := 0
-	for _, of := range w.crowds.byCluster {
-		all += of.looks
+	for _, of := range w.clusterLimits.byCluster {
+		all += of.reconciles
 	}
-	if all != 128+128+64+32+16+8 || all != w.crowds.looks || all > maxLooks*3/4 {
-		t.Errorf("clusters that hang have %d of %d looks, and %d are counted", all, maxLooks, w.crowds.looks)
+	if all != 128+128+64+32+16+8 || all != w.clusterLimits.reconciles || all > maxReconciles*3/4 {
+		t.Errorf("clusters that hang have %d of %d reconciles, and %d are counted", all, maxReconciles, w.clusterLimits.reconciles)
 	}
 	end()
 	for left := true; left; { // the end of a context takes effect later
-		w.crowds.mu.Lock()
-		left = w.crowds.looks > 0
-		w.crowds.mu.Unlock()
+		w.clusterLimits.mu.Lock()
+		left = w.clusterLimits.reconciles > 0
+		w.clusterLimits.mu.Unlock()
 	}
 }

@@ -19,12 +19,12 @@ import (
 	"github.com/fettle-io/fettle/internal/remediator/fencednode"
 )
 
-// TestLanes: the urgent ones come first, and the others in the order in which they came.
-func TestLanes(t *testing.T) {
-	l := newLanes(1, 1)
-	first := lane{of: l}
-	for _, problem := range []string{"a free lane is not given", "a lane is awaited by its holder"} {
-		if !first.enter(t.Context(), false) {
+// TestSlots: the urgent ones come first, and the others in the order in which they came.
+func TestSlots(t *testing.T) {
+	s := newAPISlots(1, 1)
+	first := apiSlot{of: s}
+	for _, problem := range []string{"a free slot is not given", "a slot is awaited by its holder"} {
+		if !first.acquire(t.Context(), false) {
 			t.Fatal(problem)
 		}
 	}
@@ -32,90 +32,90 @@ func TestLanes(t *testing.T) {
 	var order []string
 	var group sync.WaitGroup
 	wait := func(name string, urgent bool) {
-		waiting := l.waiting()
+		waiting := s.waiting()
 		group.Go(func() {
-			own := lane{of: l}
-			if !own.enter(t.Context(), urgent) {
-				t.Errorf("%s got no lane", name)
+			own := apiSlot{of: s}
+			if !own.acquire(t.Context(), urgent) {
+				t.Errorf("%s got no slot", name)
 			}
 			mu.Lock()
 			order = append(order, name)
 			mu.Unlock()
-			own.leave()
-			own.leave() // a lane is given back once
+			own.release()
+			own.release() // a slot is given back once
 		})
-		for l.waiting() == waiting { //nolint:revive // it is about to wait
+		for s.waiting() == waiting { //nolint:revive // it is about to wait
 		}
 	}
 	wait("later", false)
 	wait("last", false)
 	wait("soon", true)
 	wait("next", true)
-	first.leave()
+	first.release()
 	group.Wait()
 	if diff := cmp.Diff([]string{"soon", "next", "later", "last"}, order); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if l.free != 1 || l.freeOthers != 1 || l.waiting() != 0 {
-		t.Errorf("%d lanes are free, %d for others, and %d wait at the end", l.free, l.freeOthers, l.waiting())
+	if s.free != 1 || s.freeOthers != 1 || s.waiting() != 0 {
+		t.Errorf("%d slots are free, %d for others, and %d wait at the end", s.free, s.freeOthers, s.waiting())
 	}
 }
 
-func (l *lanes) waiting() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return len(l.urgent) + len(l.others)
+func (s *apiSlots) waiting() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.urgent) + len(s.others)
 }
 
-// TestNoLaneIsLost where the context of a waiting look ends.
-func TestNoLaneIsLost(t *testing.T) {
+// TestNoSlotIsLost where the context of a waiting reconcile ends.
+func TestNoSlotIsLost(t *testing.T) {
 	for _, urgent := range []bool{true, false} {
-		l := newLanes(1, 1)
-		held, late := lane{of: l}, lane{of: l}
-		held.enter(t.Context(), urgent)
+		s := newAPISlots(1, 1)
+		held, late := apiSlot{of: s}, apiSlot{of: s}
+		held.acquire(t.Context(), urgent)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if late.enter(ctx, urgent) {
-			t.Error("a lane is given that another one holds")
+		if late.acquire(ctx, urgent) {
+			t.Error("a slot is given that another one holds")
 		}
-		late.leave()
-		held.leave()
-		if l.free != 1 || l.freeOthers != 1 || l.waiting() != 0 {
-			t.Errorf("urgent %t: %d lanes are free and %d wait", urgent, l.free, l.waiting())
+		late.release()
+		held.release()
+		if s.free != 1 || s.freeOthers != 1 || s.waiting() != 0 {
+			t.Errorf("urgent %t: %d slots are free and %d wait", urgent, s.free, s.waiting())
 		}
 	}
 }
 
-// TestOthersLeaveLanesFree: what can wait never has all lanes, and a look that has become able to wait gives an urgent one back.
-func TestOthersLeaveLanesFree(t *testing.T) {
-	l := newLanes(2, 1)
+// TestOthersLeaveSlotsFree: what can wait never has all slots, and a reconcile that has become able to wait gives an urgent one back.
+func TestOthersLeaveSlotsFree(t *testing.T) {
+	s := newAPISlots(2, 1)
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
-	first, second, third := lane{of: l}, lane{of: l}, lane{of: l}
-	if !first.enter(over, false) {
-		t.Fatal("a free lane is not given at once")
+	first, second, third := apiSlot{of: s}, apiSlot{of: s}, apiSlot{of: s}
+	if !first.acquire(over, false) {
+		t.Fatal("a free slot is not given at once")
 	}
-	if second.enter(over, false) {
-		t.Error("others have all lanes")
+	if second.acquire(over, false) {
+		t.Error("others have all slots")
 	}
-	if !second.enter(over, true) || third.enter(over, true) {
-		t.Error("the last lane is not given to an urgent one, or to two")
+	if !second.acquire(over, true) || third.acquire(over, true) {
+		t.Error("the last slot is not given to an urgent one, or to two")
 	}
-	if second.enter(over, false) || second.held || l.free != 1 {
-		t.Errorf("a look that can wait keeps an urgent lane: %d are free", l.free)
+	if second.acquire(over, false) || second.held || s.free != 1 {
+		t.Errorf("a reconcile that can wait keeps an urgent slot: %d are free", s.free)
 	}
-	first.leave()
-	if !second.enter(over, false) || !second.enter(over, true) || l.free != 1 {
-		t.Error("a look with a lane waits for another")
+	first.release()
+	if !second.acquire(over, false) || !second.acquire(over, true) || s.free != 1 {
+		t.Error("a reconcile with a slot waits for another")
 	}
 }
 
-// TestOthersWaitForUrgentLooks, though a lane is free, and for maxWait at most.
-func TestOthersWaitForUrgentLooks(t *testing.T) {
+// TestOthersWaitForUrgentReconciles, though a slot is free, and for maxWait at most.
+func TestOthersWaitForUrgentReconciles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLanes(3, 1)
-		urgent, first, second := lane{of: l}, lane{of: l}, lane{of: l}
-		urgent.enter(t.Context(), true)
+		s := newAPISlots(3, 1)
+		urgent, first, second := apiSlot{of: s}, apiSlot{of: s}, apiSlot{of: s}
+		urgent.acquire(t.Context(), true)
 		var mu sync.Mutex
 		var got []string
 		count := func() int {
@@ -125,9 +125,9 @@ func TestOthersWaitForUrgentLooks(t *testing.T) {
 			return len(got)
 		}
 		begun := time.Now() //nolint:forbidigo // the time of a bubble
-		wait := func(name string, own *lane) {
+		wait := func(name string, own *apiSlot) {
 			go func() {
-				own.enter(t.Context(), false)
+				own.acquire(t.Context(), false)
 				mu.Lock()
 				defer mu.Unlock()
 				got = append(got, fmt.Sprint(name, " after ", time.Since(begun))) //nolint:forbidigo // the time of a bubble
@@ -137,55 +137,57 @@ func TestOthersWaitForUrgentLooks(t *testing.T) {
 		wait("the first", &first)
 		time.Sleep(maxWait - 1) //nolint:forbidigo // time in a bubble passes at once
 		if n := count(); n > 0 {
-			t.Fatalf("%d have lanes while a look is urgent", n)
+			t.Fatalf("%d have slots while a reconcile is urgent", n)
 		}
 		time.Sleep(time.Nanosecond) //nolint:forbidigo // time in a bubble passes at once
 		wait("the second", &second)
-		first.leave()
+		first.release()
 		if n := count(); n != 1 {
-			t.Errorf("%d have got lanes: the wait of one ends that of another", n)
+			t.Errorf("%d have got slots: the wait of one ends that of another", n)
 		}
 		time.Sleep(time.Nanosecond) //nolint:forbidigo // time in a bubble passes at once
-		urgent.leave()
+		urgent.release()
 		count()
 		if diff := cmp.Diff([]string{"the first after 3s", "the second after 3.000000001s"}, got); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
-		second.leave()
-		if l.free != 3 || l.freeOthers != 1 || l.busy != 0 {
-			t.Errorf("%d lanes are free, %d for others, and %d are urgent at the end", l.free, l.freeOthers, l.busy)
+		second.release()
+		if s.free != 3 || s.freeOthers != 1 || s.heldUrgent != 0 {
+			t.Errorf("%d slots are free, %d for others, and %d are urgent at the end", s.free, s.freeOthers, s.heldUrgent)
 		}
 	})
 }
 
-// TestEventsWaitForUrgentLooks: the events of a look come before it ends, and after the urgent looks.
-func TestEventsWaitForUrgentLooks(t *testing.T) {
+// TestEventsWaitForUrgentReconciles: the events of a reconcile come before it ends, and after the urgent reconciles.
+func TestEventsWaitForUrgentReconciles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLanes(2, 1)
+		s := newAPISlots(2, 1)
 		emitted := 0
-		noted := func() *look { return &look{lane: lane{of: l}, notes: []func(){func() { emitted++ }}} }
-		urgent, over := lane{of: l}, noted()
-		urgent.enter(t.Context(), true)
-		over.lane.enter(t.Context(), true)
+		noted := func() *reconciliation {
+			return &reconciliation{slot: apiSlot{of: s}, notes: []func(){func() { emitted++ }}}
+		}
+		urgent, over := apiSlot{of: s}, noted()
+		urgent.acquire(t.Context(), true)
+		over.slot.acquire(t.Context(), true)
 		go over.end(t.Context())
 		synctest.Wait()
-		if emitted != 0 || l.busy != 1 {
-			t.Errorf("%d events came first, and %d looks are urgent", emitted, l.busy)
+		if emitted != 0 || s.heldUrgent != 1 {
+			t.Errorf("%d events came first, and %d reconciles are urgent", emitted, s.heldUrgent)
 		}
-		(&look{lane: lane{of: l}}).end(t.Context()) // there is nothing to wait for
-		urgent.leave()
+		(&reconciliation{slot: apiSlot{of: s}}).end(t.Context()) // there is nothing to wait for
+		urgent.release()
 		synctest.Wait()
-		if emitted != 1 || l.free != 2 {
-			t.Errorf("%d events came, and %d lanes are free", emitted, l.free)
+		if emitted != 1 || s.free != 2 {
+			t.Errorf("%d events came, and %d slots are free", emitted, s.free)
 		}
-		urgent.enter(t.Context(), true)
+		urgent.acquire(t.Context(), true)
 		ended, cancel := context.WithCancel(t.Context())
 		cancel()
 		noted().end(ended)
-		if emitted != 2 || l.free != 1 {
-			t.Errorf("%d events came though the look had to end, and %d lanes are free", emitted, l.free)
+		if emitted != 2 || s.free != 1 {
+			t.Errorf("%d events came though the reconcile had to end, and %d slots are free", emitted, s.free)
 		}
-		urgent.leave()
+		urgent.release()
 	})
 }
 
@@ -279,7 +281,7 @@ func requestsBeforeTheCommand(t *testing.T, name string, r *v1alpha1.PowerRemedi
 		}
 		return nil
 	})
-	if err := w.look(t.Context(), keyA); err != nil {
+	if err := w.reconcile(t.Context(), keyA); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(want, requests[:min(len(requests), len(want))]); diff != "" {
@@ -292,7 +294,7 @@ func requestsBeforeTheCommand(t *testing.T, name string, r *v1alpha1.PowerRemedi
 	if got.Status.Node.BootID != "boot-1" || !slices.Contains(n.Spec.Taints, ownTaint) || got.Status.Phase != string(fencing.PoweringOff) {
 		t.Errorf("%s: the boot ID is not recorded, or the node is not tainted: %+v, %v", name, got.Status, n.Spec.Taints)
 	}
-	if w.lanes.free != maxLanes {
-		t.Errorf("%s: %d lanes are free after the look", name, w.lanes.free)
+	if w.apiSlots.free != maxAPISlots {
+		t.Errorf("%s: %d slots are free after the reconcile", name, w.apiSlots.free)
 	}
 }
