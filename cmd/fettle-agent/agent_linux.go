@@ -130,7 +130,7 @@ func (o options) startPeers(config *rest.Config, leases *agent.Leases, paths *ag
 	}, nil
 }
 
-// logRefusal logs what others have asked in vain. The node is empty, and the address not, for those who are no agents.
+// logRefusal logs requests of others that this agent has refused. Of another program than an agent, the node is empty and the address is not.
 func logRefusal(log logr.Logger, r peer.Refusal) {
 	log = log.WithValues("cause", r.Cause, "times", r.Times)
 	if r.Node != "" {
@@ -143,7 +143,7 @@ func logRefusal(log logr.Logger, r peer.Refusal) {
 		log.Error(r.Err, "another agent was not answered")
 		return
 	}
-	log.Info("what was asked of this agent was refused")
+	log.Info("a request to this agent was refused")
 }
 
 // bootTime reads CLOCK_BOOTTIME.

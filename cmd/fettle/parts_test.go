@@ -26,7 +26,7 @@ func TestPartsAskForWhatTheyWatch(t *testing.T) {
 			}
 		}
 		if len(p.Reads) == 0 || p.Grants == "" {
-			t.Errorf("%s asks for %v, which %q grants", p.Name, p.Reads, p.Grants)
+			t.Errorf("%s requires %v, which %q grants", p.Name, p.Reads, p.Grants)
 		}
 	}
 	if len(parts) != 13 {

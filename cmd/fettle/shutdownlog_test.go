@@ -38,7 +38,7 @@ func TestRequestedEndIsNoError(t *testing.T) {
 		return all
 	}
 	if before := tell(); initials(before) != "EEEEI" {
-		t.Errorf("before anybody asked it to end, it logs\n%s", before)
+		t.Errorf("before the signal to end, it logs\n%s", before)
 	}
 	ask()
 	rest := tell()

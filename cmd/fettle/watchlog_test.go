@@ -23,7 +23,7 @@ func TestBrokenWatchIsLoggedOnce(t *testing.T) {
 	transport := w.wrap(roundTripper(func(*http.Request) (*http.Response, error) {
 		return &http.Response{StatusCode: status, Status: http.StatusText(status), Body: io.NopCloser(strings.NewReader(body))}, away
 	}))
-	asks := func(sentence, url string, want ...string) {
+	requests := func(sentence, url string, want ...string) {
 		t.Helper()
 		lines = nil
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
@@ -48,25 +48,25 @@ func TestBrokenWatchIsLoggedOnce(t *testing.T) {
 		return `"level"=0 "msg"="watch works again" "resource"="` + resource + `"`
 	}
 	status = http.StatusOK
-	asks("it works", nodes)
+	requests("it works", nodes)
 	away = errAway
-	asks("it breaks", nodes, broke("nodes", "the API server is away"))
-	asks("it is tried again", nodes)
-	asks("so is another", machines, broke("machines.machine.openshift.io", "the API server is away"))
-	asks("what is no watch is told elsewhere", "/api/v1/nodes/n")
+	requests("it breaks", nodes, broke("nodes", "the API server is away"))
+	requests("it is tried again", nodes)
+	requests("so is another", machines, broke("machines.machine.openshift.io", "the API server is away"))
+	requests("what is no watch is told elsewhere", "/api/v1/nodes/n")
 	away = nil
 	status, body = http.StatusGone, "too old"
-	asks("it begins anew from a list", nodes)
+	requests("it begins anew from a list", nodes)
 	status, body = http.StatusForbidden, `{"kind":"Status","message":"nodes is forbidden"}`
-	asks("it is broken still", nodes)
+	requests("it is broken still", nodes)
 	status, body = http.StatusOK, "events"
-	asks("it works again", nodes, works("nodes"))
-	asks("and goes on working", nodes)
-	asks("so does the other", machines, works("machines.machine.openshift.io"))
+	requests("it works again", nodes, works("nodes"))
+	requests("and goes on working", nodes)
+	requests("so does the other", machines, works("machines.machine.openshift.io"))
 	status, body = http.StatusForbidden, `{"kind":"Status","message":"nodes is forbidden"}`
-	asks("it is refused, and says why", nodes, broke("nodes", "Forbidden: nodes is forbidden"))
+	requests("it is refused, and says why", nodes, broke("nodes", "Forbidden: nodes is forbidden"))
 	status, body = http.StatusBadGateway, "<html>"
-	asks("it is refused without a reason", machines, broke("machines.machine.openshift.io", "Bad Gateway"))
+	requests("it is refused without a reason", machines, broke("machines.machine.openshift.io", "Bad Gateway"))
 }
 
 // TestUnreadableWatchIsAnError. A watch that ended is logged for debugging only.

@@ -32,7 +32,7 @@ func TestAddresses(t *testing.T) {
 	}
 	again = NewAddresses(dir)
 	if _, is := again.Of("a"); is {
-		t.Error("the address of a node that is not asked any more is kept")
+		t.Error("the address of a node that is queried no more is kept")
 	}
 	if got, _ := again.Of("b"); got != second {
 		t.Error("a node whose Lease states no address for now loses what was known")

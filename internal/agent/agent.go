@@ -12,7 +12,7 @@ import (
 
 // Hardware is the watchdog of the node, and its switch.
 type Hardware interface {
-	// Open opens and arms the watchdog, which counts as a pet. It asks mayPet right before that. The error may be an UnavailableError. A device
+	// Open opens and arms the watchdog, which counts as a pet. It calls mayPet right before that. The error may be an UnavailableError. A device
 	// beside an error is armed all the same, and is not to be promised.
 	Open(demanded Watchdog, mayPet func() bool) (Device, error)
 	// Reset resets the node at once. It returns only if that fails.

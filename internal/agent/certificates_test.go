@@ -183,7 +183,7 @@ func TestCertificate(t *testing.T) {
 		t.Errorf("the certificate is of %q: %v", h.issuer(), err)
 	}
 	if err := h.looks(3); err != nil || len(s.requests) != 1 {
-		t.Errorf("the agent has asked %d times: %v", len(s.requests), err)
+		t.Errorf("the agent has sent %d requests: %v", len(s.requests), err)
 	}
 	s.down = true
 	again := s.holder(dir)
@@ -199,8 +199,8 @@ func TestCertificate(t *testing.T) {
 	}
 }
 
-// TestNewAuthority: an agent trusts a new authority at once, and asks it for a certificate at its own moment. If no authority is left that has
-// issued its certificate, it asks at once.
+// TestNewAuthority: an agent trusts a new authority at once, and requests a certificate of it at its own moment. If no authority is left that has
+// issued its certificate, it requests one at once.
 func TestNewAuthority(t *testing.T) {
 	t.Parallel()
 	s := newSigner(t)
@@ -268,7 +268,7 @@ func equal(a, b []time.Duration) bool {
 	return len(a) == len(b)
 }
 
-// TestDenied: an agent whose request is denied says why, and asks again after an hour.
+// TestDenied: an agent whose request is denied says why, and sends another after an hour.
 func TestDenied(t *testing.T) {
 	t.Parallel()
 	for _, condition := range []certificatesv1.RequestConditionType{certificatesv1.CertificateDenied, certificatesv1.CertificateFailed} {

@@ -211,7 +211,7 @@ func TestLeaseExplains(t *testing.T) {
 	get, put, post := "GET "+theLease+"/n", "PUT "+theLease+"/n", "POST "+theLease
 	for name, c := range map[string]struct {
 		read, written reply
-		asks          []string
+		requests      []string
 		fails         bool
 	}{
 		"no Lease":                     {status(404, metav1.StatusReasonNotFound), reply{201, "{}"}, []string{get, post}, false},
@@ -236,21 +236,21 @@ func TestLeaseExplains(t *testing.T) {
 			if err := agent.NewLeases(s.Server, "n", at).Explain(t.Context(), boot, promiselease.VirtualMachine); (err != nil) != c.fails {
 				t.Error(err)
 			}
-			if d := cmp.Diff(c.asks, s.lines()); d != "" {
+			if d := cmp.Diff(c.requests, s.lines()); d != "" {
 				t.Error(d)
 			}
-			if len(c.asks) < 2 {
+			if len(c.requests) < 2 {
 				return
 			}
 			var l coordinationv1.Lease
-			if err := json.Unmarshal([]byte(s.asked[1].body), &l); err != nil {
+			if err := json.Unmarshal([]byte(s.requests[1].body), &l); err != nil {
 				t.Fatal(err)
 			}
 			want := map[string]string{
 				annotation.PromiseState: "Withdrawn", annotation.PromiseBoot: boot, annotation.PromiseTimed: "false", annotation.NoPromiseReason: "VirtualMachine",
 			}
 			version, uid := "7", "u"
-			if c.asks[1] == post {
+			if c.requests[1] == post {
 				version, uid = "", ""
 			}
 			if d := cmp.Diff(want, l.Annotations); d != "" || l.ResourceVersion != version || string(l.UID) != uid || l.Name != "n" {

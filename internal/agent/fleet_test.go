@@ -26,9 +26,9 @@ type fleet struct {
 	revision uint64
 	leases   map[string]promiselease.Record
 	// heard is closed at each change.
-	heard chan struct{}
-	nodes map[string]*fleetNode
-	asked int
+	heard     chan struct{}
+	nodes     map[string]*fleetNode
+	questions int
 	// demands is how many witnesses the policy demands.
 	demands int
 	// half is set while a write that changes a promise gets no answer. It is not carried out if lost is set; else the API server is away from then on.
@@ -285,7 +285,7 @@ func (n *fleetNode) Ask(ctx context.Context, name, path string, body []byte) ([]
 	}
 	n.mu.Lock()
 	other := n.nodes[name]
-	n.asked++
+	n.questions++
 	unheard := n.cut || n.dead || other == nil || other.cut || other.dead || other.walled
 	n.mu.Unlock()
 	if unheard {

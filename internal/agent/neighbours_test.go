@@ -101,17 +101,17 @@ func TestNeighbours(t *testing.T) {
 	if err := n.Refresh(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	var asked []string
+	var read []string
 	for _, line := range s.lines()[2:] {
 		node, _, _ := strings.Cut(strings.TrimPrefix(line, "GET /base/api/v1/nodes/"), "?")
-		asked = append(asked, node)
+		read = append(read, node)
 	}
-	want := slices.Concat([]string{asked[1], asked[4], asked[7], asked[10]}, []string{asked[0], asked[2]})
+	want := slices.Concat([]string{read[1], read[4], read[7], read[10]}, []string{read[0], read[2]})
 	if got := n.Names(); !slices.Equal(got, want) {
 		t.Errorf("the neighbours are %v, want %v", got, want)
 	}
 	for _, bad := range []string{"n", "withdrawn", "silent"} {
-		if slices.Contains(asked, bad) {
+		if slices.Contains(read, bad) {
 			t.Errorf("%s is a neighbour", bad)
 		}
 	}
@@ -147,7 +147,7 @@ func TestStoredNeighbours(t *testing.T) {
 	}
 }
 
-// TestThroughAnother: a request reaches the API server through another agent, and is verified to be its own. Another server is not asked there.
+// TestThroughAnother: a request reaches the API server through another agent, and is verified to be its own. Another server gets no request there.
 func TestThroughAnother(t *testing.T) {
 	t.Parallel()
 	api := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotFound) }))

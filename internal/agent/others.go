@@ -109,7 +109,7 @@ func (l *AllLeases) List(ctx context.Context) (map[string]promiselease.Record, u
 	return all, revision, nil
 }
 
-// leases reads a page of Leases. While the answer is too long, it asks for half as many: one Lease is never too long. The next page may be
+// leases reads a page of Leases. While the answer is too long, it requests half as many: one Lease is never too long. The next page may be
 // twice as long again.
 func (s *Server) leases(ctx context.Context, next string, limit *int) (*coordinationv1.LeaseList, error) {
 	for {

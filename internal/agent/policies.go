@@ -27,7 +27,7 @@ func NewFencePolicies(s *Server, node string) *FencePolicies { return &FencePoli
 const (
 	policies = "/apis/fettle.io/v1alpha1/fencepolicies"
 	nodes    = "/api/v1/nodes"
-	// onlyMetadata asks for the metadata of an object.
+	// onlyMetadata requests the metadata of an object.
 	onlyMetadata = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 )
 

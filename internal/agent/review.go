@@ -185,16 +185,16 @@ func (n *node) fit(
 	ctx context.Context, r *review, all map[string]promiselease.Record, current []string,
 ) ([]string, map[string]Place) {
 	fit := n.servingOthers(all)
-	asked := slices.Clone(fit[:min(len(fit), maxPlaces)])
+	queried := slices.Clone(fit[:min(len(fit), maxPlaces)])
 	for _, name := range current {
-		if slices.Contains(fit, name) && !slices.Contains(asked, name) {
-			asked = append(asked, name)
+		if slices.Contains(fit, name) && !slices.Contains(queried, name) {
+			queried = append(queried, name)
 		}
 	}
 	if n.Addresses != nil {
-		n.noteAddresses(slices.Concat(n.mayAsk(), current, asked), all)
+		n.noteAddresses(slices.Concat(n.mayAsk(), current, queried), all)
 	}
-	answer := n.answering(ctx, asked)
+	answer := n.answering(ctx, queried)
 	missed, gone := map[string]bool{}, map[string]bool{}
 	for _, name := range current {
 		if !answer[name] {

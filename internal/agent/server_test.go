@@ -32,17 +32,17 @@ type reply struct {
 	body any
 }
 
-// request is what it was asked.
+// request is a request that it got.
 type request struct{ line, accept, content, body string }
 
 // standIn is a stand-in for the API server.
 type standIn struct {
 	*agent.Server
 
-	mu      sync.Mutex
-	replies []reply
-	asked   []request
-	opened  int
+	mu       sync.Mutex
+	replies  []reply
+	requests []request
+	opened   int
 }
 
 // serve returns a stand-in that gives these answers, one after the other.
@@ -70,7 +70,7 @@ func (s *standIn) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.asked = append(s.asked, request{r.Method + " " + r.URL.String(), r.Header.Get("Accept"), r.Header.Get("Content-Type"), string(body)})
+	s.requests = append(s.requests, request{r.Method + " " + r.URL.String(), r.Header.Get("Accept"), r.Header.Get("Content-Type"), string(body)})
 	if len(s.replies) == 0 {
 		w.WriteHeader(http.StatusTeapot)
 		return
@@ -92,12 +92,12 @@ func (s *standIn) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(next.body) //nolint:errchkjson // the client notices
 }
 
-// lines returns what was asked, a line each.
+// lines returns the requests, a line each.
 func (s *standIn) lines() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var lines []string
-	for _, r := range s.asked {
+	for _, r := range s.requests {
 		lines = append(lines, r.line)
 	}
 	return lines
@@ -155,7 +155,7 @@ func TestLeases(t *testing.T) {
 		t.Error(d)
 	}
 	var created, updated coordinationv1.Lease
-	for text, into := range map[string]*coordinationv1.Lease{s.asked[1].body: &created, s.asked[2].body: &updated} {
+	for text, into := range map[string]*coordinationv1.Lease{s.requests[1].body: &created, s.requests[2].body: &updated} {
 		if err := json.Unmarshal([]byte(text), into); err != nil {
 			t.Fatal(err)
 		}
@@ -166,7 +166,7 @@ func TestLeases(t *testing.T) {
 	if created.UID != "" || created.ResourceVersion != "" || updated.UID != "u" || updated.ResourceVersion != "7" {
 		t.Errorf("the agent creates %+v, and updates %+v", created, updated)
 	}
-	if a := s.asked[1]; a.accept != "application/json" || a.content != "application/json" || s.asked[0].content != "" || s.opened != 1 {
+	if a := s.requests[1]; a.accept != "application/json" || a.content != "application/json" || s.requests[0].content != "" || s.opened != 1 {
 		t.Errorf("the request is %+v, over %d connections", a, s.opened)
 	}
 }
@@ -180,7 +180,7 @@ func TestLeasesUnread(t *testing.T) {
 		t.Errorf("writing it: %d (%v)", got, err)
 	}
 	if len(s.lines()) > 0 {
-		t.Errorf("the agent asks %q", s.lines())
+		t.Errorf("the agent requests %q", s.lines())
 	}
 }
 
@@ -246,7 +246,7 @@ func TestLeaseAnswers(t *testing.T) {
 				t.Errorf("reading it: %+v (%v)", got, err)
 			}
 			if len(s.lines()) != 4 {
-				t.Errorf("the agent asks %q", s.lines())
+				t.Errorf("the agent requests %q", s.lines())
 			}
 		})
 	}
@@ -257,7 +257,7 @@ func TestUnstatable(t *testing.T) {
 	t.Parallel()
 	s := serve(t)
 	if got, err := agent.NewLeases(s.Server, "n", at).Write(t.Context(), promiselease.Record{Lease: selffence.Lease{State: selffence.Promised}}); err == nil || got != 0 || len(s.lines()) > 0 {
-		t.Errorf("writing it: %d (%v), asked %q", got, err, s.lines())
+		t.Errorf("writing it: %d (%v), requested %q", got, err, s.lines())
 	}
 }
 
@@ -340,11 +340,11 @@ func TestFencePolicies(t *testing.T) {
 				t.Errorf("found %+v, %t (%v)", got, selected, err)
 			}
 			want := []string{"GET /base/apis/fettle.io/v1alpha1/fencepolicies?resourceVersion=0", "GET /base/api/v1/nodes/n?resourceVersion=0"}
-			if asked := s.lines(); cmp.Diff(want[:len(asked)], asked) != "" || len(asked) < 2 && c.policies.code == 200 && name != "none" {
-				t.Errorf("the agent asks %q", asked)
+			if lines := s.lines(); cmp.Diff(want[:len(lines)], lines) != "" || len(lines) < 2 && c.policies.code == 200 && name != "none" {
+				t.Errorf("the agent requests %q", lines)
 			}
-			if len(s.asked) == 2 && !strings.Contains(s.asked[1].accept, "as=PartialObjectMetadata") {
-				t.Errorf("the agent asks for %q", s.asked[1].accept)
+			if len(s.requests) == 2 && !strings.Contains(s.requests[1].accept, "as=PartialObjectMetadata") {
+				t.Errorf("the agent requests %q", s.requests[1].accept)
 			}
 		})
 	}
@@ -384,7 +384,7 @@ func TestReporter(t *testing.T) {
 		t.Errorf("there are %d events", got)
 	}
 	var e, second corev1.Event
-	for text, into := range map[string]*corev1.Event{s.asked[0].body: &e, s.asked[1].body: &second} {
+	for text, into := range map[string]*corev1.Event{s.requests[0].body: &e, s.requests[1].body: &second} {
 		decoder := json.NewDecoder(strings.NewReader(text))
 		decoder.DisallowUnknownFields() // the API server drops these
 		if err := decoder.Decode(into); err != nil {
@@ -400,8 +400,8 @@ func TestReporter(t *testing.T) {
 	if second.Type != corev1.EventTypeWarning || !strings.HasSuffix(second.Message, `: opening it`) {
 		t.Errorf("the event is %+v", second)
 	}
-	if s.asked[0].line != "POST /base/api/v1/namespaces/default/events" {
-		t.Errorf("the agent asks %q", s.asked[0].line)
+	if s.requests[0].line != "POST /base/api/v1/namespaces/default/events" {
+		t.Errorf("the agent requests %q", s.requests[0].line)
 	}
 }
 

@@ -94,7 +94,7 @@ type fewLeases struct {
 	plane     []string
 	fails     error
 	failsLate error
-	asked     []string
+	read      []string
 	listed    int
 }
 
@@ -115,7 +115,7 @@ func naming(names []string) selffence.Promise {
 func (l *fewLeases) Of(_ context.Context, nodes []string) (map[string]promiselease.Record, error) {
 	all := map[string]promiselease.Record{}
 	for _, node := range nodes {
-		l.asked = append(l.asked, node)
+		l.read = append(l.read, node)
 		if slices.Contains(l.witnesses, node) {
 			others := slices.DeleteFunc(slices.Clone(l.witnesses), func(name string) bool { return name == node })
 			all[node] = promiselease.Record{Witnessed: 7, Lease: selffence.Lease{State: selffence.Promised, Promise: naming(others)}}
@@ -176,12 +176,12 @@ func TestWhoListsAll(t *testing.T) {
 		now = c.now
 		since, err := review(t.Context(), 3)
 		all = c.leases.listed == 1
-		slices.Sort(c.leases.asked)
+		slices.Sort(c.leases.read)
 		got := map[bool]string{true: "all ", false: "no "}[all]
 		if err != nil {
 			got = "fails "
 		}
-		if got += strings.Join(c.leases.asked, " "); got != c.want || all != (since > 0) {
+		if got += strings.Join(c.leases.read, " "); got != c.want || all != (since > 0) {
 			t.Errorf("%s: it is %q at %d (%v), want %q", what, got, since, err, c.want)
 		}
 		if all {
@@ -259,13 +259,13 @@ func TestInventedWitnesses(t *testing.T) {
 	l := &swamped{fewLeases: &fewLeases{count: 5000, witnesses: witnesses}, first: first}
 	review := agent.NewReview(agent.Config{Node: high, Others: l, Boottime: func() time.Duration { return 0 }, Store: nothing{}}, false)
 	for range 20 {
-		l.asked = nil
-		if _, err := review(t.Context(), 5); err != nil || l.listed > 0 || len(l.asked) != 16 {
-			t.Fatalf("it reads %q, and lists all %d times (%v)", l.asked, l.listed, err)
+		l.read = nil
+		if _, err := review(t.Context(), 5); err != nil || l.listed > 0 || len(l.read) != 16 {
+			t.Fatalf("it reads %q, and lists all %d times (%v)", l.read, l.listed, err)
 		}
 		for _, witness := range witnesses {
-			if !slices.Contains(l.asked, witness) {
-				t.Errorf("it reads %q, without %s", l.asked, witness)
+			if !slices.Contains(l.read, witness) {
+				t.Errorf("it reads %q, without %s", l.read, witness)
 			}
 		}
 	}
@@ -312,8 +312,8 @@ func TestReadsOfAWitness(t *testing.T) {
 	l := &fewLeases{count: 5000, named: []string{"b"}, witnesses: []string{"b", "c", "d", "e"}}
 	review := agent.NewReview(agent.Config{Node: high, Others: l, Boottime: func() time.Duration { return 0 }, Store: nothing{}}, true)
 	for i := range 3 {
-		if since, err := review(t.Context(), 3); since == 0 || err != nil || l.listed != i+1 || len(l.asked) > 0 {
-			t.Errorf("it reads %q, and has listed all %d times", l.asked, l.listed)
+		if since, err := review(t.Context(), 3); since == 0 || err != nil || l.listed != i+1 || len(l.read) > 0 {
+			t.Errorf("it reads %q, and has listed all %d times", l.read, l.listed)
 		}
 	}
 }
@@ -323,8 +323,8 @@ func TestOwnWitnesses(t *testing.T) {
 	t.Parallel()
 	l := &fewLeases{count: 5000, named: []string{"b"}, witnesses: []string{"x", "y"}}
 	review := agent.NewReview(agent.Config{Node: high, Others: l, Boottime: func() time.Duration { return 0 }, Store: nothing{}}, false, "x", "y")
-	if _, err := review(t.Context(), 3); err != nil || !slices.Equal(slices.Sorted(slices.Values(l.asked)), []string{"b", "x", "y"}) {
-		t.Errorf("it reads %q (%v)", l.asked, err)
+	if _, err := review(t.Context(), 3); err != nil || !slices.Equal(slices.Sorted(slices.Values(l.read)), []string{"b", "x", "y"}) {
+		t.Errorf("it reads %q (%v)", l.read, err)
 	}
 }
 
@@ -337,8 +337,8 @@ func TestFewAreBounded(t *testing.T) {
 	}
 	chain := &chained{l}
 	_, _ = agent.NewReview(agent.Config{Node: high, Others: chain, Boottime: func() time.Duration { return 0 }, Store: nothing{}}, false)(t.Context(), 3)
-	if len(l.asked) != 16 {
-		t.Errorf("it reads %q", l.asked)
+	if len(l.read) != 16 {
+		t.Errorf("it reads %q", l.read)
 	}
 }
 
@@ -348,7 +348,7 @@ type chained struct{ *fewLeases }
 func (l *chained) Of(_ context.Context, nodes []string) (map[string]promiselease.Record, error) {
 	all := map[string]promiselease.Record{}
 	for _, node := range nodes {
-		l.asked = append(l.asked, node)
+		l.read = append(l.read, node)
 		var i int
 		_, _ = fmt.Sscanf(node, "n%d", &i)
 		all[node] = promiselease.Record{Lease: selffence.Lease{Promise: naming([]string{fmt.Sprintf("n%d", i+1)})}}

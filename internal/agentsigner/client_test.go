@@ -134,8 +134,8 @@ func (w *world) forward(d time.Duration) {
 	synctest.Wait()
 }
 
-// asks creates a request, and has the watch report it.
-func (w *world) asks(name string, changes ...func(*csr)) {
+// requests creates a request, and has the watch report it.
+func (w *world) requests(name string, changes ...func(*csr)) {
 	w.t.Helper()
 	r := request(text(w.t, ecKey(w.t, elliptic.P256())))
 	r.Name = name
@@ -191,9 +191,9 @@ func TestManyRequests(t *testing.T) {
 	t.Parallel()
 	play(t, func(w *world) {
 		for i := range maxIssued + 3 {
-			w.asks(fmt.Sprint("a", i))
+			w.requests(fmt.Sprint("a", i))
 		}
-		w.asks("b", w.ofNodeB)
+		w.requests("b", w.ofNodeB)
 		w.forward(0)
 		if at := slices.Index(w.answered, "b"); at != 1 {
 			t.Errorf("the answers are in the order %q", w.answered)
@@ -204,14 +204,14 @@ func TestManyRequests(t *testing.T) {
 		}
 		w.becomes("a10", certificatesv1.CertificateDenied, TooMany)
 		w.becomes("a11", "", "")
-		w.asks("a-later") // this wakes the node, and changes nothing
+		w.requests("a-later") // this wakes the node, and changes nothing
 		w.forward(afterDenial - 1)
 		w.becomes("a11", "", "")
 		w.forward(1)
 		w.becomes("a11", certificatesv1.CertificateDenied, TooMany)
 		w.becomes("a12", "", "")
 		w.forward(issuedWithin)
-		w.asks("a-last")
+		w.requests("a-last")
 		w.forward(0)
 		w.becomes("a-last", certificatesv1.CertificateApproved, "")
 	})
@@ -224,7 +224,7 @@ func TestApprovedByOthers(t *testing.T) {
 		for range maxIssued {
 			w.nodes.issues("a", now())
 		}
-		w.asks("a0", func(r *csr) { add(r, certificatesv1.CertificateApproved, "x", "x") })
+		w.requests("a0", func(r *csr) { add(r, certificatesv1.CertificateApproved, "x", "x") })
 		w.forward(0)
 		w.becomes("a0", certificatesv1.CertificateFailed, TooMany)
 	})
@@ -236,9 +236,9 @@ func TestStrangers(t *testing.T) {
 	stranger := func(r *csr) { r.Spec.Username = "system:node:a" }
 	play(t, func(w *world) {
 		for i := range maxWaiting + 1 {
-			w.asks(fmt.Sprint("s", i), stranger)
+			w.requests(fmt.Sprint("s", i), stranger)
 		}
-		w.asks("a0")
+		w.requests("a0")
 		w.forward(0)
 		w.becomes("a0", certificatesv1.CertificateApproved, "")
 		w.becomes("s0", certificatesv1.CertificateDenied, NotAnAgent)
@@ -260,8 +260,8 @@ func TestFailures(t *testing.T) {
 			}
 			return nil
 		}
-		w.asks("a0")
-		w.asks("a1")
+		w.requests("a0")
+		w.requests("a1")
 		w.forward(retryFirst)
 		w.becomes("a0", "", "")
 		w.becomes("a1", certificatesv1.CertificateApproved, "")
@@ -285,9 +285,9 @@ func TestAnswered(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			play(t, func(w *world) {
-				w.asks("a0", change)
+				w.requests("a0", change)
 				w.nodes.add("a", "gone")
-				w.asks("a1")
+				w.requests("a1")
 				w.forward(0)
 				if !slices.Equal(w.answered, []string{"a1"}) {
 					t.Errorf("these are answered: %q", w.answered)

@@ -37,9 +37,9 @@ type signer struct {
 	time time.Time
 	// fault, if set, may refuse a call by its verb and the type of its object.
 	fault func(verb string, o runtime.Object) error
-	// forbidden is set while Fettle may not watch requests, and asked counts the questions for that right.
-	forbidden bool
-	asked     []authorizationv1.ResourceAttributes
+	// forbidden is set while Fettle may not watch requests, and accessReviews has the reviews of that right.
+	forbidden     bool
+	accessReviews []authorizationv1.ResourceAttributes
 }
 
 // installed are the objects of the authorities as they are installed.
@@ -134,7 +134,7 @@ func (w *signer) sees(t *testing.T, names ...string) {
 func (w *signer) answer(review *authorizationv1.SelfSubjectAccessReview) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.asked = append(w.asked, *review.Spec.ResourceAttributes)
+	w.accessReviews = append(w.accessReviews, *review.Spec.ResourceAttributes)
 	review.Status.Allowed = !w.forbidden
 	return nil
 }

@@ -265,7 +265,7 @@ func TestTheBundleReplacesAllThatAgentsTrust(t *testing.T) {
 	}
 }
 
-// TestRightsAreAwaited: Fettle asks every minute whether it may watch requests, and watches them once it may.
+// TestRightsAreAwaited: Fettle reviews every minute whether it may watch requests, and watches them once it may.
 func TestRightsAreAwaited(t *testing.T) {
 	w := newSigner(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -274,13 +274,13 @@ func TestRightsAreAwaited(t *testing.T) {
 		w.forbidden = true
 		followed := make(chan bool, 1)
 		go func() { followed <- w.follow(t.Context()) }()
-		wants := func(sentence string, asked int, lines int32, watches int) {
+		wants := func(sentence string, reviews int, lines int32, watches int) {
 			t.Helper()
 			synctest.Wait()
 			w.mu.Lock()
 			defer w.mu.Unlock()
-			if len(w.asked) != asked || logged.Load() != lines || w.informers.Of("CertificateSigningRequest").Gets != watches {
-				t.Errorf("%s: it has asked %d times, %d lines were logged, and it watches %d times", sentence, len(w.asked), logged.Load(), w.informers.Of("CertificateSigningRequest").Gets)
+			if len(w.accessReviews) != reviews || logged.Load() != lines || w.informers.Of("CertificateSigningRequest").Gets != watches {
+				t.Errorf("%s: it has reviewed its right %d times, %d lines were logged, and it watches %d times", sentence, len(w.accessReviews), logged.Load(), w.informers.Of("CertificateSigningRequest").Gets)
 			}
 		}
 		wants("at first", 1, 0, 0)
@@ -302,8 +302,8 @@ func TestRightsAreAwaited(t *testing.T) {
 		w.mu.Unlock()
 		<-time.After(lookAgain)
 		wants("it may", 4, 2, 2)
-		if want := (authorizationv1.ResourceAttributes{Group: "certificates.k8s.io", Resource: "certificatesigningrequests", Verb: "watch"}); !<-followed || w.asked[0] != want {
-			t.Errorf("it asks for %+v", w.asked[0])
+		if want := (authorizationv1.ResourceAttributes{Group: "certificates.k8s.io", Resource: "certificatesigningrequests", Verb: "watch"}); !<-followed || w.accessReviews[0] != want {
+			t.Errorf("it reviews %+v", w.accessReviews[0])
 		}
 	})
 }
@@ -341,8 +341,8 @@ func TestStartEndsEarly(t *testing.T) {
 			synctest.Wait()
 			cancel()
 			err := <-done
-			if (len(w.asked) == 1) != watches || err != nil || len(get(t, w, "fettle-system", SecretName, &corev1.Secret{}).Data) != 0 {
-				t.Errorf("watches %t: Start returns %v after %d questions", watches, err, len(w.asked))
+			if (len(w.accessReviews) == 1) != watches || err != nil || len(get(t, w, "fettle-system", SecretName, &corev1.Secret{}).Data) != 0 {
+				t.Errorf("watches %t: Start returns %v after %d questions", watches, err, len(w.accessReviews))
 			}
 		})
 	}

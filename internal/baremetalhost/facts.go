@@ -191,7 +191,7 @@ func Judge(u *unstructured.Unstructured) (fencing.PowerState, Failure) {
 	return f.power, f.unusable()
 }
 
-// unusable returns why Metal3 doesn't power the host as Fettle asks, or reports a power that proves nothing.
+// unusable returns why Metal3 doesn't power the host as Fettle requests, or reports a power that proves nothing.
 func (f facts) unusable() Failure {
 	switch {
 	case f.deleting:

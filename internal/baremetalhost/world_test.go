@@ -191,7 +191,7 @@ func TestWorlds(t *testing.T) {
 }
 
 // TestOldRecord shows the limit of what a BareMetalHost proves (docs/fencing.md#through-a-baremetalhost). Ironic has recorded that the host is
-// off. A person powers it on before Ironic reads it again, and before Fettle asks for it to be powered off.
+// off. A person powers it on before Ironic reads it again, and before Fettle requests that it is powered off.
 func TestOldRecord(t *testing.T) {
 	t.Parallel()
 	w := newWorld(true, true)

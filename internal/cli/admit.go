@@ -45,7 +45,7 @@ func (s *session) admit(ctx context.Context, d *draft) {
 }
 
 // mayWrite reports whether the user has the rights of a request that was forbidden. An admission plugin answers as a lack of rights does, so
-// it asks the API server for a review of them. A new object needs the right to create too.
+// it requests a review of them from the API server. A new object needs the right to create too.
 func (s *session) mayWrite(ctx context.Context, forbidden error, isNew bool, namespace string) core.Tri {
 	status, is := errors.AsType[*apierrors.StatusError](forbidden)
 	if !is || status.Status().Details == nil {

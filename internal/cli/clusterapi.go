@@ -143,7 +143,7 @@ func (r *clusterAPIReading) Answer(target core.ID, annotations map[string]string
 		return OwnerAnswer{}, false
 	}
 	out := OwnerAnswer{
-		Owner: Reference{Kind: a.Kind, Namespace: target.Namespace, Name: a.Name}, Asked: a.Asked, Since: instant(a.Since),
+		Owner: Reference{Kind: a.Kind, Namespace: target.Namespace, Name: a.Name}, Requested: a.Requested, Since: instant(a.Since),
 		Reason: a.Reason, Message: a.Message, Rules: a.Rules,
 	}
 	for _, w := range a.Waits {

@@ -104,8 +104,8 @@ func (s *clusterScene) edit(object, old, fresh string) {
 	s.objects[object] = strings.Replace(s.objects[object], old, fresh, 1)
 }
 
-// asks has a machine ask its owner, who answers.
-func (s *clusterScene) asks(machine, reason, message string) {
+// requestsReplacement has a machine request its replacement from its owner, which answers.
+func (s *clusterScene) requestsReplacement(machine, reason, message string) {
 	s.edit("Machine/"+machine, "status: {", `status: {conditions: [
   {type: HealthCheckSucceeded, status: "False", reason: UnhealthyNode, message: "Health check failed:\n  * Condition Ready on Node has been Unknown for at least 5m0s", lastTransitionTime: "2026-08-01T11:50:00Z"},
   {type: OwnerRemediated, status: "False", reason: `+reason+`, message: "`+message+`", lastTransitionTime: "2026-08-01T11:50:00Z"}], `)
@@ -181,12 +181,12 @@ var clusterScenes = map[string]func(*clusterScene){
 	},
 	"silent-owner": func(s *clusterScene) {
 		s.node("east", "a", "Unknown", time.Hour)
-		s.asks("east-a", "WaitingForRemediation", "")
+		s.requestsReplacement("east-a", "WaitingForRemediation", "")
 		s.repair("east", "east-a", v1alpha1.RepairStatus{Phase: v1alpha1.RepairRunning, Answer: "there has been no answer for more than 5m, since 2026-08-01T11:50:00Z"})
 	},
 	"unseen": func(s *clusterScene) {
 		s.unseen["east"] = "you may not get Secret fleets/east-kubeconfig"
-		s.asks("east-a", "RemediationDeferred", "not yet")
+		s.requestsReplacement("east-a", "RemediationDeferred", "not yet")
 		s.repair("east", "east-a", v1alpha1.RepairStatus{Phase: v1alpha1.RepairRunning})
 	},
 	"unseen-stopped": func(s *clusterScene) {
@@ -227,13 +227,13 @@ var clusterScenes = map[string]func(*clusterScene){
 	},
 	"unparsable": func(s *clusterScene) {
 		s.node("east", "a", "Unknown", time.Hour)
-		s.asks("east-a", "WaitingForRemediation", "")
+		s.requestsReplacement("east-a", "WaitingForRemediation", "")
 		s.repair("east", "east-a", v1alpha1.RepairStatus{Phase: v1alpha1.RepairRunning})
 		s.edit("MachineHealthCheck/east", "checks: {unhealthyNodeConditions: [{type: Ready, status: Unknown, timeoutSeconds: 300}]}", "checks: {unhealthyNodeConditions: 7}")
 	},
 	"unchecked-and-replaced": func(s *clusterScene) {
 		s.node("east", "a", "Unknown", time.Hour)
-		s.asks("east-a", "MachineDeleting", "Machine is deleting")
+		s.requestsReplacement("east-a", "MachineDeleting", "Machine is deleting")
 		s.repair("east", "east-a", v1alpha1.RepairStatus{Phase: v1alpha1.RepairRunning})
 		delete(s.objects, "MachineHealthCheck/east")
 	},
@@ -249,13 +249,13 @@ func (s *clusterScene) waits(cluster, condition string) {
 	s.edit("Cluster/"+cluster, "  conditions:\n", "  conditions:\n  - "+condition+"\n")
 }
 
-// control makes machine a of east one of a control plane of three, which asks to be replaced.
+// control makes machine a of east one of a control plane of three, which requests its replacement.
 func (s *clusterScene) control() {
 	for _, name := range []string{"a", "b", "c"} {
 		s.machine("east", name, "KubeadmControlPlane", "controlplane.cluster.x-k8s.io/v1beta2", "cluster.x-k8s.io/control-plane: '', pool: workers")
 	}
 	s.node("east", "a", "Unknown", time.Hour)
-	s.asks("east-a", "CannotBeRemediated", "KubeadmControlPlane can't remediate this machine because the operation already failed 3 times (MaxRetry)")
+	s.requestsReplacement("east-a", "CannotBeRemediated", "KubeadmControlPlane can't remediate this machine because the operation already failed 3 times (MaxRetry)")
 	s.repair("east", "east-a", v1alpha1.RepairStatus{Phase: v1alpha1.RepairRunning})
 	s.owners = []string{`
 apiVersion: controlplane.cluster.x-k8s.io/v1beta2

@@ -92,7 +92,7 @@ func explainCommand(o Options) *cobra.Command {
 		Use:   "explain (machine/NAME | node/NAME | repair/NAME | nodehealthcheck/NAME | machinehealthcheck/NAME)",
 		Short: "Explain how a machine or node is judged, why it is or is not repaired, and what happens next",
 		Long: "Explain how each health check judges a machine or a node, since when, until when, and which gate holds its repair back and what would\n" +
-			"open it; the steps of its repair and when they time out, what remediators were asked for, and who has the lease of its node;\n" +
+			"open it; the steps of its repair and when they time out, what Fettle has requested from remediators, and who has the lease of its node;\n" +
 			"how far a repair has come, what it waits for, and what a person can do;\n" +
 			"or what a health check selects, the state of its gates, what it repairs, and why nothing happens now.\n" +
 			"Where two APIs have a MachineHealthCheck, its group says which is meant: machinehealthcheck.machine.openshift.io/NAME.\n\n" +

@@ -111,8 +111,8 @@ func (w *assessment) clusterWarnings(policy int, e Effect) []Finding {
 	default:
 		warn("it selects nothing in namespace %s as the cluster is now", h.Namespace)
 	}
-	asks := func(s core.Step) bool { return !s.Nature.Effect().OwnerDecides }
-	if e.ControlPlane > 0 && slices.ContainsFunc(w.policies[policy].Steps, asks) {
+	needsQuorum := func(s core.Step) bool { return !s.Nature.Effect().OwnerDecides }
+	if e.ControlPlane > 0 && slices.ContainsFunc(w.policies[policy].Steps, needsQuorum) {
 		warn("it selects %s of the control plane, of which one at a time is repaired in the whole cluster, and only while quorum is known to survive", count(e.ControlPlane, kind))
 	}
 	doubts = append(doubts, w.templateWarnings(policy)...)

@@ -107,7 +107,7 @@ func (w *assessment) nearestOf(target core.ID, lacks unmet) string {
 	if best == nil {
 		return ""
 	}
-	return fmt.Sprintf("The nearest is %s, whose selector also asks for %s.", name, strings.Join(best, " and "))
+	return fmt.Sprintf("The nearest is %s, whose selector also requires %s.", name, strings.Join(best, " and "))
 }
 
 // explainRepair explains one repair, by its index in the cluster.

@@ -145,7 +145,7 @@ func (w *assessment) externalGates(policy int) []GateState {
 		}
 	}
 	if n > 0 {
-		text := fmt.Sprintf("%d of what it selects %s of the control plane; quorum is asked for when one is to be repaired", n, are(n))
+		text := fmt.Sprintf("%d of what it selects %s of the control plane; Fettle reads the quorum when one is to be repaired", n, are(n))
 		gates = append(gates, GateState{Gate: core.QuorumLost.String(), State: gateOpen, Message: text})
 	}
 	return gates

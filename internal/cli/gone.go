@@ -116,7 +116,7 @@ func (w *assessment) nextOfGone(repair int) Next {
 		return Next{Text: "The " + kind + " is gone; it is not known whether its repair goes on: " + why + "."}
 	}
 	if !stands {
-		return Next{Text: "The " + kind + " is gone; the repair ends once it is seen what became of what its remediator was asked."}
+		return Next{Text: "The " + kind + " is gone; the repair ends once Fettle sees the end of its request to the remediator."}
 	}
 	text := fmt.Sprintf("The %s is gone, and %s has not reported its replacement yet; the repair ends when it does, or when a healthy %s of that name exists.", kind, q.ID, kind)
 	if step := w.stepsOf(repair)[len(r.Tried)]; step.Ends != nil {

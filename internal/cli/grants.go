@@ -130,7 +130,7 @@ func (s *session) mayController(ctx context.Context, verb, in string, resource s
 		if meta.IsNoMatchError(err) {
 			return false, fmt.Errorf("the cluster does not serve subjectaccessreviews: %w", err)
 		}
-		return false, err //nolint:wrapcheck // the caller looks at its kind, and says what was asked
+		return false, err //nolint:wrapcheck // the caller reads its kind, and says what was requested
 	}
 	may, _, _ := unstructured.NestedBool(review.Object, "status", "allowed")
 	return may, nil

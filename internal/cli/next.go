@@ -18,7 +18,7 @@ func remedyWords(steps []core.Step, kind string) string {
 	case effect.Deletes:
 		return "is deleted, and its owner makes a new " + kind
 	case effect.CreatesRequest:
-		text := "is left to an outside remediator, which is asked by an object made from " + steps[0].Template.String()
+		text := "is left to an outside remediator, by an object that Fettle creates from " + steps[0].Template.String()
 		if len(steps) > 1 && steps[1].Nature.Effect().OwnerDecides {
 			text += ", and to its owner once that remediator has given it up"
 		}
@@ -188,7 +188,7 @@ func (w *assessment) nextOfStep(target, repair int) Next {
 	case foreign:
 		return Next{Text: nextOfForeign(q)}
 	case step.State == stepUnderWay && r.Steps[len(r.Tried)].Nature.Effect().OwnerDecides:
-		return Next{Text: "Its owner is asked to replace it, and Fettle waits for that, for as long as it takes. Once it is healthy, the request is withdrawn."}
+		return Next{Text: "Its owner has the request to replace it, and Fettle waits for that, for as long as it takes. Once it is healthy, Fettle withdraws the request."}
 	case step.State == stepUnderWay:
 		return nextOfRemediator(r, q)
 	}
@@ -199,7 +199,7 @@ func (w *assessment) nextOfUnhealthy(target int, lead core.Verdict) Next {
 	does := w.does(lead.Policy, target)
 	if _, starts := w.startOf[target]; starts {
 		if slices.ContainsFunc(w.requestsOn(target), func(q *core.Request) bool { return q.Answers }) {
-			return Next{At: instant(w.at), Text: "Its repair is recorded; its owner is asked to replace it already."}
+			return Next{At: instant(w.at), Text: "Its repair is recorded; its owner has the request to replace it already."}
 		}
 		return Next{At: instant(w.at), Text: "It " + does + "."}
 	}

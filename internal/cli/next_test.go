@@ -13,10 +13,10 @@ func TestRemedyWords(t *testing.T) {
 		"is not repaired, since its health check names no remedy that Fettle knows": nil,
 		"is deleted, and its owner makes a new machine":                             {{Remedy: "DeleteMachine", Nature: core.Delete}, {Remedy: "Other", Nature: core.CreateRequest}},
 		"is marked for an outside remediator and left to it":                        {{Remedy: "AnnotateMachine", Nature: core.Annotate}},
-		"is left to an outside remediator, which is asked by an object made from RebootTemplate machines/fast": {
+		"is left to an outside remediator, by an object that Fettle creates from RebootTemplate machines/fast": {
 			{Remedy: "RequestMachineRemediation", Nature: core.CreateRequest, Template: template},
 		},
-		"is left to an outside remediator, which is asked by an object made from RebootTemplate machines/fast, and to its owner once that remediator has given it up": {
+		"is left to an outside remediator, by an object that Fettle creates from RebootTemplate machines/fast, and to its owner once that remediator has given it up": {
 			{Remedy: "RequestClusterMachineRemediation", Nature: core.CreateRequest, Template: template}, {Remedy: "MarkOwner", Nature: core.AskOwner},
 		},
 	} {

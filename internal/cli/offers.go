@@ -57,7 +57,7 @@ func (w *assessment) offerEnds(offer func(policy int, at time.Time, text string)
 	}
 	for _, g := range w.decision.Withdrawals {
 		if q := &w.cluster.Requests[g.Request]; q.Answers {
-			offer(g.Policy, w.at, "the owner of "+q.Target.Name+" is no longer asked")
+			offer(g.Policy, w.at, "the request to the owner of "+q.Target.Name+" is withdrawn")
 			continue
 		}
 		offer(g.Policy, w.at, w.cluster.Requests[g.Request].ID.String()+" is deleted")

@@ -82,7 +82,7 @@ func whyNoOwner(owner metav1.OwnerReference, err error) string {
 
 // nextOfRequested says when an owner with a request may go on, if that is known.
 func nextOfRequested(n Next, a *OwnerAnswer) Next {
-	if a == nil || !a.Asked || len(a.Waits) == 0 || n.At != nil {
+	if a == nil || !a.Requested || len(a.Waits) == 0 || n.At != nil {
 		return n
 	}
 	var last *OwnerWait

@@ -2,15 +2,15 @@ package cli
 
 // ownerAnswer prints the answer of an owner with a request, and the rules of the owner.
 func (p *page) ownerAnswer(a *OwnerAnswer) {
-	if a == nil || (!a.Asked && len(a.Rules) == 0) {
+	if a == nil || (!a.Requested && len(a.Rules) == 0) {
 		return
 	}
 	name := a.Owner.Kind + " " + a.Owner.Name
 	p.head("Its owner")
 	switch {
-	case !a.Asked:
+	case !a.Requested:
 	case a.Reason == "":
-		p.item("%s was asked to replace it %s, and %s.", name, p.when(a.Since), p.in(yellow, "has not answered"))
+		p.item("%s got the request to replace it %s, and %s.", name, p.when(a.Since), p.in(yellow, "has not answered"))
 	default:
 		p.item("%s says %s since %s: %s", name, p.in(yellow, a.Reason), p.when(a.Since), a.Message)
 	}

@@ -132,7 +132,7 @@ func (s *session) noTarget(ctx context.Context, v *view, assessments []*assessme
 	if r, gone := a.value.(*RepairExplanation); gone {
 		return fmt.Errorf("there is no %s %s any more, so no repair was requested; fettle explain repair/%s shows its last repair", of.kind, of.name, r.Repair.Name) //nolint:err113 // told to a person
 	}
-	return errors.New(e.Message + " So nothing was asked for; have a health check select it first.") //nolint:err113 // told to a person
+	return errors.New(e.Message + " So fettle has requested nothing; have a health check select it first.") //nolint:err113 // told to a person
 }
 
 // refuseRequest says why a request about a target would have no effect, or returns nil.
@@ -155,7 +155,7 @@ func (w *assessment) refuseRequest(target int, lacks unmet) error {
 	default:
 		return nil
 	}
-	return fmt.Errorf("%s was not asked to be repaired: %s", id, why) //nolint:err113 // told to a person
+	return fmt.Errorf("no repair of %s was requested: %s", id, why) //nolint:err113 // told to a person
 }
 
 // exhausted reports whether a repair has given up its last step.
@@ -193,7 +193,7 @@ func (w *assessment) requestedText(target int, at time.Time, dry bool) string {
 	if dry {
 		return "Nothing was written. The API server would accept the request for " + what + ". The result would be as follows."
 	}
-	return "Asked for " + what + "."
+	return "Requested " + what + "."
 }
 
 // selecting returns the health checks that select a target, with the gates that don't depend on a target.

@@ -18,7 +18,7 @@ func TestRepairIsRefused(t *testing.T) {
 		"":                                  func(*scene) {},
 		"it is being deleted already":       func(s *scene) { s.Targets[0].Deleting = true },
 		"no health check selects it":        func(s *scene) { s.Policies[0].Members = []int{1, 2, 3, 4} },
-		"whose selector also asks for role": func(s *scene) { s.Policies[0].Members = []int{1, 2, 3, 4} },
+		"whose selector also requires role": func(s *scene) { s.Policies[0].Members = []int{1, 2, 3, 4} },
 		"is under way; fettle explain repair/" + core.RepairName(newScene().Targets[0].ID, 1): func(s *scene) {
 			s.ready(0, "Unknown", time.Hour)
 			s.repair(0, time.Minute, v1alpha1.RepairStatus{})
@@ -74,7 +74,7 @@ func TestRepairRequestPage(t *testing.T) {
 	var out bytes.Buffer
 	(&page{Writer: &out, at: noon}).repairRequest(r)
 	for _, words := range []string{
-		"Asked for a repair of machine machines/", "by annotation fettle.io/repair-requested-at=" + noon.Format(time.RFC3339),
+		"Requested a repair of machine machines/", "by annotation fettle.io/repair-requested-at=" + noon.Format(time.RFC3339),
 		"Held back by\n  Paused (example)", "Gates of MachineHealthCheck machines/", "Paused is closed", "TooManyUnhealthy is open",
 		"lapses at", "kubectl annotate -n machines machines.machine.openshift.io a fettle.io/repair-requested-at-",
 	} {

@@ -46,11 +46,11 @@ func (p *page) requestedRepair(a *RequestedRepair) {
 	switch {
 	case a == nil:
 	case a.At == nil:
-		p.field("Asked for", p.in(yellow, strings.ToLower(a.State))+": "+a.Message)
+		p.field("Requested", p.in(yellow, strings.ToLower(a.State))+": "+a.Message)
 	case a.Lapses != nil:
-		p.field("Asked for", fmt.Sprintf("by a person at %s, lapses at %s", p.clock(a.At), p.when(a.Lapses)))
+		p.field("Requested", fmt.Sprintf("by a person at %s, lapses at %s", p.clock(a.At), p.when(a.Lapses)))
 	default:
-		p.field("Asked for", fmt.Sprintf("by a person at %s: %s", p.clock(a.At), a.Message))
+		p.field("Requested", fmt.Sprintf("by a person at %s: %s", p.clock(a.At), a.Message))
 	}
 }
 

@@ -58,7 +58,7 @@ func (s *session) objectOf(ctx context.Context, v *view, id core.ID) (*metav1.Pa
 }
 
 func goneError(id core.ID) error {
-	return fmt.Errorf("%s went while this looked, so nothing was asked for; fettle explain %s/%s tells what became of it", id, kindWord(id), id.Name) //nolint:err113 // told to a person
+	return fmt.Errorf("%s was deleted while fettle read it, so no repair was requested; fettle explain %s/%s shows what became of it", id, kindWord(id), id.Name) //nolint:err113 // told to a person
 }
 
 // refusedRequest says why a request was refused and what to do, or returns nil if it was accepted.
@@ -69,7 +69,7 @@ func refusedRequest(id core.ID, err error) error {
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
 		return goneError(id)
 	case apierrors.IsForbidden(err):
-		return fmt.Errorf("%s was not asked to be repaired; that takes the rights to get, patch and delete it, which an administrator can grant (docs/cli.md#fettle-repair): %w", id, err)
+		return fmt.Errorf("no repair of %s was requested; that takes the rights to get, patch and delete it, which an administrator can grant (docs/cli.md#fettle-repair): %w", id, err)
 	}
 	return fmt.Errorf("asking for the repair of %s: %w", id, err)
 }

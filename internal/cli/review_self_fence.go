@@ -64,7 +64,7 @@ func reviewFencePolicy(spec *v1alpha1.FencePolicySpec) []Remark {
 	case resets && witnesses != 0 && witnesses != fewWitnesses && witnesses != 5:
 		remarks = append(remarks, specparse.Fault("spec.witnesses", "is %d; give 3 or 5, or leave it out", witnesses))
 	case !resets && witnesses != 0:
-		remarks = append(remarks, specparse.Fault("spec.witnesses", "is %d; leave it out, since onIsolation Hold asks no witnesses", witnesses))
+		remarks = append(remarks, specparse.Fault("spec.witnesses", "is %d; leave it out, since onIsolation Hold uses no witnesses", witnesses))
 	}
 	if spec.RequiredProof == v1alpha1.PowerAndPromise && !resets {
 		remarks = append(remarks, specparse.Fault("spec.requiredProof", "is PowerAndPromise, which needs onIsolation Reset; with Hold no time proves that a node was reset"))

@@ -205,7 +205,7 @@ func (v *view) observations() []observed {
 	return clusters
 }
 
-// unmet asks the reading that knows both.
+// unmet reads it from the reading that knows both.
 func (v *view) unmet(policy, target core.ID) ([]string, bool) {
 	for _, p := range v.parts {
 		if missing, possible := p.Unmet(policy, target); possible {

@@ -335,9 +335,9 @@ type ExplainedTarget struct {
 // OwnerAnswer is how the owner of a target replaces it.
 type OwnerAnswer struct {
 	Owner Reference `json:"owner"`
-	// Asked is set while a request stands. Since is when the request was made, or when the owner answered last.
-	Asked bool       `json:"asked"`
-	Since *time.Time `json:"since,omitempty"`
+	// Requested is set while a request stands. Since is when the request was made, or when the owner answered last.
+	Requested bool       `json:"asked"`
+	Since     *time.Time `json:"since,omitempty"`
 	// Reason and Message are its answer, or empty.
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`

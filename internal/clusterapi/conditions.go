@@ -80,9 +80,9 @@ func (m *Machine) findingText(v *core.Verdict, node string) string {
 	switch v.Reason { //nolint:exhaustive // the other reasons make no target unhealthy
 	case core.RemediationRequested:
 		if !v.Since.IsZero() {
-			return "A person has asked for remediation by the annotation " + annotation.RepairRequestedAt
+			return "A person has requested remediation by the annotation " + annotation.RepairRequestedAt
 		}
-		return "A person has asked for remediation by the annotation " + clusterv1.RemediateMachineAnnotation
+		return "A person has requested remediation by the annotation " + clusterv1.RemediateMachineAnnotation
 	case core.TargetFailed:
 		if m.Failure == "" {
 			return "Machine has failed for good"
@@ -118,7 +118,7 @@ func AskOwner(m *Machine) []Change {
 // machineDeleting is the reason of an owner that is already replacing the machine.
 const machineDeleting = "MachineDeleting"
 
-// OwnerRequest returns the condition by which a machine asks its owner to replace it, or by which the owner
+// OwnerRequest returns the condition that requests the replacement of a machine from its owner, or by which the owner
 // answers. It is nil without a request.
 func (m *Machine) OwnerRequest() *Mark {
 	mark := m.Mark(Current, clusterv1.MachineOwnerRemediatedCondition)
@@ -139,7 +139,7 @@ func (m *Machine) HandedBack() time.Time {
 	return mark.Since
 }
 
-// InProgress reports whether the owner has begun the replacement that the condition asks for.
+// InProgress reports whether the owner has begun the replacement that the condition requests.
 func (k *Mark) InProgress() bool { return k.Reason == machineDeleting }
 
 // Answer returns the owner's answer to a request, or nothing if it has not answered.

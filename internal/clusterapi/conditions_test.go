@@ -19,13 +19,13 @@ func TestWhyAHealthCheckHasFailed(t *testing.T) {
 	}{
 		"a person's word": {
 			[]core.Verdict{{Reason: core.RemediationRequested}},
-			ConditionContent{"False", "", "HasRemediateAnnotation", "Health check failed:\n  * A person has asked for remediation by the annotation cluster.x-k8s.io/remediate-machine"},
-			ConditionContent{"False", "Warning", "HasRemediateMachineAnnotation", "A person has asked for remediation by the annotation cluster.x-k8s.io/remediate-machine"},
+			ConditionContent{"False", "", "HasRemediateAnnotation", "Health check failed:\n  * A person has requested remediation by the annotation cluster.x-k8s.io/remediate-machine"},
+			ConditionContent{"False", "Warning", "HasRemediateMachineAnnotation", "A person has requested remediation by the annotation cluster.x-k8s.io/remediate-machine"},
 		},
 		"a person's request": {
 			[]core.Verdict{{Reason: core.RemediationRequested, Since: time.Unix(1, 0)}},
-			ConditionContent{"False", "", "HasRemediateAnnotation", "Health check failed:\n  * A person has asked for remediation by the annotation fettle.io/repair-requested-at"},
-			ConditionContent{"False", "Warning", "HasRemediateMachineAnnotation", "A person has asked for remediation by the annotation fettle.io/repair-requested-at"},
+			ConditionContent{"False", "", "HasRemediateAnnotation", "Health check failed:\n  * A person has requested remediation by the annotation fettle.io/repair-requested-at"},
+			ConditionContent{"False", "Warning", "HasRemediateMachineAnnotation", "A person has requested remediation by the annotation fettle.io/repair-requested-at"},
 		},
 		"a failure": {
 			[]core.Verdict{{Reason: core.TargetFailed}},
@@ -97,7 +97,7 @@ func TestAnswersOfOwners(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			m := read(t, tc.machine)
 			if (m.OwnerRequest() != nil) != tc.requested || m.Answer() != tc.answer {
-				t.Errorf("asked: %t, answer: %q", m.OwnerRequest() != nil, m.Answer())
+				t.Errorf("requested: %t, answer: %q", m.OwnerRequest() != nil, m.Answer())
 			}
 			if spares := WithdrawOwnerRequest(m); (spares != nil) != tc.spared {
 				t.Errorf("taking it back changes %v", spares)

@@ -497,7 +497,7 @@ func TestWriterReads(t *testing.T) {
 	}
 }
 
-// TestHandBack asks the owner in both lists of conditions, or the health check in the deprecated one. It leaves another machine alone.
+// TestHandBack requests the replacement from the owner in both lists of conditions, or the health check in the deprecated one. It leaves another machine alone.
 func TestHandBack(t *testing.T) {
 	key := types.NamespacedName{Namespace: "clusters", Name: "m"}
 	for name, tc := range map[string]struct {

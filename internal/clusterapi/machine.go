@@ -121,7 +121,7 @@ func (m *Machine) Skipped() bool {
 	return m.Annotations.Has(clusterv1.MachineSkipRemediationAnnotation) || m.Annotations.Has(clusterv1.PausedAnnotation)
 }
 
-// RemediationRequested reports whether a user has asked for the repair of the machine by an annotation.
+// RemediationRequested reports whether a user has requested the repair of the machine by an annotation.
 func (m *Machine) RemediationRequested() bool {
 	return m.Annotations.Has(clusterv1.RemediateMachineAnnotation)
 }

@@ -124,7 +124,7 @@ func TestFailure(t *testing.T) {
 	}
 }
 
-// TestReplacer: only a machine set, or whatever keeps the control plane, replaces a machine when asked.
+// TestReplacer: only a machine set, or whatever keeps the control plane, replaces a machine on request.
 func TestReplacer(t *testing.T) {
 	owner := func(version, kind, control string) string {
 		return "ownerReferences: [{apiVersion: " + version + ", kind: " + kind + ", name: o, uid: o-uid, controller: " + control + "}]"

@@ -47,7 +47,7 @@ type world struct {
 	lists, writes int
 	// fails is the error of listing Leases, and refuses that of a write.
 	fails, refuses error
-	// pageSize is how many Leases a page has, if that is fewer than a client asks for. Endless has each page have a next one.
+	// pageSize is how many Leases a page has, if that is fewer than a client requests. Endless has each page have a next one.
 	pageSize int
 	endless  bool
 	log      []string

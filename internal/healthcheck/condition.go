@@ -85,7 +85,7 @@ func (w MachineConditions) Allowed(r *core.PolicyReport) Condition {
 	case r.Clock != 0:
 		c.Reason, c.Severity, c.Message = r.Clock.String(), SeverityWarning, messages.Clock(r)
 	case step.Problem != "":
-		c.Reason, c.Severity, c.Message = TemplateUnusableReason, SeverityError, "No remediator can be asked for a repair: "+step.Problem
+		c.Reason, c.Severity, c.Message = TemplateUnusableReason, SeverityError, "Fettle can't request a repair from a remediator: "+step.Problem
 	default:
 		given := messages.GivenUp(r, w.Resource, annotation.ResumedAt)
 		c.Status, c.Reason, c.Message = metav1.ConditionTrue, w.Reason, given+messages.UnhealthyTargets(r, w.Noun)

@@ -104,7 +104,7 @@ func TestRepairIsReadAsFarAsItCanBe(t *testing.T) {
 		"an end in the year 1":     {"the same", aSpec(), `{"phase": "Succeeded", "finishedAt": "0001-01-01T00:00:00Z"}`, succeeded(whole.Started), ""},
 		"an end without start":     {"the same", aSpec(`"startedAt": 5`), `{"phase": "Succeeded"}`, with(func(r *core.Repair) { r.Started, r.Outcome, r.Ended = created, core.Succeeded, created }), "spec.startedAt is 5 and can't be read"},
 		"an attempt in seconds":    {"", aSpec(), `{"attempts": 1, "lastAttempt": "2026-08-03T12:00:00Z"}`, with(func(r *core.Repair) { r.Attempts, r.LastAttempt = 1, created }), ""},
-		"a step that asks": {
+		"a step with a request": {
 			"", aSpec(`"ladder": [{"remedy": "Ask", "nature": "CreateRequest", "timeout": "5m", "template": {"apiVersion": "fix.example/v1", "kind": "FixTemplate", "name": "quick"}}]`),
 			`{}`, withSteps(core.Step{Remedy: "Ask", Nature: core.CreateRequest, Template: template, Limit: 5 * time.Minute}), "",
 		},

@@ -381,8 +381,8 @@ func TestProgressSaysWhatHappened(t *testing.T) {
 			v1alpha1.RepairStatus{Phase: "Recovered", Attempts: 1, LastAttempt: &at, Message: "it is well", FinishedAt: &end},
 		},
 		"a withdrawal": {
-			"", core.Repair{Ended: noon, Outcome: core.Withdrawn}, "no policy asks", nil,
-			v1alpha1.RepairStatus{Phase: "Withdrawn", Message: "no policy asks", FinishedAt: &end},
+			"", core.Repair{Ended: noon, Outcome: core.Withdrawn}, "no policy requires it", nil,
+			v1alpha1.RepairStatus{Phase: "Withdrawn", Message: "no policy requires it", FinishedAt: &end},
 		},
 	}
 	for sentence, tc := range cases {

@@ -95,7 +95,7 @@ func (f *Filter) Wrap(log logr.Logger, handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		no, err := f.review(r)
 		if err != nil {
-			log.Error(err, "could not tell who asks for metrics, so they were refused", "from", r.RemoteAddr)
+			log.Error(err, "a request for metrics could not be authenticated, so it was refused", "from", r.RemoteAddr)
 		}
 		if no == nil {
 			handler.ServeHTTP(w, r)
@@ -139,7 +139,7 @@ func (f *Filter) review(r *http.Request) (*refusal, error) {
 }
 
 func unreviewed() *refusal {
-	return &refusal{http.StatusServiceUnavailable, "the API server could not be asked who you are; try again later"}
+	return &refusal{http.StatusServiceUnavailable, "the API server could not authenticate you; try again later"}
 }
 
 func (f *Filter) cached(key request) (no *refusal, known bool) {

@@ -116,7 +116,7 @@ func TestFacts(t *testing.T) {
 		"an excluded node":                        {"", aNode("n", label(slim.ExcludeLabel, "true")), facts(func(f *Facts) { f.Node.Excluded = true })},
 		"a label that excludes none":              {"only one value does", aNode("n", label(slim.ExcludeLabel, "false")), worker},
 		"a label that says nothing":               {"what was meant is not known", aNode("n", labelled(slim.ExcludeLabel)), facts(func(f *Facts) { f.Mislabelled = true })},
-		"a node to be repaired":                   {"a person asks", aNode("n", annotated(annotation.RepairRequestedAt, "2026-08-03T13:00:00+02:00")), facts(func(f *Facts) { f.RepairRequest.At = time.Date(2026, 8, 3, 11, 0, 0, 0, time.UTC) })},
+		"a node to be repaired":                   {"a person requests it", aNode("n", annotated(annotation.RepairRequestedAt, "2026-08-03T13:00:00+02:00")), facts(func(f *Facts) { f.RepairRequest.At = time.Date(2026, 8, 3, 11, 0, 0, 0, time.UTC) })},
 		"a node to be repaired at no time":        {"it has no effect, and the user learns that", aNode("n", annotated(annotation.RepairRequestedAt, "")), facts(func(f *Facts) { f.RepairRequest.Unreadable = true })},
 		"a node that is confirmed healthy":        {"whatever the value", aNode("n", annotated(slim.ConfirmedHealthyAnnotation, "")), facts(func(f *Facts) { f.ConfirmedHealthy = true })},
 		"a node with its config":                  {"it has what it is to have", aNode("n", annotated(slim.CurrentConfigAnnotation, "a"), annotated(slim.DesiredConfigAnnotation, "a")), worker},
@@ -197,7 +197,7 @@ func TestPutTellsWhetherAFactChanged(t *testing.T) {
 		"a taint":                  {"no decision reads taints", aNode("n", func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: "x"}} }), false},
 		"a reason of a condition":  {"a criterion may name it", aNode("n", func(n *corev1.Node) { n.Status.Conditions[3].Reason = "Other" }), true},
 		"a message of a condition": {"no behaviour follows from it", aNode("n", func(n *corev1.Node) { n.Status.Conditions[3].Message = "other" }), false},
-		"a request for a repair":   {"a person asks", aNode("n", annotated(annotation.RepairRequestedAt, "2026-08-03T11:00:00Z")), true},
+		"a request for a repair":   {"a person requests it", aNode("n", annotated(annotation.RepairRequestedAt, "2026-08-03T11:00:00Z")), true},
 		"a request of nothing":     {"the user learns that it has no effect", aNode("n", annotated(annotation.RepairRequestedAt, "")), true},
 		"the time in another zone": {
 			"an instant is an instant", aNode("n", condition(corev1.NodeReady, corev1.ConditionTrue, noon.In(time.FixedZone("east", 3600)))), false,

@@ -26,7 +26,7 @@ const (
 // suites are the cipher suites that are tried, in this order. Others sign or encrypt too weakly, or not at all.
 var suites = [...]types.CipherSuiteID{types.CipherSuiteID17, types.CipherSuiteID3}
 
-// errDowngraded is the error for a BMC that answers with other algorithms than were asked for.
+// errDowngraded is the error for a BMC that answers with other algorithms than were requested.
 var errDowngraded = errors.New("the BMC answered with another cipher suite")
 
 // lanplus drives one host by IPMI 2.0 over LAN. Each operation has a session of its own, which is given back at its end.
@@ -133,7 +133,7 @@ func (l *lanplus) session(ctx context.Context, suite types.CipherSuiteID, call f
 	return call(client)
 }
 
-// login makes a session. Client.Connect isn't used: it hides the kinds of errors, and accepts other algorithms than were asked for.
+// login makes a session. Client.Connect isn't used: it hides the kinds of errors, and accepts other algorithms than were requested.
 func login(ctx context.Context, client *ipmi.Client, suite types.CipherSuiteID) error {
 	opened, err := client.OpenSession(ctx)
 	if err != nil {

@@ -87,7 +87,7 @@ func TestIPMIDialThatFails(t *testing.T) {
 	}
 }
 
-// TestIPMIPrivilegeThatIsRefused: no operation is made with less privilege than was asked for.
+// TestIPMIPrivilegeThatIsRefused: no operation is made with less privilege than was requested.
 func TestIPMIPrivilegeThatIsRefused(t *testing.T) {
 	b := startIPMI(t)
 	var id uint32
@@ -113,20 +113,20 @@ func TestIPMIPrivilegeThatIsRefused(t *testing.T) {
 
 func TestIPMIAlgorithms(t *testing.T) {
 	auth, integrity, encryption, _ := types.GetCipherSuiteAlgorithms(types.CipherSuiteID17)
-	asked := rmcpplus.OpenSessionResponse{}
-	asked.AuthAlg, asked.IntegrityAlg, asked.CryptAlg = uint8(auth), uint8(integrity), uint8(encryption)
+	requested := rmcpplus.OpenSessionResponse{}
+	requested.AuthAlg, requested.IntegrityAlg, requested.CryptAlg = uint8(auth), uint8(integrity), uint8(encryption)
 	for name, tc := range map[string]struct {
 		change func(*rmcpplus.OpenSessionResponse)
 		suite  types.CipherSuiteID
 		want   bool
 	}{
-		"as asked for":                  {func(*rmcpplus.OpenSessionResponse) {}, types.CipherSuiteID17, true},
+		"as requested":                  {func(*rmcpplus.OpenSessionResponse) {}, types.CipherSuiteID17, true},
 		"another authentication":        {func(r *rmcpplus.OpenSessionResponse) { r.AuthAlg = 0 }, types.CipherSuiteID17, false},
 		"another integrity":             {func(r *rmcpplus.OpenSessionResponse) { r.IntegrityAlg = 0 }, types.CipherSuiteID17, false},
 		"another encryption":            {func(r *rmcpplus.OpenSessionResponse) { r.CryptAlg = 0 }, types.CipherSuiteID17, false},
 		"none, by a suite without them": {func(r *rmcpplus.OpenSessionResponse) { *r = rmcpplus.OpenSessionResponse{} }, types.CipherSuiteIDReserved, false},
 	} {
-		answered := asked
+		answered := requested
 		tc.change(&answered)
 		if got := hasAlgorithms(&answered, tc.suite); got != tc.want {
 			t.Errorf("%s: the algorithms are those of the suite: %t", name, got)

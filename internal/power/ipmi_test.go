@@ -147,7 +147,7 @@ func TestIPMIWrongPasswordIsOneLogin(t *testing.T) {
 	wantFailure(t, h, AuthenticationRefused)
 	wantFailure(t, h, AuthenticationHeld)
 	if n := b.conn.opened.Load(); n != 2 {
-		t.Errorf("%d sessions were asked for, want 2", n)
+		t.Errorf("%d sessions were requested, want 2", n)
 	}
 }
 
@@ -176,7 +176,7 @@ func TestIPMILongCredentialsAreNotTried(t *testing.T) {
 		wantFailure(t, h, CredentialsUnusable)
 	}
 	if n := b.conn.opened.Load(); n != 0 {
-		t.Errorf("%d sessions were asked for", n)
+		t.Errorf("%d sessions were requested", n)
 	}
 }
 
@@ -246,7 +246,7 @@ func TestIPMIForgedAnswersAreDropped(t *testing.T) {
 	}
 }
 
-// A BMC that answers with other algorithms than were asked for would switch signatures off.
+// A BMC that answers with other algorithms than were requested would switch signatures off.
 func TestIPMIDowngradeIsRefused(t *testing.T) {
 	b := startIPMI(t)
 	answer := func(datagram []byte) [][]byte {

@@ -110,13 +110,13 @@ func TestRedfishCredentialsWithEachRequest(t *testing.T) {
 		wantState(t, h, fencing.IsOn)
 	}
 	if n := b.count(loginRequest); n != 1 {
-		t.Errorf("a session was asked for %d times, want once", n)
+		t.Errorf("a session was requested %d times, want once", n)
 	}
 	b.set(func() { b.fault = either(full, broken) })
 	wantFailure(t, h, UnexpectedAnswer)
 	wantFailure(t, h, UnexpectedAnswer)
 	if n := b.count(loginRequest); n != 2 {
-		t.Errorf("a session was asked for %d times, want twice", n)
+		t.Errorf("a session was requested %d times, want twice", n)
 	}
 	b.set(func() { b.fault = nil })
 	wantState(t, h, fencing.IsOn)

@@ -49,9 +49,9 @@ type Agent struct {
 	away, unwritten bool
 
 	request Request
-	// asked is when the last question was sent. Agreed has the witnesses that have agreed to it, of each promise that may stand.
-	asked  time.Duration
-	agreed [mayStand][mostMembers]bool
+	// questionSent is when the last question was sent. Agreed has the witnesses that have agreed to it, of each promise that may stand.
+	questionSent time.Duration
+	agreed       [mayStand][mostMembers]bool
 	// condemned is set once the agent has learnt that this boot is condemned.
 	condemned bool
 	// seen is set once the agent has read the Lease. Before that, an agent without a stored state doesn't know what it has promised.
@@ -174,7 +174,7 @@ func (a Agent) states(now time.Duration) Promise {
 
 // asksWitnesses reports whether the agent queries its witnesses: the API server does not answer, and they may grant.
 func (a Agent) asksWitnesses(now time.Duration) bool {
-	return a.witnessed() && a.away && now >= a.Granted+a.Every() && now >= a.asked+a.Every()
+	return a.witnessed() && a.away && now >= a.Granted+a.Every() && now >= a.questionSent+a.Every()
 }
 
 // witnessed reports whether witnesses may grant. Each timed promise that may stand has to have witnesses. A request that the agent has not
@@ -205,7 +205,7 @@ func (a Agent) Sends(action Action, now time.Duration) (Agent, Request) {
 	r := Request{Action: action, Sent: now}
 	switch action {
 	case AskWitnesses:
-		a.asked, a.agreed = now, [mayStand][mostMembers]bool{}
+		a.questionSent, a.agreed = now, [mayStand][mostMembers]bool{}
 		return a, r
 	case WriteLease:
 		r.Lease = Lease{Revision: a.lease.Revision, State: Promised, Promise: a.states(now)}
@@ -229,7 +229,7 @@ func (a Agent) Unsent(before AgentState) Agent {
 		before.Granted = a.Granted // witnesses may have granted meanwhile
 	}
 	a.AgentState, a.request = before, Request{}
-	a.asked, a.agreed = 0, [mayStand][mostMembers]bool{} // answers are about the witnesses of what was not sent, too
+	a.questionSent, a.agreed = 0, [mayStand][mostMembers]bool{} // answers are about the witnesses of what was not sent, too
 	return a
 }
 
@@ -256,7 +256,7 @@ func (a Agent) Written(revision uint64) Agent {
 		return a
 	}
 	a.Stated, a.Granted, a.Lost = r.Lease.Promise, r.Sent, false
-	a.asked, a.agreed = 0, [mayStand][mostMembers]bool{} // answers are about the witnesses that were stated before
+	a.questionSent, a.agreed = 0, [mayStand][mostMembers]bool{} // answers are about the witnesses that were stated before
 	return a
 }
 
@@ -274,7 +274,7 @@ func (a Agent) Read(l Lease) Agent {
 	case l.State == Promised:
 		a.Stated = l.Promise
 	}
-	a.asked, a.agreed = 0, [mayStand][mostMembers]bool{}
+	a.questionSent, a.agreed = 0, [mayStand][mostMembers]bool{}
 	return a
 }
 
@@ -288,7 +288,7 @@ func (a Agent) Deleted() Agent {
 // Agrees returns the agent with the answer of a witness to the question that was sent at an instant. A majority is a grant from then. While two
 // timed promises may stand it takes a majority of the witnesses of each: a manager waits for those of the promise that it has revoked.
 func (a Agent) Agrees(witness string, sent time.Duration) Agent {
-	if sent != a.asked || sent == 0 || !a.witnessed() {
+	if sent != a.questionSent || sent == 0 || !a.witnessed() {
 		return a
 	}
 	grants := true

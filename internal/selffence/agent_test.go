@@ -174,7 +174,7 @@ func TestWitnessesGrant(t *testing.T) {
 		}
 	}
 	if a = a.Agrees("z", 105*time.Second); !a.MayPet(115*time.Second-1) || a.MayPet(115*time.Second) {
-		t.Error("two of three witnesses grant from when they were asked")
+		t.Error("two of three witnesses grant from when the question was sent")
 	}
 	requires(t, a.Failed(), 107*time.Second, selffence.ReadLease)
 	requires(t, a.Failed(), 108*time.Second, selffence.AskWitnesses)
@@ -190,7 +190,7 @@ func TestWitnessesOfBothPromises(t *testing.T) {
 	all := []string{"v", "w", "x", "y", "z"}
 	for name, c := range map[string]struct {
 		before  selffence.AgentState
-		asked   []string
+		queried []string
 		answers []string
 		want    bool
 	}{
@@ -209,8 +209,8 @@ func TestWitnessesOfBothPromises(t *testing.T) {
 	} {
 		c.before.Bound, c.before.Granted = true, 100*time.Second
 		a := newAgent(c.before).Failed()
-		if got := a.Witnesses(); !slices.Equal(got, c.asked) {
-			t.Errorf("%s: %q are asked", name, got)
+		if got := a.Witnesses(); !slices.Equal(got, c.queried) {
+			t.Errorf("%s: the witnesses to query are %q", name, got)
 		}
 		a, _ = a.Sends(selffence.AskWitnesses, 105*time.Second)
 		for _, from := range c.answers {
@@ -361,7 +361,7 @@ func TestOverdue(t *testing.T) {
 	}
 }
 
-// TestNoWitnesses: without witnesses the agent asks none, and no answer is a grant.
+// TestNoWitnesses: without witnesses the agent queries none, and no answer is a grant.
 func TestNoWitnesses(t *testing.T) {
 	t.Parallel()
 	p := timed()
@@ -425,7 +425,7 @@ func TestTwoMayStand(t *testing.T) {
 	}
 }
 
-// TestLostRequests: an agent that has lost its state does not know which requests are under way. It pets and asks only after a write of its own.
+// TestLostRequests: an agent that has lost its state does not know which requests are under way. It pets and queries witnesses only after a write of its own.
 func TestLostRequests(t *testing.T) {
 	t.Parallel()
 	hold := timed()
@@ -617,7 +617,7 @@ func TestQuestionNotSent(t *testing.T) {
 	t.Parallel()
 	a := bound(t)
 	if a.Agrees("x", 0).Counts() {
-		t.Error("an agent counts an answer, and has asked no witness")
+		t.Error("an agent counts an answer, and has queried no witness")
 	}
 	a, _ = a.Sends(selffence.WriteLease, 104*time.Second)
 	a = a.Failed()

@@ -89,7 +89,7 @@ type world struct {
 }
 
 // budget is what may still happen.
-type budget struct{ sleeps, lates, agentRestarts, losses, managerRestarts, witnessRestarts, stops, changes, asks int }
+type budget struct{ sleeps, lates, agentRestarts, losses, managerRestarts, witnessRestarts, stops, changes, questions int }
 
 // protocol has the functions that a planted fault replaces.
 type protocol struct {
@@ -399,15 +399,15 @@ func agentActs(s *setup, w world) (world, bool) {
 		for i := range s.count() {
 			x := &w.witnesses[i]
 			x.question, x.answer, x.heard = 0, 0, false // another answer would come too late
-			switch asked := slices.Contains(w.agent.Witnesses(), nameOf(i)); {
-			case asked && s.lies(i):
+			switch queried := slices.Contains(w.agent.Witnesses(), nameOf(i)); {
+			case queried && s.lies(i):
 				x.answer = now
-			case asked:
+			case queried:
 				x.question = now
 			}
 		}
-		ok := w.budget.asks > 0
-		w.budget.asks--
+		ok := w.budget.questions > 0
+		w.budget.questions--
 		return w, ok
 	case selffence.ReadLease, selffence.WriteLease:
 		w.agent, w.inFlight = s.protocol.sends(w.agent, action, now)
@@ -665,12 +665,12 @@ func worlds() map[string]setup {
 		"the agent loses its state":         {validity: 5, timeout: 2, condemnedBy: 2, budget: budget{losses: 1, lates: 1}},
 		"the node is suspended":             {validity: 4, timeout: 2, condemnedBy: 3, budget: budget{sleeps: 1, lates: 1}},
 		"the node is healthy":               {validity: 45, timeout: 2, condemnedBy: horizon, healthy: true, slow: 15, budget: budget{changes: 2}},
-		"witnesses":                         {validity: 5, timeout: 2, condemnedBy: 0, witnesses: []int{0, 1, 2}, cut: true, budget: budget{asks: 1}},
-		"a witness restarts":                {validity: 5, timeout: 2, condemnedBy: 0, witnesses: []int{0, 1, 2}, cut: true, budget: budget{asks: 1, witnessRestarts: 1}},
-		"a witness lies":                    {validity: 5, timeout: 2, condemnedBy: 0, witnesses: []int{0, 1, 2, 3, 4}, liar: true, cut: true, budget: budget{asks: 1}},
-		"a witness lies and one restarts":   {validity: 5, timeout: 2, condemnedBy: 0, witnesses: []int{0, 1, 2, 3, 4}, liar: true, cut: true, budget: budget{asks: 1, witnessRestarts: 1}},
-		"the witness is replaced":           {validity: 7, timeout: 2, condemnedBy: 2, cutAt: 3, witnesses: []int{0}, next: []int{1}, budget: budget{asks: 1, changes: 1, lates: 1}},
-		"a promise becomes timed":           {validity: 5, timeout: 2, condemnedBy: 2, cutAt: 2, hold: true, next: []int{0, 1, 2}, budget: budget{asks: 1, changes: 1, lates: 1}},
+		"witnesses":                         {validity: 5, timeout: 2, condemnedBy: 0, witnesses: []int{0, 1, 2}, cut: true, budget: budget{questions: 1}},
+		"a witness restarts":                {validity: 5, timeout: 2, condemnedBy: 0, witnesses: []int{0, 1, 2}, cut: true, budget: budget{questions: 1, witnessRestarts: 1}},
+		"a witness lies":                    {validity: 5, timeout: 2, condemnedBy: 0, witnesses: []int{0, 1, 2, 3, 4}, liar: true, cut: true, budget: budget{questions: 1}},
+		"a witness lies and one restarts":   {validity: 5, timeout: 2, condemnedBy: 0, witnesses: []int{0, 1, 2, 3, 4}, liar: true, cut: true, budget: budget{questions: 1, witnessRestarts: 1}},
+		"the witness is replaced":           {validity: 7, timeout: 2, condemnedBy: 2, cutAt: 3, witnesses: []int{0}, next: []int{1}, budget: budget{questions: 1, changes: 1, lates: 1}},
+		"a promise becomes timed":           {validity: 5, timeout: 2, condemnedBy: 2, cutAt: 2, hold: true, next: []int{0, 1, 2}, budget: budget{questions: 1, changes: 1, lates: 1}},
 	}
 }
 

@@ -349,7 +349,7 @@ func TestPartSleepsUntilItMay(t *testing.T) {
 		if err := m.waker.Checks()["p"](nil); err != nil {
 			t.Errorf("a part that may not is not ready: %v", err)
 		}
-		m.wantDid("it asks now and then, and tells no more", 61*time.Second, "watch p", "watch p")
+		m.wantDid("it tries to watch now and then, and logs nothing more", 61*time.Second, "watch p", "watch p")
 		m.wantForbidden("it may not", 1)
 		m.wantUnread("it may not", true)
 		m.Of(crdKind).Handler.OnDelete(definition(things))

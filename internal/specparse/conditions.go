@@ -59,7 +59,7 @@ func Groups(annotations map[string]string, key string) ([]core.ConditionGroup, e
 		return nil, err
 	}
 	if n := remembered(groups); n > maxRemembered {
-		return nil, fmt.Errorf("annotation %s asks for %d conditions that are missing or have a reason; give at most %d", key, n, maxRemembered)
+		return nil, fmt.Errorf("annotation %s requires %d conditions that are missing or have a reason; give at most %d", key, n, maxRemembered)
 	}
 	return groups, nil
 }
@@ -185,7 +185,7 @@ func (r *groupReader) test(at string, entry any) core.ConditionTest {
 	case given && !missing:
 		r.addFault(at+".missing", "is %s; give true, or remove it", describe(fields["missing"]))
 	case missing && (hasStatus || hasReason):
-		r.addFault(at, "asks for a condition that is missing and for its status or reason; give %s", testExample)
+		r.addFault(at, "requires a condition to be missing, and its status or reason; give %s", testExample)
 	case missing:
 		return core.ConditionTest{Type: kind, Missing: true}
 	}
@@ -255,7 +255,7 @@ func GroupWarnings(annotations map[string]string, key, target string) []Remark {
 			at := fmt.Sprintf("annotation %s [%d].all[%d]", key, i, j)
 			switch {
 			case test.Missing && groups[i].For < soonMissing:
-				remarks = append(remarks, Warning(field, "%s asks for condition %s to be missing for %s, and a node that has just joined lacks what its agents set later, so a %s may be repaired while it starts; give 10m or more",
+				remarks = append(remarks, Warning(field, "%s requires condition %s to be missing for %s, and a node that has just joined lacks what its agents set later, so a %s may be repaired while it starts; give 10m or more",
 					at, test.Type, groups[i].For, target))
 			case len(groups[i].Tests) == 1 && test.Type == nodeReady && test.Status == statusTrue:
 				remarks = append(remarks, Warning(field, readyListed, at))

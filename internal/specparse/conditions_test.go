@@ -89,15 +89,15 @@ func TestFaultsOfGroupsAreReported(t *testing.T) {
 		one(`{type: Ready, status: Bad}`):                                             {`[0].all[0].status is "Bad"`},
 		one(`{type: Ready, missing: yes-please}`):                                     {`[0].all[0].missing is "yes-please"; give true, or remove it`},
 		one(`{type: Ready, missing: false}`):                                          {`[0].all[0].missing is false`},
-		one(`{type: Ready, missing: true, status: "True"}`):                           {"[0].all[0] asks for a condition that is missing and for its status or reason"},
-		one(`{type: Ready, missing: true, reason: A}`):                                {"[0].all[0] asks for a condition that is missing and for its status or reason"},
+		one(`{type: Ready, missing: true, status: "True"}`):                           {"[0].all[0] requires a condition to be missing, and its status or reason"},
+		one(`{type: Ready, missing: true, reason: A}`):                                {"[0].all[0] requires a condition to be missing, and its status or reason"},
 		one(`{type: Ready, status: "True", reason: "^Kube(let)?"}`):                   {`[0].all[0].reason is "^Kube(let)?"; give a reason such as KubeletNotReady`, "it is no regular expression"},
 		one(`{type: Ready, status: "True", reason: ""}`):                              {`[0].all[0].reason is ""`},
 		one(`{type: Ready, status: "True", reason: null}`):                            {`[0].all[0].reason is missing`},
 		one(`{type: Ready, status: "True", reason: [A]}`):                             {`[0].all[0].reason is a list`},
 		one(`{type: Ready, status: "True", reason: ` + long + `}`):                    {"[0].all[0].reason is", "(200 bytes)"},
 		one(`{type: Ready, status: "True"}, {type: Ready, missing: true}`):            {"[0].all[1] names condition Ready once more; give each condition once"},
-		"[" + strings.Repeat("{all: [{type: A, missing: true}], for: 5m}, ", 9) + "]": {"asks for 9 conditions that are missing or have a reason; give at most 8"},
+		"[" + strings.Repeat("{all: [{type: A, missing: true}], for: 5m}, ", 9) + "]": {"requires 9 conditions that are missing or have a reason; give at most 8"},
 		"[{all: [{type: A}], for: 1}, {all: [{type: B}], for: 2}]":                    {"[0].for is 1", "[0].all[0].status", "[1].for is 2", "[1].all[0].status"},
 	} {
 		got, err := groupsOf(text)
@@ -190,7 +190,7 @@ func TestGoneDelay(t *testing.T) {
 
 func TestDoubtGroups(t *testing.T) {
 	for text, want := range map[string]string{
-		`[{all: [{type: A, missing: true}], for: 4m59s}]`:                                      "[0].all[0] asks for condition A to be missing for 4m59s",
+		`[{all: [{type: A, missing: true}], for: 4m59s}]`:                                      "[0].all[0] requires condition A to be missing for 4m59s",
 		`[{all: [{type: A, missing: true}], for: 5m}]`:                                         "",
 		`[{all: [{type: B, status: "True"}], for: 1s}]`:                                        "",
 		`[{all: [{type: Ready, status: "False"}], for: 5m}]`:                                   "",

@@ -47,7 +47,7 @@ func (api *apiClient) close() {
 	api.opened.CloseAll()
 }
 
-// isReady asks the API server whether it serves: it answers, accepts the credentials, and has its etcd.
+// isReady reads from the API server whether it serves: it answers, accepts the credentials, and has its etcd.
 func (api *apiClient) isReady(ctx context.Context) error {
 	body, err := api.Get().AbsPath("/readyz").MaxRetries(0).DoRaw(ctx)
 	return readiness(body, err)

@@ -8,7 +8,7 @@ import (
 
 // The bounds on what one workload cluster may send. Sizes count decompressed bytes. docs/adr/0013 adds them up.
 const (
-	// page is how many nodes the first request of a list asks for. After a page that is too large, requests ask for
+	// page is how many nodes the first request of a list requests. After a page that is too large, requests ask for
 	// fewer.
 	page = 250
 	// pageBytes bounds a page. It allows 16 KiB for each node, and a page of one node may have all of it.
@@ -111,7 +111,7 @@ var (
 		advice: "put the address that really answers into the kubeconfig",
 	}
 	errEncoding = &boundError{
-		name: "encoding", did: "sent an answer in an encoding or type that was not asked for", advice: seeWhatAnswers,
+		name: "encoding", did: "sent an answer in an encoding or type that Fettle did not request", advice: seeWhatAnswers,
 	}
 	errAlwaysOutdated = &boundError{
 		name: "watches", did: "ends each watch as out of date right after a list", advice: "see whether its etcd is compacted all the time",

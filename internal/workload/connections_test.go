@@ -48,7 +48,7 @@ func TestDroppedConnectionsEnd(t *testing.T) {
 		attempts := len(s.times("ready"))
 		after(time.Hour)
 		if answers, _ := c.Answers(); answers != core.Unknown || len(s.times("ready")) != attempts || c.nodeCount+c.weight+len(c.budget.byNamespace) != 0 {
-			t.Errorf("it answers %s, was asked %d times more, and %d nodes of %d bytes are accounted for", answers, len(s.times("ready"))-attempts, c.nodeCount, c.weight)
+			t.Errorf("it answers %s, got %d requests more, and %d nodes of %d bytes are accounted for", answers, len(s.times("ready"))-attempts, c.nodeCount, c.weight)
 		}
 		if _, err := c.ReadNode(t.Context(), "a"); !errors.Is(err, errNotConnected) {
 			t.Errorf("a node is read with %v", err)

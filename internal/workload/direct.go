@@ -31,7 +31,7 @@ const (
 	directRequests, directWait = 8, 5 * time.Second
 	// directTimeout bounds a request, and the wait for it.
 	directTimeout = 10 * time.Second
-	// podPage and volumePage are how many objects the first request of a list asks for. After a page that is too large, requests
+	// podPage and volumePage are how many objects the first request of a list requests. After a page that is too large, requests
 	// ask for fewer.
 	podPage, volumePage = 64, 256
 	// mostParts is how many taints, and how many conditions, a node may have.

@@ -104,8 +104,8 @@ func TestDirectGet(t *testing.T) {
 					n.Status.NodeInfo.BootID != "b" || n.Spec.ProviderID != "" || n.Status.Images != nil || n.ManagedFields != nil) {
 					t.Errorf("it is %+v", n)
 				}
-				if asked := s.requests("other"); len(asked) != 1 || asked[0] != "/api/v1/nodes/a" {
-					t.Errorf("it asked for %v", asked)
+				if requests := s.requests("other"); len(requests) != 1 || requests[0] != "/api/v1/nodes/a" {
+					t.Errorf("it requested %v", requests)
 				}
 			})
 		})
@@ -162,7 +162,7 @@ func TestDirectLists(t *testing.T) {
 				q := r.URL.Query()
 				limits = append(limits, q.Get("limit"))
 				if q.Get("continue") != "now" || q.Get("fieldSelector") != "spec.nodeName=a" {
-					t.Errorf("it asked for %s", r.URL)
+					t.Errorf("it requested %s", r.URL)
 				}
 				says(http.StatusOK, tc.answer(q.Get("limit")))(w, r)
 			}, func(t *testing.T, _ *server, d *Direct) {

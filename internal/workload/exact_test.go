@@ -376,7 +376,7 @@ func TestCommandReadsNodes(t *testing.T) {
 	}
 }
 
-// TestRequestsAreMadeOnce: a server that asks for a retry gets it with the next attempt, after Fettle's own pause.
+// TestRequestsAreMadeOnce: a server that requests a retry gets it with the next attempt, after Fettle's own pause.
 func TestRequestsAreMadeOnce(t *testing.T) {
 	later := func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Retry-After", "1")
@@ -438,7 +438,7 @@ func TestLiveErrors(t *testing.T) {
 	reading(t, says(200, `{"kind":"PodList","apiVersion":"v1","items":[]}`), func(t *testing.T, s *server, c *Connection) {
 		t.Helper()
 		if err := c.Live().List(t.Context(), unstructuredList("v1", "PodList"), client.Limit(500)); err != nil || s.requests("other")[0] != "/api/v1/pods?limit=500" {
-			t.Errorf("it asks for %v, %v", s.requests("other"), err)
+			t.Errorf("it requests %v, %v", s.requests("other"), err)
 		}
 	})
 	kinds := map[schema.GroupVersionKind]string{

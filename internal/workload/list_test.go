@@ -104,7 +104,7 @@ func TestListGoesOnPageByPage(t *testing.T) {
 	})
 }
 
-// TestListOfLargeNodesHasSmallPages: after a page that is too large, the request asks for a quarter of the nodes.
+// TestListOfLargeNodesHasSmallPages: after a page that is too large, the next request is for a quarter of the nodes.
 func TestListOfLargeNodesHasSmallPages(t *testing.T) {
 	for largest, want := range map[int][]string{62: {"250", "62", "62"}, 3: {"250", "62", "15", "3", "3"}, 1: {"250", "62", "15", "3", "1", "1"}} {
 		synctest.Test(t, func(t *testing.T) {
@@ -176,7 +176,7 @@ func TestI15ListsAreBounded(t *testing.T) {
 				w.Header().Set("Content-Type", "application/json")
 				_, _ = w.Write([]byte(`{"kind":"NodeList","apiVersion":"v1"}`))
 			}
-		}, "encoding", "was not asked for", 1},
+		}, "encoding", "did not request", 1},
 	}
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {
@@ -188,7 +188,7 @@ func TestI15ListsAreBounded(t *testing.T) {
 				after(100 * time.Millisecond)
 				s.wantBound(c, tc.bound, tc.words)
 				if n := len(s.times("list")); n != tc.requests {
-					t.Errorf("%d pages were asked for, want %d", n, tc.requests)
+					t.Errorf("%d pages were requested, want %d", n, tc.requests)
 				}
 			})
 		})

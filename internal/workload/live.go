@@ -56,7 +56,7 @@ func (l live) List(ctx context.Context, list client.ObjectList, opts ...client.L
 	case *unstructured.UnstructuredList:
 		err := api.readJSON(ctx, elementOf(list.GroupVersionKind()), which, list)
 		if next := list.GetContinue(); err == nil && next != "" && (len(list.Items) == 0 || len(next) > tokenBytes) {
-			err = errEndless // a caller that asks for the next page would never be done
+			err = errEndless // a caller that requests the next page would never be done
 		}
 		return err
 	}

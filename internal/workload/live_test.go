@@ -58,7 +58,7 @@ func TestReadNode(t *testing.T) {
 		"it is not there":             {says(http.StatusNotFound, notFound), core.NodeGone, ""},
 		"something else is not there": {says(http.StatusNotFound, "<html>"), 0, "getting node a: "},
 		"it may not be read":          {says(http.StatusForbidden, ""), 0, "getting node a: "},
-		"it comes in JSON":            {says(http.StatusOK, `{"kind":"Node","apiVersion":"v1","metadata":{"name":"a"}}`), 0, "was not asked for"},
+		"it comes in JSON":            {says(http.StatusOK, `{"kind":"Node","apiVersion":"v1","metadata":{"name":"a"}}`), 0, "did not request"},
 		"it is something else":        {func(w http.ResponseWriter, _ *http.Request) { (&server{T: t}).sendsObject(w, &corev1.Pod{}) }, 0, "where a node belongs"},
 		"it is too large": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", protobuf)
@@ -74,7 +74,7 @@ func TestReadNode(t *testing.T) {
 					t.Errorf("it is read as %+v, %v; want %s, %q", n, err, tc.state, tc.fails)
 				}
 				if got := s.requests("other"); len(got) != 1 || got[0] != "/api/v1/nodes/a" {
-					t.Errorf("it asks %v", got)
+					t.Errorf("it requests %v", got)
 				}
 			})
 		})
@@ -144,7 +144,7 @@ func TestLiveGet(t *testing.T) {
 		"a namespace": {metadataOf("", "v1", "Namespace"), client.ObjectKey{Name: "x"}, says(200, `{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"x"}}`), "/api/v1/namespaces/x", nil},
 		"a lease": {metadataOf("coordination.k8s.io", "v1", "Lease"), named, says(200, `{"kind":"Lease","apiVersion":"coordination.k8s.io/v1","metadata":{"name":"x"}}`),
 			"/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/x", nil},
-		"another kind than was asked for": {metadataOf("", "v1", "Pod"), named, says(200, `{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"x"}}`), "/api/v1/namespaces/kube-system/pods/x", errNotObjects},
+		"another kind than was requested": {metadataOf("", "v1", "Pod"), named, says(200, `{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"x"}}`), "/api/v1/namespaces/kube-system/pods/x", errNotObjects},
 		"no object":                       {metadataOf("", "v1", "Pod"), named, says(200, `<html>`), "/api/v1/namespaces/kube-system/pods/x", errNotObjects},
 		"more than is accepted":           {metadataOf("", "v1", "Pod"), named, says(200, strings.Repeat(" ", objectBytes+1)), "/api/v1/namespaces/kube-system/pods/x", errBound},
 		"a kind that no guard reads":      {metadataOf("", "v1", "Secret"), named, nil, "", errKind},
@@ -163,7 +163,7 @@ func TestLiveGet(t *testing.T) {
 					t.Errorf("it is read as %v, %v; want %v", tc.of, err, tc.fails)
 				}
 				if got := strings.Join(s.requests("other"), ","); got != tc.path || (got != "" && accepts != "application/json") {
-					t.Errorf("it asks for %q as %q, want %q", got, accepts, tc.path)
+					t.Errorf("it requests %q as %q, want %q", got, accepts, tc.path)
 				}
 			})
 		})
@@ -214,7 +214,7 @@ func TestLiveList(t *testing.T) {
 					t.Errorf("it is read as %v, %v; want %d items, %v", tc.into, err, tc.items, tc.fails)
 				}
 				if got := strings.Join(s.requests("other"), ","); got != tc.path {
-					t.Errorf("it asks for %q, want %q", got, tc.path)
+					t.Errorf("it requests %q, want %q", got, tc.path)
 				}
 			})
 		})
@@ -234,7 +234,7 @@ func TestLiveListOfNodes(t *testing.T) {
 		"some":                  {named("a", "b"), "", 2},
 		"none":                  {named(), "", 0},
 		"more than it may have": {named("a", "b", "c"), "more than 2 nodes", 0},
-		"in JSON":               {says(200, `{"kind":"NodeList","apiVersion":"v1"}`), "was not asked for", 0},
+		"in JSON":               {says(200, `{"kind":"NodeList","apiVersion":"v1"}`), "did not request", 0},
 		"too large": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", protobuf)
 			_, _ = w.Write(make([]byte, pageBytes+1))

@@ -61,7 +61,7 @@ func TestI15NoHostIsQuoted(t *testing.T) {
 		"nodes that are none":        answering(http.StatusOK, "application/json", `{"kind":"NodeList","apiVersion":"v1","items":"SECRET"}`),
 		"bytes":                      answering(http.StatusOK, "application/vnd.kubernetes.protobuf", "SECRET"),
 		"a banner in plain text":     "https://" + banner(t, "SSH-2.0-SECRET\r\n"),
-		"a banner, and asked so":     "http://" + banner(t, "SSH-2.0-SECRET\r\n"),
+		"a banner, over HTTP":        "http://" + banner(t, "SSH-2.0-SECRET\r\n"),
 		"a user and a password":      "https://me:SECRET@127.0.0.1:1",
 		"an address that can't be":   "https://me:SECRET word@127.0.0.1:1",
 		"a token in a query":         "https://127.0.0.1:1/?token=SECRET",

@@ -222,7 +222,7 @@ func expired(t testing.TB) []byte {
 	return eventOf(t, watch.Error, &metav1.Status{Status: metav1.StatusFailure, Code: http.StatusGone, Reason: metav1.StatusReasonExpired})
 }
 
-// times returns when the server was asked for something.
+// times returns when the server got a request.
 func (s *server) times(what string) []time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()

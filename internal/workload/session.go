@@ -154,5 +154,5 @@ func (s *session) cause(err error) string {
 // The errors of a cluster that sends other objects than were requested.
 var (
 	errNotNodes   = errors.New("it sends something else where a node belongs")
-	errNotObjects = errors.New("it sends something else than the objects that it was asked for")
+	errNotObjects = errors.New("it sends something else than the requested objects")
 )

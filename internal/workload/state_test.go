@@ -120,8 +120,8 @@ func TestReadiness(t *testing.T) {
 		says string
 	}{
 		"it is ready":                {"ok", nil, ""},
-		"who asks may not":           {"", apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("no")), ""},
-		"who asks is not known":      {"", apierrors.NewUnauthorized("no"), "no"},
+		"the user may not":           {"", apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("no")), ""},
+		"the user is not known":      {"", apierrors.NewUnauthorized("no"), "no"},
 		"its etcd is gone":           {"[+]ping ok\n[-]etcd failed: reason withheld\n[-]poststarthook/x failed: y\nreadyz check failed", failed, "not ready: etcd, 1 of its other checks"},
 		"it is no API server":        {"[-]\x1b[2JSECRET failed\n[-]etcd failed", failed, "not ready: etcd, 1 of its other checks"},
 		"it doesn't say what fails":  {"", failed, "not ready (500)"},

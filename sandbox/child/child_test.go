@@ -49,7 +49,7 @@ func TestProgramThatEndsIsReported(t *testing.T) {
 	}
 }
 
-func TestStopAsksFirst(t *testing.T) {
+func TestStopTerminatesFirst(t *testing.T) {
 	t.Parallel()
 	c := started(t, `trap "exit 7" TERM; echo ready; while :; do sleep 0.02; done`)
 	c.Stop(time.Minute)

@@ -115,7 +115,7 @@ func (c *Cluster) installConfig(t testing.TB) {
 	}
 }
 
-// awaitKinds waits until kinds are served in a version. The mapper keeps the versions that it found for a group: asked for no
+// awaitKinds waits until kinds are served in a version. The mapper keeps the versions that it found for a group: called with no
 // version, it never finds a kind of a version that came later.
 func (c *Cluster) awaitKinds(t testing.TB, apiVersion string, kinds ...string) {
 	t.Helper()

@@ -114,7 +114,7 @@ func wantPatience(t *testing.T, hits []time.Time, times int) {
 	}
 	for i := range len(hits) - 1 {
 		if pause := hits[i+1].Sub(hits[i]); pause < 900*time.Millisecond {
-			t.Errorf("a request was repeated after %s, and the API server had asked for a second", pause)
+			t.Errorf("a request was repeated after %s, and the API server had required a second", pause)
 		}
 	}
 }

@@ -59,7 +59,7 @@ func (h *clusterFixture) asksNoMore(ill []string) {
 	for _, name := range []string{ill[0], ill[5], "well-00"} {
 		h.explains(name, explanation{next: "no health check selects it"})
 	}
-	h.explains(ill[2], explanation{asked: true, repaired: true, next: "Its owner has begun to replace it"})
+	h.explains(ill[2], explanation{requested: true, repaired: true, next: "Its owner has begun to replace it"})
 	h.explainsRepairs()
 	h.wantReplaced(10)
 	h.explainsRepairs()
@@ -85,7 +85,7 @@ func TestClusterHealthCheckEditedToNonsense(t *testing.T) {
 		h.brokenSince([]string{"well-00"}, time.Now().Add(-time.Hour))
 		h.recover(ill[5:])
 		h.keepsMarked()
-		h.explains(ill[3], explanation{health: "unknown", asked: true, repaired: true})
+		h.explains(ill[3], explanation{health: "unknown", requested: true, repaired: true})
 		h.explains("well-00", explanation{health: "unknown"})
 	}
 	h.edit(map[string]any{"checks": good, "remediation": map[string]any{"triggerIf": map[string]any{"unhealthyInRange": "[3-1]"}}})
@@ -93,7 +93,7 @@ func TestClusterHealthCheckEditedToNonsense(t *testing.T) {
 	h.wantAllowed("False/InvalidSpec")
 	h.wantHealthy(4, 10)
 	h.keepsMarked()
-	h.explains(ill[3], explanation{health: "unhealthy", asked: true, repaired: true})
+	h.explains(ill[3], explanation{health: "unhealthy", requested: true, repaired: true})
 	h.explains("well-00", explanation{health: "unhealthy", held: "InvalidSpec"})
 	h.due([]string{"well-00"})
 	h.edit(map[string]any{"remediation": nil})
@@ -107,14 +107,14 @@ func TestClusterHealthCheckEditedToNonsense(t *testing.T) {
 	h.due(again)
 	h.edit(map[string]any{"clusterName": prod})
 	h.wantMarked(7 + len(again))
-	h.explains(ill[3], explanation{health: "unhealthy", asked: true, repaired: true})
+	h.explains(ill[3], explanation{health: "unhealthy", requested: true, repaired: true})
 	h.wantReplaced(10)
 }
 
 // explanation is what fettle explain must say of a machine. An empty health means that no health check selects it.
 type explanation struct {
-	health          string
-	asked, repaired bool
+	health              string
+	requested, repaired bool
 	// held is the gate that holds back the repair. next is a part of what happens next.
 	held, next string
 }
@@ -145,7 +145,7 @@ func (h *clusterFixture) explains(machine string, want explanation) {
 	if len(of.HeldBy) > 0 {
 		held = of.HeldBy[0].Gate
 	}
-	wrong := of.Name != machine || of.Cluster != prod || of.OwnerAnswer.Asked != want.asked || (of.Repair != "") != want.repaired ||
+	wrong := of.Name != machine || of.Cluster != prod || of.OwnerAnswer.Asked != want.requested || (of.Repair != "") != want.repaired ||
 		of.Next.Text == "" || !strings.Contains(of.Next.Text, want.next) || (len(of.Verdicts) > 0) != selected || (selected && of.Health != want.health) || held != want.held
 	if wrong {
 		h.t.Errorf("fettle explain machine/%s says %+v, want %+v", machine, of, want)

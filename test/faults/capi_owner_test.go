@@ -57,7 +57,7 @@ type clusterMachineSeen struct {
 	goneAt time.Time
 }
 
-// markSeen is one mark of a machine, which asks its owner to replace it.
+// markSeen is one mark of a machine, which requests the replacement from its owner.
 type markSeen struct {
 	span
 	seen   time.Time
@@ -134,29 +134,29 @@ func (s *machineOwner) sawMachine(u *unstructured.Unstructured, gone bool) {
 
 // sawMark compares a machine's mark with the last one.
 func (s *machineOwner) sawMark(seen *clusterMachineSeen, m *clusterv1.Machine) {
-	asks := meta.FindStatusCondition(m.Status.Conditions, clusterv1.MachineOwnerRemediatedCondition)
-	if asks != nil && asks.Status != metav1.ConditionFalse {
-		asks = nil
+	request := meta.FindStatusCondition(m.Status.Conditions, clusterv1.MachineOwnerRemediatedCondition)
+	if request != nil && request.Status != metav1.ConditionFalse {
+		request = nil
 	}
 	switch before := seen.mark(); {
-	case asks == nil && before != nil:
+	case request == nil && before != nil:
 		before.to = revision(m)
-		s.tell("machine %s asks no more", m.Name)
+		s.tell("machine %s requests nothing any more", m.Name)
 		if before.reason == leaving {
 			s.wrong = append(s.wrong, fmt.Errorf("the mark of machine %s was withdrawn, and its owner had begun", m.Name))
 		}
-	case asks != nil && before == nil:
-		seen.marks = append(seen.marks, &markSeen{span: span{from: revision(m)}, seen: time.Now(), reason: asks.Reason})
-		s.tell("machine %s asks to be replaced", m.Name)
+	case request != nil && before == nil:
+		seen.marks = append(seen.marks, &markSeen{span: span{from: revision(m)}, seen: time.Now(), reason: request.Reason})
+		s.tell("machine %s requests its replacement", m.Name)
 		if !meta.IsStatusConditionFalse(m.Status.Conditions, clusterv1.MachineHealthCheckSucceededCondition) {
-			s.wrong = append(s.wrong, fmt.Errorf("machine %s asks to be replaced, and does not say why: %+v", m.Name, m.Status.Conditions))
+			s.wrong = append(s.wrong, fmt.Errorf("machine %s requests its replacement, and does not say why: %+v", m.Name, m.Status.Conditions))
 		}
-	case asks != nil && before.reason != asks.Reason:
-		s.tell("the owner of machine %s says %s", m.Name, asks.Reason)
-		if asks.Reason == waiting {
+	case request != nil && before.reason != request.Reason:
+		s.tell("the owner of machine %s says %s", m.Name, request.Reason)
+		if request.Reason == waiting {
 			s.wrong = append(s.wrong, fmt.Errorf("what the owner of machine %s has answered was overwritten", m.Name))
 		}
-		before.reason = asks.Reason
+		before.reason = request.Reason
 	}
 }
 
@@ -344,7 +344,7 @@ func (s *machineOwner) answer(ctx context.Context, name, reason, message string)
 	before := m.DeepCopy()
 	c := meta.FindStatusCondition(m.Status.Conditions, clusterv1.MachineOwnerRemediatedCondition)
 	if c == nil {
-		return fmt.Errorf("machine %s asks nothing", name)
+		return fmt.Errorf("machine %s requests nothing", name)
 	}
 	c.Reason, c.Message = reason, message
 	return s.fixture.Status().Patch(ctx, m, client.MergeFrom(before))
@@ -406,7 +406,7 @@ func (s *machineOwner) counted(requests []cluster.Request) []error {
 	logged, cutOff, seen, repairs := map[string]int{}, map[string]int{}, map[string]int{}, map[string]int{}
 	for _, r := range requests {
 		switch {
-		case r.Namespace != s.fixture.name || r.Resource != "machines" || r.Subresource != "status" || !asksOwner(r.Patch):
+		case r.Namespace != s.fixture.name || r.Resource != "machines" || r.Subresource != "status" || !requestsReplacement(r.Patch):
 		case r.Code == http.StatusOK:
 			logged[r.Name]++
 		case r.Code >= http.StatusInternalServerError: // its leader was killed, and the write may have succeeded all the same
@@ -430,8 +430,8 @@ func (s *machineOwner) counted(requests []cluster.Request) []error {
 	return problems
 }
 
-// asksOwner reports whether a patch asks a machine's owner to replace it.
-func asksOwner(patch []byte) bool {
+// requestsReplacement reports whether a patch requests the replacement of a machine from its owner.
+func requestsReplacement(patch []byte) bool {
 	var operations []struct {
 		Path  string
 		Value struct{ Type, Status string }

@@ -49,7 +49,7 @@ func (m *monitor) requested(template string) (made, leaving int) {
 
 func (m *monitor) wantRequested(template string, atLeast int) {
 	m.pool.t.Helper()
-	m.pool.Eventually(m.pool.t, fmt.Sprintf("%d nodes are asked for by %s", atLeast, template), func(context.Context) error {
+	m.pool.Eventually(m.pool.t, fmt.Sprintf("%d nodes have requests by %s", atLeast, template), func(context.Context) error {
 		if made, _ := m.requested(template); made < atLeast {
 			return fmt.Errorf("%d were\n%s", made, m.lastWords())
 		}

@@ -153,7 +153,7 @@ func stopCluster(t *testing.T, c *cluster.Cluster) {
 	requested := "/apis/cluster.x-k8s.io/v1beta2/namespaces/" + h.name + "/clusters/" + prod
 	h.Eventually(t, "Fettle reads the cluster", func(context.Context) error {
 		if len(proxy.Requests(requested)) == 0 {
-			return fmt.Errorf("it has not asked for %s", requested)
+			return fmt.Errorf("it has not requested %s", requested)
 		}
 		return nil
 	})
@@ -229,7 +229,7 @@ func dialectThatDoesNotRun(t *testing.T, c *cluster.Cluster) {
 		// The machines of nodes own the remediation objects, so a part of NodeHealthCheck reads machines.
 		read := r.Verb == "list" || r.Verb == "watch"
 		if strings.HasPrefix(r.Resource, "machine") && (r.Resource != "machines" || !read) {
-			t.Errorf("Fettle has asked to %s %s %s", r.Verb, r.Resource, r.Name)
+			t.Errorf("Fettle has requested to %s %s %s", r.Verb, r.Resource, r.Name)
 		}
 	}
 }

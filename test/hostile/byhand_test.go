@@ -64,7 +64,7 @@ func TestI14RepairRequestsTakeTheRightToDelete(t *testing.T) {
 	b.awaitPolicy()
 	b.refuses()
 	b.lets()
-	w.must("an operator asks for a repair", b.mergeMachine(w.as("deleter"), "worker-b", b.request))
+	w.must("an operator requests a repair", b.mergeMachine(w.as("deleter"), "worker-b", b.request))
 	w.wantGone("worker-b") // Fettle has judged both in that pass
 	w.keeps("worker-a")
 }
@@ -109,7 +109,7 @@ func (w *byHandWorld) refuses() {
 // request.
 func (w *byHandWorld) lets() {
 	writer, kubelet := w.as("writer"), w.kubelet("worker-a")
-	w.must("an operator asks", w.merge(w.as("deleter"), "worker-a", w.request))
+	w.must("an operator requests a repair", w.merge(w.as("deleter"), "worker-a", w.request))
 	w.must("another annotation", w.merge(writer, "worker-a", identityAnnotation("example.com/note", `"x"`)))
 	w.must("a report of the kubelet", w.report(kubelet, "worker-a", corev1.ConditionTrue))
 	n := &unstructured.Unstructured{}

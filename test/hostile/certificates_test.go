@@ -92,12 +92,12 @@ func (w *leasesWorld) requestRows() map[string]requestRow {
 	)
 	text := func(of func() []byte) func(*csr) { return func(r *csr) { r.Spec.Request = of() } }
 	return map[string]requestRow{
-		"an agent asks for its node":     {as: a},
-		"an agent asks for another node": {as: a, change: text(func() []byte { return requestText(t, withdrawnNode, newKey(t), nil) }), denial: agentsigner.WrongName},
-		"an agent asks for an address too": {as: a, denial: agentsigner.WrongName, change: text(func() []byte {
+		"an agent requests its node":     {as: a},
+		"an agent requests another node": {as: a, change: text(func() []byte { return requestText(t, withdrawnNode, newKey(t), nil) }), denial: agentsigner.WrongName},
+		"an agent requests an address too": {as: a, denial: agentsigner.WrongName, change: text(func() []byte {
 			return requestText(t, promisedNode, newKey(t), func(r *x509.CertificateRequest) { r.IPAddresses = []net.IP{net.IPv4(192, 0, 2, 1)} })
 		})},
-		"an agent asks for a subject": {as: a, denial: agentsigner.Malformed, change: text(func() []byte {
+		"an agent requests a subject": {as: a, denial: agentsigner.Malformed, change: text(func() []byte {
 			return requestText(t, promisedNode, newKey(t), func(r *x509.CertificateRequest) { r.Subject = pkix.Name{Organization: []string{"system:masters"}} })
 		})},
 		"an agent has another key": {as: a, denial: agentsigner.WrongKey, change: text(func() []byte {
@@ -105,21 +105,21 @@ func (w *leasesWorld) requestRows() map[string]requestRow {
 			w.must(err)
 			return requestText(t, promisedNode, key, nil)
 		})},
-		"an agent asks for other usages": {as: a, denial: agentsigner.WrongUsages, change: func(r *csr) {
+		"an agent requests other usages": {as: a, denial: agentsigner.WrongUsages, change: func(r *csr) {
 			r.Spec.Usages = append(r.Spec.Usages, certificatesv1.UsageCodeSigning)
 		}},
-		"an agent asks for a duration":       {as: a, refusal: "names no duration", change: func(r *csr) { r.Spec.ExpirationSeconds = new(int32(3600)) }},
-		"an agent asks at length":            {as: a, refusal: "at most 4096 bytes", change: func(r *csr) { r.Spec.Request = append(r.Spec.Request, make([]byte, 4096)...) }},
-		"an agent asks another signer":       {as: a, refusal: "of the signer fettle.io/agent alone", change: func(r *csr) { r.Spec.SignerName = certificatesv1.KubeAPIServerClientSignerName }},
-		"an agent takes another name":        {as: a, refusal: "begins with fettle-agent-", change: func(r *csr) { r.Name = "other" }},
-		"an agent labels its request":        {as: a, refusal: "no labels", change: func(r *csr) { r.Labels = map[string]string{"a": "b"} }},
-		"an agent without a pod asks":        {as: w.unbound, refusal: "names no node"},
-		"another account in a pod there":     {as: w.other, refusal: agents},
-		"an administrator asks":              {as: w.Client, refusal: agents},
-		"the kubelet of the node asks":       {as: w.kubelet(promisedNode), refusal: agents},
-		"an agent of another node asks":      {as: w.agents[newNode], denial: agentsigner.WrongName},
-		"Fettle itself asks for an identity": {as: w.fettle, refusal: agents},
-		"an agent asks in 4096 bytes": {as: a, change: func(r *csr) {
+		"an agent requests a duration":        {as: a, refusal: "names no duration", change: func(r *csr) { r.Spec.ExpirationSeconds = new(int32(3600)) }},
+		"an agent sends a long request":       {as: a, refusal: "at most 4096 bytes", change: func(r *csr) { r.Spec.Request = append(r.Spec.Request, make([]byte, 4096)...) }},
+		"an agent requests of another signer": {as: a, refusal: "of the signer fettle.io/agent alone", change: func(r *csr) { r.Spec.SignerName = certificatesv1.KubeAPIServerClientSignerName }},
+		"an agent takes another name":         {as: a, refusal: "begins with fettle-agent-", change: func(r *csr) { r.Name = "other" }},
+		"an agent labels its request":         {as: a, refusal: "no labels", change: func(r *csr) { r.Labels = map[string]string{"a": "b"} }},
+		"an agent without a pod requests":     {as: w.unbound, refusal: "names no node"},
+		"another account in a pod there":      {as: w.other, refusal: agents},
+		"an administrator requests":           {as: w.Client, refusal: agents},
+		"the kubelet of the node requests":    {as: w.kubelet(promisedNode), refusal: agents},
+		"an agent of another node requests":   {as: w.agents[newNode], denial: agentsigner.WrongName},
+		"Fettle itself requests an identity":  {as: w.fettle, refusal: agents},
+		"an agent requests in 4096 bytes": {as: a, change: func(r *csr) {
 			r.Spec.Request = append(bytes.Repeat([]byte("\n"), 4096-len(r.Spec.Request)), r.Spec.Request...)
 		}},
 		"an agent takes a long name":            {as: a, refusal: "at most 64 characters", change: func(r *csr) { r.Name = "fettle-agent-" + strings.Repeat("x", 52) }},

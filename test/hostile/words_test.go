@@ -235,7 +235,7 @@ func (s *wordsStage) awaitWords() {
 			return err
 		}
 		if !meta.IsStatusConditionFalse(m.Status.Conditions, clusterv1.MachineOwnerRemediatedCondition) {
-			return fmt.Errorf("its owner is not asked: %+v", m.Status.Conditions)
+			return fmt.Errorf("its owner has no request: %+v", m.Status.Conditions)
 		}
 		answered := m.DeepCopy()
 		meta.SetStatusCondition(&answered.Status.Conditions, metav1.Condition{

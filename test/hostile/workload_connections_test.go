@@ -308,7 +308,7 @@ func TestI14NodesAreNotGoneOnAnyWord(t *testing.T) {
 		t.Errorf("the node is read as %+v", n)
 	}
 	if s.requestCount("node") == 0 {
-		t.Error("it was not asked")
+		t.Error("it got no request")
 	}
 }
 

@@ -88,19 +88,19 @@ func repairMachineByHand(f *machineFixture) {
 	f.wantStatus("example", 3, 3, 0, "Paused")
 	f.wantNoRepair("repair machine/other", "no health check selects it", "role=worker")
 	f.wantNoRepair("repair machine/none", "there is no machine none in namespace hand-machine")
-	f.wantNoRepair("repair machine/a --as viewer", "machine", "was not asked to be repaired", "get, patch and delete", "cannot patch resource")
+	f.wantNoRepair("repair machine/a --as viewer", "no repair of Machine", "was requested", "get, patch and delete", "cannot patch resource")
 	f.wantNoRepair("repair machine/a --as annotator", "you may not delete machines.machine.openshift.io", "have an administrator")
 	f.wantRequest("repair machine/a --dry-run", "Nothing was written.", "Paused (example)", "Gates of MachineHealthCheck hand-machine/example", "TooManyUnhealthy is open")
 	f.wantRequested(object("machine.openshift.io/v1beta1", "Machine", f.namespace, "a"), false)
 
-	f.wantRequest("repair machine/a", "Asked for a repair of machine hand-machine/a", "Paused (example)", "lapses at", "kubectl annotate -n hand-machine machines.machine.openshift.io a fettle.io/repair-requested-at-")
+	f.wantRequest("repair machine/a", "Requested a repair of machine hand-machine/a", "Paused (example)", "lapses at", "kubectl annotate -n hand-machine machines.machine.openshift.io a fettle.io/repair-requested-at-")
 	f.wantStatus("example", 2, 3, 0, "Paused")
-	f.wantAnswer("explain machine/a", "Asked for      by a person at", "a user requested its repair at")
+	f.wantAnswer("explain machine/a", "Requested      by a person at", "a user requested its repair at")
 	f.annotate(object("machine.openshift.io/v1beta1", "Machine", f.namespace, "a"), annotation.RepairRequestedAt, nil)
 	f.wantStatus("example", 3, 3, 0, "Paused")
 
 	f.annotate(f.check("example"), v1beta1.PausedAnnotation, nil)
-	f.wantRequest("repair node/"+f.nodeName("b"), "Asked for a repair of machine hand-machine/b", "it is deleted, and its owner makes a new machine")
+	f.wantRequest("repair node/"+f.nodeName("b"), "Requested a repair of machine hand-machine/b", "it is deleted, and its owner makes a new machine")
 	f.wantMachines("a", "c", "other")
 	f.wantRepairs("b Succeeded")
 	f.wantNoRepair("repair machine/b", "there is no machine b any more", "fettle explain repair/b-")
@@ -112,7 +112,7 @@ func repairMarkedMachineByHand(f *machineFixture) {
 	f.machine("b", machineOptions{})
 	f.healthCheck("example", map[string]string{"machine.openshift.io/remediation-strategy": "external-baremetal"}, readyCheck())
 	f.wantStatus("example", 2, 2, 2, "")
-	f.wantRequest("repair machine/a", "Asked for a repair of machine hand-marked/a")
+	f.wantRequest("repair machine/a", "Requested a repair of machine hand-marked/a")
 	f.wantRepairs("a Running")
 	machine := object("machine.openshift.io/v1beta1", "Machine", f.namespace, "a")
 	f.Eventually(f.t, "the machine is handed over", func(ctx context.Context) error {
@@ -122,7 +122,7 @@ func repairMarkedMachineByHand(f *machineFixture) {
 	f.annotate(machine, "host.metal3.io/external-remediation", nil)
 	f.wantRepairs("a Succeeded")
 	f.wantStatus("example", 2, 2, 2, "")
-	f.wantRequest("repair machine/b", "Asked for a repair of machine hand-marked/b") // by then Fettle has judged both
+	f.wantRequest("repair machine/b", "Requested a repair of machine hand-marked/b") // by then Fettle has judged both
 	f.wantRepairs("a Succeeded", "b Running")
 }
 
@@ -134,7 +134,7 @@ func repairNodeByHand(p *pool) {
 	p.wantNodeStatus("3/3 healthy, Enabled, unhealthy:")
 	p.wantNoRepair("repair node/"+p.nodeName("a")+" --as annotator", "you may not delete nodes", "ask a user who has it")
 	p.wantNoRepair("repair node/none", "there is no node none")
-	p.wantRequest("repair node/"+p.nodeName("a"), "Asked for a repair of node "+p.nodeName("a"), "Gates of NodeHealthCheck "+p.namespace, "left to an outside remediator")
+	p.wantRequest("repair node/"+p.nodeName("a"), "Requested a repair of node "+p.nodeName("a"), "Gates of NodeHealthCheck "+p.namespace, "left to an outside remediator")
 	p.wantObjects("a reboot")
 	p.say("a reboot", "Processing=True")
 	p.recovers("a") // a restarted node turns Ready while its remediator works
@@ -154,7 +154,7 @@ func repairNodeByHand(p *pool) {
 func restartAfterARepairByHand(p *pool) {
 	p.wantRequested(object("v1", "Node", "", p.nodeName("a")), true)
 	p.wantAnswer("explain node/"+p.nodeName("a"), "a repair has served it", "Nothing: it is healthy.")
-	p.wantRequest("repair node/"+p.nodeName("b"), "Asked for a repair of node "+p.nodeName("b"))
+	p.wantRequest("repair node/"+p.nodeName("b"), "Requested a repair of node "+p.nodeName("b"))
 	p.wantObjects("b reboot") // so the new process has judged all nodes
 	p.wantNodeRepairs("a Succeeded", "b Running")
 	p.change(object("v1", "Node", "", p.nodeName("b")), `{"metadata":{"annotations":{"`+annotation.RepairRequestedAt+`":null}}}`)

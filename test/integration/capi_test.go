@@ -49,7 +49,7 @@ func TestClusterAPIHealthCheck(t *testing.T) {
 		"node-deleted":      nodeThatIsDeleted,
 		"machine-condition": conditionOfTheMachine,
 		"failure":           terminalFailure,
-		"asked":             personAsks,
+		"requested":         personRequests,
 		"by-hand":           repairMachineOfAClusterByHand,
 		"skipped":           skippedMachines,
 		"paused-check":      pausedCheckOfACluster,
@@ -290,7 +290,7 @@ func terminalFailure(h *clusterFixture) {
 	h.wantMarked("a", "MachineHasFailure")
 }
 
-func personAsks(h *clusterFixture) {
+func personRequests(h *clusterFixture) {
 	h.running("a", "b")
 	h.healthCheck()
 	h.wantCounts("2/2 healthy, 2 allowed")
@@ -305,7 +305,7 @@ func repairMachineOfAClusterByHand(h *clusterFixture) {
 	h.running("a", "b")
 	h.healthCheck()
 	h.wantCounts("2/2 healthy, 2 allowed")
-	h.wantAnswer("repair node/"+h.node("a"), "Asked for a repair of machine by-hand/a", "Gates of MachineHealthCheck by-hand/check", "marked for its owner",
+	h.wantAnswer("repair node/"+h.node("a"), "Requested a repair of machine by-hand/a", "Gates of MachineHealthCheck by-hand/check", "marked for its owner",
 		"kubectl annotate -n by-hand machines.cluster.x-k8s.io a fettle.io/repair-requested-at-")
 	h.wantMarked("a", "HasRemediateAnnotation")
 	h.wantMachine("a", succeeded, "False/HasRemediateAnnotation", "by the annotation fettle.io/repair-requested-at")

@@ -237,7 +237,7 @@ func askWithoutKubeconfigs(h *clusterFixture) {
 	}
 	h.wantAnswer("explain mhc/check --as viewer", "Selects        2 machines: 1 healthy, 1 unknown (as its controller has written last)", "Too many are unhealthy", "It is not known, since the nodes of cluster c can't be seen from here")
 	h.wantAnswer("explain machine/a --as viewer", "unhealthy, as the machine itself says: UnhealthyNode (Health check failed: * Condition Ready on Node",
-		"MachineSet workers was asked to replace it", "has not answered", "It is not known, since the nodes of cluster c can't be seen from here")
+		"MachineSet workers got the request to replace it", "has not answered", "It is not known, since the nodes of cluster c can't be seen from here")
 	h.wantAnswer("explain node/"+h.node("b")+" --as viewer", "healthy, as the machine itself says: HealthCheckSucceeded")
 	h.wantAnswer("status --as half", "Can't tell what machinehealthchecks.cluster.x-k8s.io do", "ClusterRole fettle-view-cluster-api")
 }
@@ -359,8 +359,8 @@ func askAboutAControlPlaneThatWaits(h *clusterFixture) {
 		h.t.Errorf("it waits for nothing that can be seen:\n%s", answer)
 	}
 	h.asksOwner("b", "WaitingForRemediation", "", 2*time.Minute)
-	h.wantAnswer("explain machine/b", "has not answered", "machine a asks for it too and goes first")
-	h.wantAnswer("explain machine/b --as viewer", "machine a asks for it too and goes first")
+	h.wantAnswer("explain machine/b", "has not answered", "machine a has the same request and goes first")
+	h.wantAnswer("explain machine/b --as viewer", "machine a has the same request and goes first")
 }
 
 func askAboutAMachineDeploymentThatWaits(h *clusterFixture) {
@@ -405,7 +405,7 @@ func askAboutARepairOfAWorkloadCluster(h *clusterFixture) {
 	h.wantAnswer("explain repair/"+name, "Cluster        c", "Of             machine a (node ask-repair-a)", "Phase          Running", "calls its remedy: the machine is marked for its owner")
 	h.asksOwner("a", "WaitingForRemediation", "", 20*time.Minute)
 	h.patchRepair(name, map[string]any{"answer": "there has been no answer for more than 15m"})
-	h.wantAnswer("explain repair/"+name, "Answer         there has been no answer for more than 15m", "MachineSet workers was asked to replace it", "Its owner is asked to replace it, and Fettle waits for that")
+	h.wantAnswer("explain repair/"+name, "Answer         there has been no answer for more than 15m", "MachineSet workers got the request to replace it", "Its owner has the request to replace it, and Fettle waits for that")
 	h.wantAnswer("status", "REPAIR UNDER WAY", name, "there has been no answer for more than 15m")
 	h.wantAnswer("explain machine/a", "Repair         "+name)
 	h.recover("a")
@@ -474,7 +474,7 @@ func followAWorkloadCluster(h *clusterFixture) {
 	h.fail("a")
 	says("unhealthy, node condition Ready=False")
 	h.asksOwner("a", "WaitingForRemediation", "", 0)
-	says("MachineSet workers was asked to replace it")
+	says("MachineSet workers got the request to replace it")
 	stop()
 	_ = cmd.Wait() // it was killed
 }

@@ -200,7 +200,7 @@ func (f *machineFixture) askBeforeAnything() {
 		f.t.Errorf("that there are no machines is no news:\n%s", answer)
 	}
 	f.poolNode("none", "lonely", "True", nil)
-	f.wantAnswer("explain node/lonely", "The nearest is first, whose selector also asks for pool=first.")
+	f.wantAnswer("explain node/lonely", "The nearest is first, whose selector also requires pool=first.")
 	f.poolReady("first-a", "True")
 }
 
@@ -210,7 +210,7 @@ func (f *machineFixture) askDuringEscalation() {
 	f.poolNode("ladder", "ladder-b", "True", nil)
 	f.Apply(f.t, poolCheck("ladder", "ladder", twoSteps, "healthyDelay: -1s"))
 	f.wantAnswer("explain node/ladder-a", "Lease          free", "1. RebootTemplate remediators/usual, for 5m0s: planned",
-		"Now it is left to an outside remediator, which is asked by an object made from RebootTemplate remediators/usual.")
+		"Now it is left to an outside remediator, by an object that Fettle creates from RebootTemplate remediators/usual.")
 
 	name := f.recorded("ladder", "ladder-a", time.Now())
 	f.wantAnswer("explain node/ladder-a", "Repair         "+name, "due since", "Now repair "+name+" calls its remedy: the node is left to an outside remediator")

@@ -130,7 +130,7 @@ func askAboutAHealthyCluster(f *machineFixture) {
 	f.wantAnswer("explain machine/a", "Node           "+f.nodeName("a"), "Owner          MachineSet workers", "healthy, no criterion is met", "Nothing: it is healthy.")
 	f.wantAnswer("explain node "+f.nodeName("a"), "Machine        healthy/a")
 	f.wantAnswer("explain machinehealthcheck/example", "API            machine.openshift.io", "Selects        2 machines: 2 healthy", "TooManyUnhealthy is open: 0 of 2", "Everything that it selects is healthy.")
-	f.wantAnswer("explain machines other", "No health check selects it", "example, whose selector also asks for role=worker")
+	f.wantAnswer("explain machines other", "No health check selects it", "example, whose selector also requires role=worker")
 	f.wantAnswer("explain node/"+f.nodeName("alone"), "No machine in namespace healthy refers to node "+f.nodeName("alone"))
 	if answer, status := f.ask("status", "-A"); status != 0 || !strings.Contains(answer, "NAMESPACE") {
 		f.t.Errorf("exit status %d, and no namespaces:\n%s", status, answer)
@@ -247,7 +247,7 @@ func askWithFewPermissions(f *machineFixture) {
 	f.Apply(f.t, "apiVersion: fettle.io/v1alpha1\nkind: MachineDeletionRemediationTemplate\nmetadata: {name: replace, namespace: "+f.namespace+"}\nspec: {template: {spec: {}}}\n")
 	path := f.file(f.manifest("asking", "40%") + "  remediationTemplate: {apiVersion: fettle.io/v1alpha1, kind: MachineDeletionRemediationTemplate, name: replace}\n")
 	if answer, status := f.ask("check", path, "--as", "viewer"); status != 0 || strings.Contains(answer, "machinedeletionremediation") {
-		f.t.Errorf("a check of what asks for Fettle's own remediation: exit status %d\n%s", status, answer)
+		f.t.Errorf("a check of a health check with Fettle's own remediation: exit status %d\n%s", status, answer)
 	}
 	path = f.file(f.manifest("young", "40%"))
 	answer, status := f.ask("check", path, "--as", "viewer")
@@ -422,7 +422,7 @@ func checkFiles(f *machineFixture) {
 	}
 	f.wantMachines("a", "b")
 	if err := f.Get(cluster.Context(f.t), keyOf(f.check("new")), f.check("new")); err == nil {
-		f.t.Error("a check has made the health check that it was asked about")
+		f.t.Error("a check has made the health check that it checks")
 	}
 }
 

@@ -108,7 +108,7 @@ func (q *quickstart) quorumForbids() {
 func (q *quickstart) oneAtATime() {
 	q.limitIs(2)
 	q.wantMachine(q.m14, byOwner, "False/WaitingForRemediation")
-	q.wantAnswer("explain machine/"+q.m14, "machine "+q.dead+" asks for it too and goes first")
+	q.wantAnswer("explain machine/"+q.m14, "machine "+q.dead+" has the same request and goes first")
 	q.alarm(q.alarming, "")
 	q.lookAgain()
 	q.replacementOf(q.dead, 0)

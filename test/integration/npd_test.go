@@ -67,7 +67,7 @@ func detectedOnANode(p *pool) {
 	p.wantRecovering("a", false)
 	p.wantNodeRepairs("a Running")
 	if now := p.object("a reboot").GetUID(); now != requested {
-		p.t.Error("the remediator was asked anew")
+		p.t.Error("the remediator got another request")
 	}
 
 	detector.Recovers(p.t)

@@ -462,7 +462,7 @@ spec:
     resourceRules:
     - {apiGroups: [fettle.io], apiVersions: ["*"], operations: [CREATE], resources: [machinedeletionremediations]}
   validations:
-  - {expression: "object.metadata.namespace != '%[1]s'", message: "nothing may be asked for during this test"}
+  - {expression: "object.metadata.namespace != '%[1]s'", message: "nothing may be created during this test"}
 ---
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicyBinding

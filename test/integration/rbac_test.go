@@ -175,7 +175,7 @@ func givesMetrics(f *machineFixture, url string) {
 		}
 		for _, name := range requested {
 			if !strings.Contains(answer.Body, "\n"+name+"{") && !strings.Contains(answer.Body, "\n"+name+" ") {
-				return fmt.Errorf("there is no series %s, which an alert asks for", name)
+				return fmt.Errorf("there is no series %s, which an alert reads", name)
 			}
 		}
 		return nil

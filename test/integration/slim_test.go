@@ -33,7 +33,7 @@ func TestSlimReadsWhatStockReads(t *testing.T) {
 	f.makeNodesOfManyShapes()
 	f.machine("m", machineOptions{labels: map[string]string{"zone": "a"}})
 	f.machine("alone", machineOptions{noOwner: true, noNodeRef: true, finalizer: true})
-	for name, format := range map[string]string{"as Fettle asks for it": "", "JSON alone": runtime.ContentTypeJSON} {
+	for name, format := range map[string]string{"as Fettle requests it": "", "JSON alone": runtime.ContentTypeJSON} {
 		t.Run("nodes, "+name, func(t *testing.T) { f.compareNodes(t, slimReader(t, c, format)) })
 		t.Run("machines, "+name, func(t *testing.T) { f.compareMachines(t, slimReader(t, c, format)) })
 	}

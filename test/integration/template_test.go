@@ -451,8 +451,8 @@ func (r *remediation) loses(namespace string) {
 	}
 }
 
-// TestWatchingAsksSeldom: a synced kind costs no call at all. A kind that is not served costs a few, ever more rarely.
-func TestWatchingAsksSeldom(t *testing.T) {
+// TestWatchingSendsFewRequests: a synced kind costs no call at all. A kind that is not served costs a few, ever more rarely.
+func TestWatchingSendsFewRequests(t *testing.T) {
 	t.Parallel()
 	r := newRemediation(t)
 	r.serves("a.example", "Namespaced")

@@ -39,7 +39,7 @@ func TestWire(t *testing.T) {
 		// The count holds on the linked API server. On the older one, which is another process, a part was seen to list
 		// twice.
 		if requested := len(all) - len(requests); requested > 6 && cluster.OtherAPIServer() == "" {
-			t.Errorf("%s was asked %d times for one object", path, requested)
+			t.Errorf("%s got %d requests for one object", path, requested)
 		}
 		if len(requests) == 0 {
 			t.Errorf("%s was never read", path)

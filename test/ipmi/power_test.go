@@ -100,9 +100,9 @@ func TestCipherSuite3(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	wantState(t, w.login(t, operator, password), fencing.IsOn)
-	asked, logins, proofs := w.counts()
-	if !bytes.Equal(asked, []byte{hmacSHA256, hmacSHA1}) || logins != 1 || proofs != 1 {
-		t.Errorf("asked for the algorithms %v, with %d logins and %d proofs", asked, logins, proofs)
+	requested, logins, proofs := w.counts()
+	if !bytes.Equal(requested, []byte{hmacSHA256, hmacSHA1}) || logins != 1 || proofs != 1 {
+		t.Errorf("requested the algorithms %v, with %d logins and %d proofs", requested, logins, proofs)
 	}
 }
 

@@ -12,7 +12,7 @@ const (
 	openSessionRequest = 0x10
 	rakpMessage1       = 0x12
 	rakpMessage3       = 0x14
-	// authenticationAt is where a request for a session has the algorithm that it asks for.
+	// authenticationAt is where a request for a session has the algorithm that it requests.
 	authenticationAt = 16 + 12
 	hmacSHA1         = 1
 	hmacSHA256       = 3
@@ -29,9 +29,9 @@ type relay struct {
 	mu sync.Mutex
 	// logins counts the attempts to log in, and proofs the hashes of passwords that were sent.
 	logins, proofs int
-	// asked has the algorithms of authentication that were asked for, in their order.
-	asked   []byte
-	clients map[string]net.Conn
+	// requested has the algorithms of authentication that were requested for, in their order.
+	requested []byte
+	clients   map[string]net.Conn
 }
 
 // startRelay starts a relay to a port of the loopback.
@@ -78,7 +78,7 @@ func (r *relay) pass(datagram []byte, from net.Addr) net.Conn {
 	if len(datagram) > authenticationAt {
 		switch datagram[typeAt] {
 		case openSessionRequest:
-			r.asked = append(r.asked, datagram[authenticationAt])
+			r.requested = append(r.requested, datagram[authenticationAt])
 		case rakpMessage1:
 			r.logins++
 		case rakpMessage3:
@@ -110,10 +110,10 @@ func (r *relay) back(bmc net.Conn, to net.Addr) {
 }
 
 // counts returns the counts since the last call.
-func (r *relay) counts() (asked []byte, logins, proofs int) {
+func (r *relay) counts() (requested []byte, logins, proofs int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	asked, logins, proofs = r.asked, r.logins, r.proofs
-	r.asked, r.logins, r.proofs = nil, 0, 0
-	return asked, logins, proofs
+	requested, logins, proofs = r.requested, r.logins, r.proofs
+	r.requested, r.logins, r.proofs = nil, 0, 0
+	return requested, logins, proofs
 }

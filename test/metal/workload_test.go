@@ -237,7 +237,7 @@ func TestPowerRemediationOfWorkloadClusters(t *testing.T) {
 		"by-fettle":      byFettle,
 		"by-cluster-api": byClusterAPI,
 		"silent":         clusterIsSilent,
-		"gives-up":       ownerIsAsked,
+		"gives-up":       ownerHasRequest,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -306,8 +306,8 @@ func clusterIsSilent(m *member) {
 	m.leavesHomeAlone()
 }
 
-// ownerIsAsked: a host that can't be powered off keeps its workload, and Fettle asks the owner of its machine to replace it.
-func ownerIsAsked(m *member) {
+// ownerHasRequest: a host that can't be powered off keeps its workload, and Fettle requests the replacement from the owner of its machine.
+func ownerHasRequest(m *member) {
 	m.hangs(m.first())
 	m.faults(m.first(), `{"hangs":true}`)
 	m.requests(v1alpha1.PowerRemediationSpec{OnFailure: v1alpha1.DeleteMachineAction, PowerOffTimeout: seconds(15), Retries: new(int32)})

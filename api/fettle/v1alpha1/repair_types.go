@@ -12,7 +12,7 @@ const (
 	RepairSucceeded RepairPhase = "Succeeded"
 	// RepairRecovered: the target became healthy before the remedy began, and nothing was done.
 	RepairRecovered RepairPhase = "Recovered"
-	// RepairWithdrawn: no health check asks for the repair any more. Fettle withdrew its requests,
+	// RepairWithdrawn: no health check requires the repair any more. Fettle withdrew its requests,
 	// or lets them be.
 	RepairWithdrawn RepairPhase = "Withdrawn"
 )

@@ -228,7 +228,7 @@ func (k *controlPlane) others(machine *clusterapi.Machine, members []*clusterapi
 		}
 	}
 	if first := mostBroken(members); first != nil && first.Name != machine.Name {
-		return Wait{Text: fmt.Sprintf("machine %s asks for it too and goes first: the most broken does, then the oldest", first.Name)}, true
+		return Wait{Text: fmt.Sprintf("machine %s has the same request and goes first: the most broken does, then the oldest", first.Name)}, true
 	}
 	return Wait{}, false
 }

@@ -128,11 +128,11 @@ func TestWhatControlPlanesWaitFor(t *testing.T) {
 		"a pause":                    {"an annotation on it", controlPlane{paused: true}, healthy(), []string{"paused"}},
 		"the only machine":           {"the cluster would be lost", controlPlane{}, healthy()[:1], []string{"the only machine"}},
 		"the only one, before":       {"a first machine that fails is replaced", controlPlane{initialized: false, name: "young"}, healthy()[:1], nil},
-		"another goes first":         {"the older of two alike", controlPlane{}, append(healthy(), member("z", 4*time.Hour, asking)), []string{"machine z asks for it too and goes first"}},
+		"another goes first":         {"the older of two alike", controlPlane{}, append(healthy(), member("z", 4*time.Hour, asking)), []string{"machine z has the same request and goes first"}},
 		"a machine more broken":      {"no node goes before age", controlPlane{}, append(healthy(), member("z", time.Minute, asking, nodeless)), []string{"machine z"}},
 		"a machine less broken":      {"the younger of two alike", controlPlane{}, append(healthy(), member("z", time.Minute, asking)), nil},
 		"another is being deleted":   {"one at a time", controlPlane{}, append(healthy(), member("z", time.Minute, leaving)), []string{"machine z is being deleted"}},
-		"it is being deleted itself": {"that is what it asked for", controlPlane{}, []*clusterapi.Machine{member("a", time.Hour, asking, leaving), member("b", time.Hour)}, nil},
+		"it is being deleted itself": {"that is its request", controlPlane{}, []*clusterapi.Machine{member("a", time.Hour, asking, leaving), member("b", time.Hour)}, nil},
 		"one is joining":             {"it is unknown whether it will", controlPlane{}, append(healthy(), member("z", time.Minute, nodeless)), []string{"machine z is yet to join"}},
 		"one never joined":           {"it fails its own health check", controlPlane{}, append(healthy(), member("z", time.Minute, nodeless, sick)), nil},
 		"another is replaced":        {"its replacement is not there yet", controlPlane{replacing: replacement{Machine: "x", At: ago(time.Minute)}}, healthy(), []string{"it replaces x since 2026-08-03T11:59:00Z"}},
@@ -180,7 +180,7 @@ func TestOrderOfWaits(t *testing.T) {
 		t.Errorf("it replaces nothing, and waits for %+v", wait)
 	}
 	if wait, waits := (&controlPlane{}).others(self, []*clusterapi.Machine{member("b", time.Hour)}); waits {
-		t.Errorf("no other machine asks, and it waits for %+v", wait)
+		t.Errorf("no other machine has a request, and it waits for %+v", wait)
 	}
 	unreadable := replacement{unreadable: `"x"`}
 	if wait, waits := k.retry(unreadable, noon); !waits || !strings.Contains(wait.Text, replacesAnnotation+` on the machine is "x"`) {
@@ -250,7 +250,7 @@ func TestMostBroken(t *testing.T) {
 		t.Errorf("%s has not failed, and is picked", got.Name)
 	}
 	if got := mostBroken([]*clusterapi.Machine{member("a", time.Hour), member("b", time.Hour, sick)}); got != nil {
-		t.Errorf("%s has not asked, and is picked", got.Name)
+		t.Errorf("%s has no request, and is picked", got.Name)
 	}
 }
 
@@ -343,7 +343,7 @@ func TestMachineSetsWait(t *testing.T) {
 		"an older one goes later":                {set("1"), deployment(`{remediation: {maxInFlight: 1}}`), []*clusterapi.Machine{member("b", 2*time.Hour, asking)}, ""},
 		"a deletion that follows another reason": {set("1"), deployment(`{remediation: {maxInFlight: 1}}`), []*clusterapi.Machine{member("b", time.Minute, asking, leaving)}, ""},
 		"a machine that is yet to be deleted":    {set("1"), deployment(`{remediation: {maxInFlight: 1}}`), []*clusterapi.Machine{member("b", 2*time.Hour, replaced, staying)}, ""},
-		"a newer owner that asks for nothing":    {set("1"), deployment(`{remediation: {maxInFlight: 1}}`), []*clusterapi.Machine{member("b", time.Minute, sick)}, ""},
+		"a newer owner without settings":         {set("1"), deployment(`{remediation: {maxInFlight: 1}}`), []*clusterapi.Machine{member("b", time.Minute, sick)}, ""},
 		"others' deletions don't count":          {set("1"), deployment(`{remediation: {maxInFlight: 1}}`), []*clusterapi.Machine{member("b", time.Hour, leaving)}, ""},
 		"a share is rounded up":                  {set("1"), deployment(`{replicas: 3, remediation: {maxInFlight: 34%}}`), []*clusterapi.Machine{member("b", time.Hour, replaced)}, ""},
 		"never":                                  {set("1"), deployment(`{remediation: {maxInFlight: 0}}`), nil, "is 0, so none of its machines is ever replaced"},

@@ -108,7 +108,7 @@ func TestWhatWakes(t *testing.T) {
 		{"a machine whose node is another", show(aMachine(t, "a", newer, "status: {nodeRef: {name: other}}")), map[types.NamespacedName]int{blue: 1}},
 		{"a machine that is made of something else", show(aMachine(t, "a", `metadata: {resourceVersion: "10"}`, "status: {nodeRef: {name: other}}", "spec: {infrastructureRef: {apiGroup: y.example, kind: YMachine, name: a}}")), map[types.NamespacedName]int{blue: 1}},
 		{"a machine that a user marks", show(aMachine(t, "b", newer, `metadata: {annotations: {cluster.x-k8s.io/remediate-machine: ""}}`)), map[types.NamespacedName]int{blue: 1}},
-		{"a machine that a person asks about", show(aMachine(t, "b", `metadata: {resourceVersion: "11", annotations: {cluster.x-k8s.io/remediate-machine: "", fettle.io/repair-requested-at: "2026-08-03T11:00:00Z"}}`)), map[types.NamespacedName]int{blue: 1}},
+		{"a machine whose repair a person requests", show(aMachine(t, "b", `metadata: {resourceVersion: "11", annotations: {cluster.x-k8s.io/remediate-machine: "", fettle.io/repair-requested-at: "2026-08-03T11:00:00Z"}}`)), map[types.NamespacedName]int{blue: 1}},
 		{"a machine that another client writes", show(aMachine(t, "c", newer, `status: {conditions: [{type: OwnerRemediated, status: "False", reason: WaitingForRemediation, lastTransitionTime: "2026-08-03T11:00:00Z"}]}`)), map[types.NamespacedName]int{blue: 1}},
 		{"a machine of another cluster", show(aMachine(t, "z", "metadata: {labels: {cluster.x-k8s.io/cluster-name: green}}")), map[types.NamespacedName]int{green: 1}},
 		{"a machine that goes over to it", show(aMachine(t, "b", newer, "metadata: {labels: {cluster.x-k8s.io/cluster-name: green}}")), map[types.NamespacedName]int{blue: 1, green: 1}},
@@ -224,11 +224,11 @@ func TestRequestsAreReadFromMarksOfMachines(t *testing.T) {
 		return `status: {conditions: [{type: OwnerRemediated, status: "False", reason: ` + reason + `, message: "wait", lastTransitionTime: "2026-08-03T11:00:00Z"}]}`
 	}
 	s := begin(t).show(theCluster(t),
-		aMachine(t, "asks", forReason("WaitingForRemediation")),
+		aMachine(t, "has-request", forReason("WaitingForRemediation")),
 		aMachine(t, "is-answered", forReason("RemediationDeferred")),
 		aMachine(t, "is-heard", forReason("MachineDeleting")),
 		aMachine(t, "is-skipped", forReason("WaitingForRemediation"), `metadata: {annotations: {cluster.x-k8s.io/skip-remediation: ""}}`),
-		aMachine(t, "asks-nothing"),
+		aMachine(t, "without-request"),
 	)
 	of := func(name string) core.ID {
 		return core.ID{Kind: "Machine", Namespace: "clusters", Name: name, UID: name + "-uid"}
@@ -240,7 +240,7 @@ func TestRequestsAreReadFromMarksOfMachines(t *testing.T) {
 	}
 	created := noon.Add(-time.Hour)
 	want := []core.Request{
-		{ID: marked("asks"), APIVersion: "cluster.x-k8s.io/v1beta2", Remedy: MarkOwner, Target: of("asks"), Created: created, Own: true, Answers: true},
+		{ID: marked("has-request"), APIVersion: "cluster.x-k8s.io/v1beta2", Remedy: MarkOwner, Target: of("has-request"), Created: created, Own: true, Answers: true},
 		{ID: marked("is-answered"), APIVersion: "cluster.x-k8s.io/v1beta2", Remedy: MarkOwner, Target: of("is-answered"), Created: created, Own: true, Answers: true, Answer: "MachineSet workers says RemediationDeferred: wait"},
 		{ID: marked("is-heard"), APIVersion: "cluster.x-k8s.io/v1beta2", Remedy: MarkOwner, Target: of("is-heard"), Created: created, Own: true, Answers: true, Answer: "MachineSet workers says MachineDeleting: wait", Leaving: true},
 	}

@@ -105,15 +105,15 @@ var ownExternalReasons = [...]string{
 func (j *judgedMachine) externalCondition() []clusterapi.Change {
 	mark := j.machine.Mark(clusterapi.Current, externalType)
 	ours := mark != nil && mark.Status == string(metav1.ConditionFalse) && slices.Contains(ownExternalReasons[:], mark.Reason)
-	asks := requestsExternal(j.policy) || (j.Repair != nil && machineConditions().Requests(j.Repair))
+	requested := requestsExternal(j.policy) || (j.Repair != nil && machineConditions().Requests(j.Repair))
 	settled := j.Verdict.Health == core.Healthy && j.Verdict.Reason != core.Premature
 	if mark != nil && !ours {
 		return nil
 	}
-	if ours && (settled || !asks) {
+	if ours && (settled || !requested) {
 		return []clusterapi.Change{{In: clusterapi.Current, Type: externalType}}
 	}
-	if w := j.requestCondition(); asks && w.Reason != "" {
+	if w := j.requestCondition(); requested && w.Reason != "" {
 		return []clusterapi.Change{{In: clusterapi.Current, Type: externalType, Content: &w}}
 	}
 	return nil
@@ -136,7 +136,7 @@ func (j *judgedMachine) requestCondition() clusterapi.ConditionContent {
 		if step.Missing {
 			w.Reason = clusterv1.MachineExternallyRemediatedRemediationTemplateNotFoundReason
 		}
-		w.Message = "No remediator can be asked: " + step.Problem
+		w.Message = "Fettle can't request a remediation: " + step.Problem
 	}
 	return w
 }

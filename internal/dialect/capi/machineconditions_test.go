@@ -493,7 +493,7 @@ func TestUpdates(t *testing.T) {
 	}
 	said := judgedAs(t, true, "", failed, step(core.Step{Problem: "odd"})).requestCondition().Message
 	refused := judgedAs(t, true, "", failed, repair(RequestMachineRemediation, 1)).requestCondition().Message
-	if said != "No remediator can be asked: odd" || !strings.HasSuffix(refused, "kubectl -n fettle describe repair r says why") {
+	if said != "Fettle can't request a remediation: odd" || !strings.HasSuffix(refused, "kubectl -n fettle describe repair r says why") {
 		t.Errorf("it says %q and %q", said, refused)
 	}
 }

@@ -29,10 +29,10 @@ const (
 type Answer struct {
 	// Kind and Name identify the owner, which is in the namespace of the machine.
 	Kind, Name string
-	// Asked is set if the machine requests its replacement. Since is when the request, or the owner's response, last
+	// Requested is set if the machine requests its replacement. Since is when the request, or the owner's response, last
 	// changed.
-	Asked bool
-	Since time.Time
+	Requested bool
+	Since     time.Time
 	// Reason and Message are the owner's response. They are empty if the owner has not responded.
 	Reason, Message string
 	// Rules are sentences without a full stop about the owner's rules.
@@ -49,8 +49,8 @@ func (r *Reading) Answer(machine core.ID, annotations map[string]string, owners 
 		return Answer{}, false
 	}
 	owner := m.ReplacingOwner()
-	a := Answer{Kind: owner.Kind, Name: owner.Name, Asked: requestsReplacement(m)}
-	if mark := m.Mark(clusterapi.Current, clusterv1.MachineOwnerRemediatedCondition); a.Asked {
+	a := Answer{Kind: owner.Kind, Name: owner.Name, Requested: requestsReplacement(m)}
+	if mark := m.Mark(clusterapi.Current, clusterv1.MachineOwnerRemediatedCondition); a.Requested {
 		a.Since = mark.Since
 		if mark.Reason != clusterv1.MachineOwnerRemediatedWaitingForRemediationReason {
 			a.Reason, a.Message = mark.Reason, strings.Join(strings.Fields(mark.Message), " ")
@@ -61,13 +61,13 @@ func (r *Reading) Answer(machine core.ID, annotations map[string]string, owners 
 	case find(controlPlaneKind) != nil:
 		k := readControlPlane(find(controlPlaneKind))
 		a.Rules = k.rules()
-		if a.Asked && m.DeletionTimestamp == nil {
+		if a.Requested && m.DeletionTimestamp == nil {
 			a.Waits = k.waits(m, pool, readReplacement(annotations, replacesAnnotation), now)
 		}
 	case find(machineSetKind) != nil:
 		p := readMachineSet(find(machineSetKind), find(machineDeploymentKind))
 		a.Rules = p.rules()
-		if a.Asked && m.DeletionTimestamp == nil {
+		if a.Requested && m.DeletionTimestamp == nil {
 			a.Waits = p.waits(m, pool)
 		}
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/fettle-io/fettle/internal/selector"
 )
 
-// Reading is a management cluster that was read from the API server object by object. The command line asks the core
+// Reading is a management cluster that was read from the API server object by object. The command line calls the core
 // about its workload clusters and writes nothing. The rules are those of the controller. The Put methods report whether
 // the object can change a decision. A Reading is not safe for concurrent use.
 //

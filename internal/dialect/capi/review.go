@@ -72,7 +72,7 @@ func refusedByAdmission(spec *clusterv1.MachineHealthCheckSpec) []Remark {
 		remarks = append(remarks, specparse.Fault(limit, "is %q, and Cluster API refuses a number in quotes; give %s", v.StrVal, v.StrVal))
 	}
 	if of, set := spec.Selector.MatchLabels[clusterv1.ClusterNameLabel]; set && of != spec.ClusterName {
-		remarks = append(remarks, specparse.Fault("spec.selector", "asks for machines of cluster %q, and spec.clusterName is %q; leave the label out, since it is always asked for", of, spec.ClusterName))
+		remarks = append(remarks, specparse.Fault("spec.selector", "requires cluster %q, and spec.clusterName is %q; leave the label out, since spec.clusterName requires it already", of, spec.ClusterName))
 	}
 	return slices.Concat(remarks, refusedConditions(spec.Checks.UnhealthyMachineConditions), refusedTemplate(&spec.Remediation.TemplateRef))
 }

@@ -72,10 +72,10 @@ func checkTemplate(r *clusterv1.MachineHealthCheckRemediationTemplateReference) 
 	return errors.Join(problems...)
 }
 
-// requestsExternal reports whether a policy asks an external remediator to repair its machines.
+// requestsExternal reports whether a policy requests repairs of its machines from an external remediator.
 func requestsExternal(p *core.Policy) bool {
-	_, asks := machineConditions().RequestStep(p)
-	return asks
+	_, requests := machineConditions().RequestStep(p)
+	return requests
 }
 
 // readMaxInFlight returns the limit of the annotation. By default there is none, as in Cluster API, since owners and

@@ -277,7 +277,7 @@ func (s *store) snapshot(o *core.Observation, find func(string) (node.Facts, boo
 		if t.Problem == "" && !t.Deleting {
 			t.Problem = s.nodeRefs.Conflict(m.Node, "")
 		}
-		if request, asks := requestOf(m.Machine); asks {
+		if request, requests := requestOf(m.Machine); requests {
 			o.Requests = append(o.Requests, request)
 		}
 	}

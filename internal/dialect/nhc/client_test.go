@@ -477,7 +477,7 @@ func TestWritesAreBounded(t *testing.T) {
 func TestWritingStatusesCounts(t *testing.T) {
 	d := newFakeServer(t, (*fakeServer).put, "a")
 	d.Metrics = NewMetrics()
-	d.WriteStatuses(t.Context(), d.reports(ails("n", core.Unhealthy, asks("r", time.Minute))))
+	d.WriteStatuses(t.Context(), d.reports(ails("n", core.Unhealthy, requestOfAge("r", time.Minute))))
 	if got := shown(t, d.Metrics); len(got) != 1 {
 		t.Errorf("the series are %v", got)
 	}

@@ -59,8 +59,8 @@ func TestTodaysSeries(t *testing.T) {
 	none.update([]core.PolicyReport{found()}, find, dawn)
 
 	m := NewMetrics()
-	second := asks("a-2", 30*time.Second)
-	clusterScoped := asks("b", 48*time.Hour)
+	second := requestOfAge("a-2", 30*time.Second)
+	clusterScoped := requestOfAge("b", 48*time.Hour)
 	clusterScoped.ID.Namespace, clusterScoped.ID.Kind = "", "Fence"
 	const (
 		rebootsA = `ongoing_remediation name="a" namespace="n" remediation="Reboot": 1`
@@ -79,18 +79,18 @@ func TestTodaysSeries(t *testing.T) {
 	}{
 		{"before the first pass nothing is claimed", func() {}, nil},
 		{"two nodes are under remediation, one for long", pass(dawn, found(
-			ails("a", core.Unhealthy, asks("a-1", 2*time.Minute), second), ails("b", core.Unhealthy, clusterScoped),
+			ails("a", core.Unhealthy, requestOfAge("a-1", 2*time.Minute), second), ails("b", core.Unhealthy, clusterScoped),
 		)), []string{oldB, rebootsA, fencesB}},
 		{"what is old counts once", pass(dawn, found(
-			ails("a", core.Unhealthy, asks("a-1", 2*time.Minute), second), ails("b", core.Unhealthy, clusterScoped),
+			ails("a", core.Unhealthy, requestOfAge("a-1", 2*time.Minute), second), ails("b", core.Unhealthy, clusterScoped),
 		)), []string{oldB, rebootsA, fencesB}},
 		{"one node has recovered", pass(dawn.Add(30*time.Second), found(ails("b", core.Unhealthy, clusterScoped))), []string{oldB, fencesB, lasted}},
 		{"a request is gone, and its node is unhealthy still", pass(dawn.Add(30*time.Second), found(ails("b", core.Unhealthy))), []string{oldB, lasted}},
 		{"a series ends with its node", func() {
 			delete(nodes, "b")
-			m.update([]core.PolicyReport{found(ails("a", core.Suspect, asks("a-3", 47*time.Hour)))}, find, dawn)
+			m.update([]core.PolicyReport{found(ails("a", core.Suspect, requestOfAge("a-3", 47*time.Hour)))}, find, dawn)
 		}, []string{rebootsA, lasted}},
-		{"it grows old", pass(dawn.Add(time.Hour), found(ails("a", core.Suspect, asks("a-3", 47*time.Hour)))), []string{oldA, rebootsA, lasted}},
+		{"it grows old", pass(dawn.Add(time.Hour), found(ails("a", core.Suspect, requestOfAge("a-3", 47*time.Hour)))), []string{oldA, rebootsA, lasted}},
 		{"its health check is gone", pass(dawn.Add(time.Hour)), []string{oldA, lasted}},
 		{"so is the node", func() {
 			delete(nodes, "a")
@@ -113,7 +113,7 @@ func TestSuspectNodesHaveRecovered(t *testing.T) {
 	find := func(string) (node.Facts, bool) { return node.Facts{}, true }
 	for health, want := range map[core.Health]int{core.Healthy: 1, core.Suspect: 1, core.Unhealthy: 0} {
 		m := NewMetrics()
-		m.update([]core.PolicyReport{found(ails("a", core.Unhealthy, asks("r", time.Minute)))}, find, dawn)
+		m.update([]core.PolicyReport{found(ails("a", core.Unhealthy, requestOfAge("r", time.Minute)))}, find, dawn)
 		m.update([]core.PolicyReport{found(ails("b", core.Unhealthy), ails("a", health))}, find, dawn)
 		if got := len(shown(t, m)); got != want {
 			t.Errorf("%s: %d remediations have ended, want %d", health, got, want)

@@ -72,8 +72,8 @@ func ails(name string, health core.Health, requests ...core.Request) func(*core.
 	}
 }
 
-// asks returns a request of this age.
-func asks(name string, age time.Duration) core.Request {
+// requestOfAge returns a request of this age.
+func requestOfAge(name string, age time.Duration) core.Request {
 	return core.Request{
 		ID: core.ID{Kind: "Reboot", Namespace: "n", Name: name, UID: name + "-uid"}, APIVersion: "t.example/v1",
 		Template: core.Reference{APIVersion: "t.example/v1", Kind: "RebootTemplate", Namespace: "n", Name: "r"}, Created: before(age),
@@ -111,15 +111,15 @@ func TestConditionsAndPhase(t *testing.T) {
 			"Enabled: No node is under remediation",
 		},
 		"one is remediated": {
-			"", statusFor(ails("a", core.Unhealthy, asks("a", 0), asks("b", 0)), ails("b", core.Unhealthy)),
+			"", statusFor(ails("a", core.Unhealthy, requestOfAge("a", 0), requestOfAge("b", 0)), ails("b", core.Unhealthy)),
 			[]string{disabledFalse, "RemediationAllowed=True Allowed: "}, "Remediating: 1 node is under remediation",
 		},
 		"two are remediated": {
-			"also when one is healthy again", statusFor(ails("a", core.Unhealthy, asks("a", 0)), ails("b", core.Suspect, asks("b", 0))),
+			"also when one is healthy again", statusFor(ails("a", core.Unhealthy, requestOfAge("a", 0)), ails("b", core.Suspect, requestOfAge("b", 0))),
 			[]string{disabledFalse, "RemediationAllowed=True Allowed: "}, "Remediating: 2 nodes are under remediation",
 		},
 		"paused": {
-			"before what is under way", statusFor(isPaused, healthy(2), ails("a", core.Unhealthy, asks("a", 0))),
+			"before what is under way", statusFor(isPaused, healthy(2), ails("a", core.Unhealthy, requestOfAge("a", 0))),
 			[]string{disabledFalse, "RemediationAllowed=False Paused: " + pausedText}, "Paused: " + pausedText,
 		},
 		"too many are unhealthy": {
@@ -238,19 +238,19 @@ func TestStorm(t *testing.T) {
 }
 
 func TestUnhealthyNodes(t *testing.T) {
-	second := asks("a-2", time.Minute)
+	second := requestOfAge("a-2", time.Minute)
 	second.Stopped, second.Template.Name = dawn.Add(700*time.Millisecond), "second"
 	recovering := func(r *core.PolicyReport) {
 		r.Members = append(r.Members, core.MemberReport{
-			Target: nodeID("c"), Health: core.Suspect, Requests: []core.Request{asks("c", time.Hour)}, HealthySince: before(time.Minute), Delayed: true,
+			Target: nodeID("c"), Health: core.Suspect, Requests: []core.Request{requestOfAge("c", time.Hour)}, HealthySince: before(time.Minute), Delayed: true,
 		})
 	}
 	got := statusFor(
 		ails("b", core.Unhealthy),
-		ails("a", core.Unhealthy, second, asks("a-1", time.Hour)),
+		ails("a", core.Unhealthy, second, requestOfAge("a-1", time.Hour)),
 		recovering,
 		ails("d", core.Healthy),
-		ails("e", core.Healthy, asks("e", 61*time.Second)),
+		ails("e", core.Healthy, requestOfAge("e", 61*time.Second)),
 	)
 	at := func(d time.Duration) metav1.Time { return metav1.NewTime(before(d).UTC()) }
 	resource := func(name string) corev1.ObjectReference {
@@ -284,7 +284,7 @@ func TestTimedOutIsReported(t *testing.T) {
 		return core.Step{Remedy: RequestRemediation, Nature: core.CreateRequest, Template: core.Reference{APIVersion: "t.example/v1", Kind: "RebootTemplate", Namespace: "n", Name: template}}
 	}
 	request := func(template, check string) core.Request {
-		q := asks("a-"+template, time.Hour)
+		q := requestOfAge("a-"+template, time.Hour)
 		q.Remedy, q.Template, q.Target, q.Policy, q.Succeeded = RequestRemediation, step(template).Template, nodeID("a"), checkID(check), core.Yes
 		return q
 	}
@@ -317,7 +317,7 @@ func TestTimedOutIsReported(t *testing.T) {
 
 // TestNodesOfOneNameShareAnEntry: the API keys the list by name, and requests of an earlier node are listed too.
 func TestNodesOfOneNameShareAnEntry(t *testing.T) {
-	s := statusFor(ails("a", core.Gone, asks("left", time.Hour)), ails("a", core.Unhealthy, asks("new", time.Minute)), ails("b", core.Gone, asks("other", time.Minute)))
+	s := statusFor(ails("a", core.Gone, requestOfAge("left", time.Hour)), ails("a", core.Unhealthy, requestOfAge("new", time.Minute)), ails("b", core.Gone, requestOfAge("other", time.Minute)))
 	var got []string
 	for _, n := range s.UnhealthyNodes {
 		for _, r := range n.Remediations {
@@ -364,7 +364,7 @@ func TestStatusFitsAnObject(t *testing.T) {
 	var many []func(*core.PolicyReport)
 	for i := range 3 * maxListed {
 		if name := fmt.Sprintf("n-%05d", i); i%3 == 2 && i < 3000 {
-			many = append(many, ails(name, core.Unhealthy, asks(name, time.Hour)))
+			many = append(many, ails(name, core.Unhealthy, requestOfAge(name, time.Hour)))
 		} else {
 			many = append(many, ails(name, core.Unhealthy))
 		}
@@ -390,9 +390,9 @@ func TestNodesWithRequestsAreAlike(t *testing.T) {
 	var many []func(*core.PolicyReport)
 	for i := range maxListed {
 		name := fmt.Sprintf("a-%05d", i)
-		many = append(many, ails(name, core.Unhealthy, asks(name, time.Hour)))
+		many = append(many, ails(name, core.Unhealthy, requestOfAge(name, time.Hour)))
 	}
-	s := statusFor(append(many, ails("z", core.Unhealthy, asks("z-1", time.Hour), asks("z-2", time.Hour)))...)
+	s := statusFor(append(many, ails("z", core.Unhealthy, requestOfAge("z-1", time.Hour), requestOfAge("z-2", time.Hour)))...)
 	if last := s.UnhealthyNodes[len(s.UnhealthyNodes)-1].Name; len(s.UnhealthyNodes) != maxListed || last != "a-00999" {
 		t.Errorf("%d nodes are named, the last %s", len(s.UnhealthyNodes), last)
 	}
@@ -404,7 +404,7 @@ func TestSizeOfANode(t *testing.T) {
 	member := func(name, template string, requests int) core.MemberReport {
 		m := core.MemberReport{Target: nodeID(name), Health: core.Unhealthy, HealthySince: dawn, Delayed: true}
 		for range requests {
-			q := asks(name, time.Hour)
+			q := requestOfAge(name, time.Hour)
 			q.Template.Name, q.Stopped = template, dawn
 			m.Requests = append(m.Requests, q)
 		}
@@ -438,7 +438,7 @@ func TestSizeOfANode(t *testing.T) {
 			t.Errorf("of %d bytes fit %d nodes, want %d", sizeOf(&exact), got, want)
 		}
 	}
-	long := asks("a", time.Hour)
+	long := requestOfAge("a", time.Hour)
 	long.Template.Name = strings.Repeat("t", 300)
 	if got := remediationOf(&long, nil).TemplateName; len(got) != 253 {
 		t.Errorf("the name of a template has %d bytes", len(got))
@@ -450,7 +450,7 @@ func TestI15StatusFitsWhateverRequestsAreCalled(t *testing.T) {
 	var many []func(*core.PolicyReport)
 	for i := range 999 {
 		name := fmt.Sprintf("%03d", i) + strings.Repeat("n", 250)
-		request := asks(name, time.Hour)
+		request := requestOfAge(name, time.Hour)
 		many = append(many, ails(name, core.Unhealthy, request, request, request, request), func(r *core.PolicyReport) {
 			for j := range r.Members[i].Requests {
 				q := &r.Members[i].Requests[j]
@@ -476,7 +476,7 @@ func TestI15StatusFitsWhenNodesWithRequestsComeLast(t *testing.T) {
 		many = append(many, ails(fmt.Sprintf("a-%03d", i), core.Unhealthy))
 	}
 	for i := range with {
-		request := asks(fmt.Sprintf("z-%03d", i), time.Hour)
+		request := requestOfAge(fmt.Sprintf("z-%03d", i), time.Hour)
 		request.ID.Name = strings.Repeat("r", 253)
 		many = append(many, ails(fmt.Sprintf("z-%03d", i), core.Unhealthy, request, request, request, request, request, request))
 	}
@@ -533,7 +533,7 @@ func TestConditionsOfOthersStay(t *testing.T) {
 // TestNoChangeNoWrite: an equal status is not written again, also after it was stored and read back. Its times then
 // have another zone, and empty lists are absent.
 func TestNoChangeNoWrite(t *testing.T) {
-	uneven := asks("a", 90*time.Minute)
+	uneven := requestOfAge("a", 90*time.Minute)
 	uneven.Created, uneven.Stopped = uneven.Created.Add(123*time.Millisecond), dawn.Add(time.Microsecond)
 	delayed := func(r *core.PolicyReport) {
 		r.Members = append(r.Members, core.MemberReport{Target: nodeID("b"), Health: core.Suspect, Requests: []core.Request{uneven}, HealthySince: dawn.Add(-1), Delayed: true})
@@ -560,7 +560,7 @@ func TestNoChangeNoWrite(t *testing.T) {
 
 // TestWhatIsOverIsWritten: a node that is healthy again is in no list.
 func TestWhatIsOverIsWritten(t *testing.T) {
-	old := statusFor(ails("a", core.Unhealthy, asks("a", time.Hour)), hasCooldown, healthy(2))
+	old := statusFor(ails("a", core.Unhealthy, requestOfAge("a", time.Hour)), hasCooldown, healthy(2))
 	fresh, changed := statusOf(old, found(healthy(10)), dawn.Add(time.Hour))
 	if !changed || !fresh.LastUpdateTime.Time.Equal(dawn.Add(time.Hour)) {
 		t.Errorf("changed: %t, at %s", changed, fresh.LastUpdateTime)
@@ -587,7 +587,7 @@ func storedAs(t *testing.T, s v1alpha1.NodeHealthCheckStatus) map[string]any {
 // TestMessagesAreStable: a message has no time in it, or the condition would change in every pass.
 func TestMessagesAreStable(t *testing.T) {
 	for _, s := range []v1alpha1.NodeHealthCheckStatus{
-		statusFor(healthy(2)), statusFor(cooling, hasCooldown), statusFor(isPaused), statusFor(isBroken), statusFor(ails("a", core.Unhealthy, asks("a", 0))),
+		statusFor(healthy(2)), statusFor(cooling, hasCooldown), statusFor(isPaused), statusFor(isBroken), statusFor(ails("a", core.Unhealthy, requestOfAge("a", 0))),
 	} {
 		if all := strings.Join(conditionTexts(s.Conditions), " ") + s.Reason; strings.Contains(all, "2026") {
 			t.Errorf("the text %q has a time in it", all)
@@ -598,7 +598,7 @@ func TestMessagesAreStable(t *testing.T) {
 // TestBrief: a brief status has the numbers of the full one and none of its lists, and leaves its original unchanged.
 func TestBrief(t *testing.T) {
 	const mostBrief = 128 // bytes of a message
-	long := statusFor(isBroken, func(r *core.PolicyReport) { r.Policy.Problem = strings.Repeat("wrong ", 200) }, ails("a", core.Unhealthy, asks("a", 0)), ails("b", core.Unhealthy))
+	long := statusFor(isBroken, func(r *core.PolicyReport) { r.Policy.Problem = strings.Repeat("wrong ", 200) }, ails("a", core.Unhealthy, requestOfAge("a", 0)), ails("b", core.Unhealthy))
 	message := long.Conditions[0].Message
 	short := brief(long)
 	if len(long.UnhealthyNodes) != 2 || len(short.UnhealthyNodes)+len(short.InFlightRemediations) > 0 || *short.ObservedNodes != *long.ObservedNodes {

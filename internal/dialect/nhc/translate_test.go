@@ -194,7 +194,7 @@ func annotatedCases() map[string]rendition {
 		return rendition{reason, withReboot(``), map[string]string{key: value}, want}
 	}
 	return map[string]rendition{
-		"a dry run":            with("asked for", annotation.DryRun, "true", plainPolicy(isRehearsed)),
+		"a dry run":            with("requested", annotation.DryRun, "true", plainPolicy(isRehearsed)),
 		"no dry run":           with("declined", annotation.DryRun, "false", plainPolicy()),
 		"two in flight":        with("a number", annotation.MaxInFlight, "2", plainPolicy(inFlightMost(core.Count(2)))),
 		"a share in flight":    with("a percentage", annotation.MaxInFlight, "25%", plainPolicy(inFlightMost(core.Percent(25)))),

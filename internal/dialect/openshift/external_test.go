@@ -68,14 +68,14 @@ func TestExternalRemediation(t *testing.T) {
 			reason: "OpenShift's reason, and no user waits for a repair in vain", report: report(9, nil, metal, unusable("there is no reboot; create it", true)),
 			want: []v1beta1.Condition{
 				yes(request), no(template, "Error", "ExternalRemediationTemplateNotFound", "there is no reboot; create it"),
-				no(allowed, "Error", "TemplateUnusable", "No remediator can be asked for a repair: there is no reboot; create it"),
+				no(allowed, "Error", "TemplateUnusable", "Fettle can't request a repair from a remediator: there is no reboot; create it"),
 			},
 		},
 		"a template that makes nothing": {
 			reason: "it is there, so it is not missing", report: report(9, nil, metal, unusable("it has no spec.template; add it", false)),
 			want: []v1beta1.Condition{
 				yes(request), no(template, "Error", "ExternalRemediationTemplateUnusable", "it has no spec.template; add it"),
-				no(allowed, "Error", "TemplateUnusable", "No remediator can be asked for a repair: it has no spec.template; add it"),
+				no(allowed, "Error", "TemplateUnusable", "Fettle can't request a repair from a remediator: it has no spec.template; add it"),
 			},
 		},
 		"a storm without template": {

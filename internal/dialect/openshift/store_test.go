@@ -108,7 +108,7 @@ func TestPutCheckTellsWhetherADecisionCanChange(t *testing.T) {
 		"another limit":               {"it stops repairs earlier", check(t, "check", "6", `{selector: {matchLabels: {role: worker}}, maxUnhealthy: 1}`, nil), true},
 		"another health check":        {"it has never been seen", check(t, "other", "6", workers, nil), true},
 		"a namesake":                  {"it is another health check", recreated, true},
-		"its end":                     {"it no longer asks for repairs", terminating(check(t, "check", "6", workers, nil)), true},
+		"its end":                     {"it no longer requires repairs", terminating(check(t, "check", "6", workers, nil)), true},
 		"an older revision":           {"a late word does not count", check(t, "check", "4", masters, nil), false},
 		"something else than a check": {"", aMachine("m"), false},
 	}

@@ -164,7 +164,7 @@ func annotationCases() map[string]translation {
 		"paused with a value":       with("any value pauses", v1beta1.PausedAnnotation, "true", plain(paused)),
 		"paused with an empty one":  with("any value pauses", v1beta1.PausedAnnotation, "", plain(paused)),
 		"paused said to be false":   with("any value pauses, this one too", v1beta1.PausedAnnotation, "false", plain(paused)),
-		"a dry run":                 with("asked for", annotation.DryRun, "true", plain(dryRun)),
+		"a dry run":                 with("requested", annotation.DryRun, "true", plain(dryRun)),
 		"no dry run":                with("declined", annotation.DryRun, "false", plain()),
 		"two in flight":             with("a number", annotation.MaxInFlight, "2", plain(maxInFlight(core.Count(2)))),
 		"none in flight":            with("0 holds back everything", annotation.MaxInFlight, "0", plain(maxInFlight(core.Count(0)))),
@@ -179,7 +179,7 @@ func annotationCases() map[string]translation {
 			reason: "base and limit", spec: `{}`, want: plain(backoff(time.Minute, 2*time.Minute)),
 			annotations: map[string]string{annotation.BackoffBase: "1m", annotation.BackoffLimit: "2m"},
 		},
-		"a wait for upgrades":  with("asked for", annotation.WaitForUpgrades, "true", plain(waitsForUpgrades)),
+		"a wait for upgrades":  with("requested", annotation.WaitForUpgrades, "true", plain(waitsForUpgrades)),
 		"no wait for upgrades": with("declined", annotation.WaitForUpgrades, "false", plain()),
 		"conditions that hold together": with("as written", annotation.UnhealthyConditions, `[{all: [{type: Ready, status: "False", reason: Kubelet*}], for: 5m}]`,
 			plain(func(p *core.Policy) {

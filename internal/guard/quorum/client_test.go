@@ -64,7 +64,7 @@ func TestI15PodsAreReadInPages(t *testing.T) {
 				t.Errorf("%d pods were read, %v", len(got), err)
 			}
 			if f.largest > pageSize || f.reads > maxObjects/pageSize {
-				t.Errorf("it was asked %d times, for pages of %d", f.reads, f.largest)
+				t.Errorf("it got %d requests, for pages of %d", f.reads, f.largest)
 			}
 			if err != nil && !strings.Contains(err.Error(), "more than the 1000") {
 				t.Errorf("the error does not say why: %v", err)

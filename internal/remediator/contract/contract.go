@@ -46,7 +46,7 @@ func IsForMachine(remediation metav1.Object, kinds ...schema.GroupKind) bool {
 		remediation.GetAnnotations()[v1alpha1.NodeNameAnnotation] == ""
 }
 
-// Stopped reports whether the health checker has asked the remediator to stop.
+// Stopped reports whether the health checker has requested that the remediator stops.
 func Stopped(remediation metav1.Object) bool {
 	_, set := remediation.GetAnnotations()[v1alpha1.TimedOutAnnotation]
 	return set

@@ -80,14 +80,14 @@ func TestCountPods(t *testing.T) {
 type pager struct {
 	client.Client
 
-	pages int
-	asked []client.ListOptions
+	pages    int
+	requests []client.ListOptions
 }
 
 func (p *pager) List(_ context.Context, into client.ObjectList, opts ...client.ListOption) error {
 	o := client.ListOptions{}
 	o.ApplyOptions(opts)
-	p.asked = append(p.asked, o)
+	p.requests = append(p.requests, o)
 	switch list := into.(type) {
 	case *corev1.PodList:
 		list.Items = []corev1.Pod{*pod("p", "node-a")}
@@ -95,8 +95,8 @@ func (p *pager) List(_ context.Context, into client.ObjectList, opts ...client.L
 		list.Items = []storagev1.VolumeAttachment{*volume("v", "node-a")}
 	}
 	into.SetContinue("")
-	if len(p.asked) < p.pages {
-		into.SetContinue(strconv.Itoa(len(p.asked)))
+	if len(p.requests) < p.pages {
+		into.SetContinue(strconv.Itoa(len(p.requests)))
 	}
 	return nil
 }
@@ -113,13 +113,13 @@ func TestPages(t *testing.T) {
 		for pages, want := range map[int]int{1: 1, 3: 3, maxPages: maxPages, maxPages + 1: 0} {
 			p := &pager{pages: pages}
 			got, err := count(New(p, func() time.Time { return noon }, NewVolumes()))
-			if got != want || (err != nil) != (want == 0) || len(p.asked) != min(pages, maxPages) {
-				t.Errorf("%d pages of %s: counted %d (%v) in %d requests", pages, name, got, err, len(p.asked))
+			if got != want || (err != nil) != (want == 0) || len(p.requests) != min(pages, maxPages) {
+				t.Errorf("%d pages of %s: counted %d (%v) in %d requests", pages, name, got, err, len(p.requests))
 			}
 			if err != nil && !strings.Contains(err.Error(), "more than 100000 ") {
 				t.Errorf("the error is %v", err)
 			}
-			for i, o := range p.asked {
+			for i, o := range p.requests {
 				before := ""
 				if i > 0 {
 					before = strconv.Itoa(i)

@@ -164,7 +164,7 @@ func middles() map[string]decideCase {
 		"there, as a cache has it": {
 			reason: "the health checker may have changed its mind", facts: facts{remediation: remediation(begun), cached: there}, want: readAgain,
 		},
-		"still asked for": {
+		"still requested": {
 			reason: "the machine is read live", facts: facts{remediation: remediation(begun), cached: there, fresh: true}, want: readMachine,
 		},
 		"to be deleted": {

@@ -87,7 +87,7 @@ func (l *listed) List(_ context.Context, into client.ObjectList, opts ...client.
 	o.ApplyOptions(opts)
 	list, is := into.(*metav1.PartialObjectMetadataList)
 	if !is {
-		return fmt.Errorf("asked for %T", into)
+		return fmt.Errorf("a read of %T", into)
 	}
 	for i := range l.machines {
 		if l.machines[i].Namespace == o.Namespace {

@@ -91,10 +91,10 @@ func cannotStart(f *facts, reason, why string) next {
 
 // stopped ends a remediation whose time is over for the health checker. A requested deletion goes on.
 func stopped(f *facts) next {
-	message := "the health checker has asked to stop, and nothing was deleted"
+	message := "the health checker has requested a stop, and nothing was deleted"
 	words := []condition{{v1alpha1.PermanentNodeDeletionExpectedCondition, metav1.ConditionFalse, v1alpha1.NothingDeletedReason, message}}
 	if m := f.remediation.Status.Machine; m != nil {
-		message = fmt.Sprintf("the health checker has asked to stop; the deletion of machine %s/%s, if it was granted, goes on by itself", m.Namespace, m.Name)
+		message = fmt.Sprintf("the health checker has requested a stop; the deletion of machine %s/%s, if it was granted, goes on by itself", m.Namespace, m.Name)
 		words = nil
 	}
 	words = append(words,

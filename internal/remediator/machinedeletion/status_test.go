@@ -42,12 +42,12 @@ func TestConditions(t *testing.T) {
 		"stopped before it began": {
 			stopped(f(remediation(), nil)),
 			[]string{"PermanentNodeDeletionExpected=False NothingDeleted", "Processing=False RemediationStoppedByNHC", "Succeeded=False RemediationStoppedByNHC"},
-			event{"Normal", "RemediationStopped", "[remediation] the health checker has asked to stop, and nothing was deleted"},
+			event{"Normal", "RemediationStopped", "[remediation] the health checker has requested a stop, and nothing was deleted"},
 		},
 		"stopped on the way": {
 			stopped(f(remediation(begun), nil)),
 			[]string{"Processing=False RemediationStoppedByNHC", "Succeeded=False RemediationStoppedByNHC"},
-			event{"Normal", "RemediationStopped", "[remediation] the health checker has asked to stop; the deletion of machine machines/worker-a, if it was granted, goes on by itself"},
+			event{"Normal", "RemediationStopped", "[remediation] the health checker has requested a stop; the deletion of machine machines/worker-a, if it was granted, goes on by itself"},
 		},
 		"finished": {
 			finished(f(remediation(begun), nil), false),

@@ -26,11 +26,11 @@ const (
 // Access reports whether Fettle has the rights of config/power, without which no PowerRemediation gets far. It reviews them after a call of
 // Problem. It is safe for concurrent use.
 type Access struct {
-	api    client.Client
-	needs  []authorizationv1.ResourceAttributes
-	change func()
-	log    logr.Logger
-	asked  chan struct{}
+	api       client.Client
+	needs     []authorizationv1.ResourceAttributes
+	change    func()
+	log       logr.Logger
+	requested chan struct{}
 
 	mu      sync.Mutex
 	known   bool
@@ -39,7 +39,7 @@ type Access struct {
 
 // NewAccess returns an Access that knows nothing yet. Namespace is that of the BMCs. Change is called after the answer has changed.
 func NewAccess(api client.Client, namespace string, change func(), log logr.Logger) *Access {
-	return &Access{api: api, needs: neededRights(namespace), change: change, log: log, asked: make(chan struct{}, 1)}
+	return &Access{api: api, needs: neededRights(namespace), change: change, log: log, requested: make(chan struct{}, 1)}
 }
 
 // neededRights are the rights of config/power, as package rights has them for the generator.
@@ -56,7 +56,7 @@ func neededRights(namespace string) []authorizationv1.ResourceAttributes {
 // Problem says in a sentence which rights are missing, or nothing. It reports false while that is not known.
 func (a *Access) Problem() (text string, known bool) {
 	select {
-	case a.asked <- struct{}{}:
+	case a.requested <- struct{}{}:
 	default:
 	}
 	a.mu.Lock()
@@ -70,7 +70,7 @@ func (a *Access) Start(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-a.asked:
+		case <-a.requested:
 		}
 		for !a.review(ctx) {
 			if !pause(ctx, reviewSoon) {

@@ -21,10 +21,10 @@ import (
 type reviewer struct {
 	client.Client
 
-	mu     sync.Mutex
-	denied []string
-	err    error
-	asked  []string
+	mu       sync.Mutex
+	denied   []string
+	err      error
+	reviewed []string
 	// hangs has no review answered.
 	hangs bool
 }
@@ -42,7 +42,7 @@ func (r *reviewer) Create(ctx context.Context, o client.Object, _ ...client.Crea
 	defer r.mu.Unlock()
 	right := review.Spec.ResourceAttributes
 	text := strings.TrimSpace(strings.Join([]string{right.Namespace, right.Verb, right.Group, right.Resource}, " "))
-	r.asked = append(r.asked, text)
+	r.reviewed = append(r.reviewed, text)
 	review.Status.Allowed = !slices.Contains(r.denied, text)
 	return r.err
 }
@@ -50,13 +50,13 @@ func (r *reviewer) Create(ctx context.Context, o client.Object, _ ...client.Crea
 func (r *reviewer) answers(err error, denied ...string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.err, r.denied, r.asked = err, denied, nil
+	r.err, r.denied, r.reviewed = err, denied, nil
 }
 
 func (r *reviewer) count() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return len(r.asked)
+	return len(r.reviewed)
 }
 
 // TestAccess: rights are reviewed after a call of Problem. The missing ones are named, until an administrator grants them.
@@ -145,7 +145,7 @@ func TestAReviewIsBounded(t *testing.T) {
 	}
 }
 
-// TestAccessEnds while it pauses before it asks again.
+// TestAccessEnds while it pauses before its next review.
 func TestAccessEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := &reviewer{denied: []string{"list  pods"}}

@@ -159,7 +159,7 @@ func (rec *reconciliation) metalNote(why fencing.Reason) string {
 	switch why { //nolint:exhaustive // the others don't concern the power
 	case fencing.PowerNotOff:
 		return "; annotation " + annotation.RebootBareMetalHost + " of BareMetalHost " + named.Namespace + "/" + named.Name +
-			" asks Metal3 to power it off, and Metal3 still reports it as on"
+			" requests that Metal3 powers it off, and Metal3 still reports it as on"
 	case fencing.PowerNotOn:
 		return "; Metal3 reports BareMetalHost " + named.Namespace + "/" + named.Name + " as off, and powers it on"
 	}

@@ -110,12 +110,12 @@ func TestFencedThroughMetal3(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, node(), remediation(), bmcFor("bmc-a", "node-a", "", throughMetal3("host-a")), metal3Host("host-a", "host-uid", true))
 	r := w.reconciles(t)
-	wantSays(t, r, fencing.PoweringOff, "PowerNotOff: ", "annotation reboot.metal3.io/fettle of BareMetalHost metal3/host-a asks Metal3 to power it off, and Metal3 still reports it as on")
+	wantSays(t, r, fencing.PoweringOff, "PowerNotOff: ", "annotation reboot.metal3.io/fettle of BareMetalHost metal3/host-a requests that Metal3 powers it off, and Metal3 still reports it as on")
 	if want := (v1alpha1.FencingBMC{Name: "bmc-a", UID: "bmc-a-uid", Generation: 1, HostUID: "host-uid", HostNamespace: "metal3", HostName: "host-a"}); r.Status.BMC == nil || *r.Status.BMC != want {
 		t.Errorf("it is recorded as %+v, want %+v", r.Status.BMC, want)
 	}
 	if !w.holds(t, "host-a") {
-		t.Error("Metal3 is not asked to power it off")
+		t.Error("Metal3 has no request to power it off")
 	}
 	w.reports(t, "host-a", false)
 	w.forward(3 * time.Second)
@@ -155,13 +155,13 @@ func TestMetal3IsNotBelieved(t *testing.T) {
 				metal3Host("host-a", "host-uid", false, annotation.RebootBareMetalHost, `{"mode":"hard"}`))
 			wantSays(t, w.reconciles(t), fencing.PoweringOff, "PowerNotRead: ", "BMC bmc-a: BareMetalHost metal3/host-a: ", "proves nothing; it is powered off once Metal3 has powered it on")
 			if w.holds(t, "host-a") {
-				t.Error("Metal3 is not asked to power it on")
+				t.Error("Metal3 has no request to power it on")
 			}
 			w.reports(t, "host-a", true)
 			w.forward(5 * time.Second)
 			wantSays(t, w.reconciles(t), fencing.PoweringOff, "PowerNotOff: ")
 			if !w.holds(t, "host-a") {
-				t.Error("Metal3 is not asked to power it off")
+				t.Error("Metal3 has no request to power it off")
 			}
 			if len(w.node(t).Spec.Taints) != 1 {
 				t.Errorf("the node has the taints %v", w.node(t).Spec.Taints)
@@ -190,7 +190,7 @@ func TestMetal3EvidenceIsLost(t *testing.T) {
 	w.forward(5 * time.Second)
 	wantSays(t, w.reconciles(t), fencing.PoweringOff, "PowerNotOff: ")
 	if !w.holds(t, "host-a") {
-		t.Error("Metal3 is not asked to power it off again")
+		t.Error("Metal3 has no request to power it off again")
 	}
 }
 

@@ -23,7 +23,7 @@ func (c *Client) begin(ctx context.Context, rec *reconciliation) (*reconciliatio
 		return nil, c.machines.Release(ctx, rec.r) // it can't start, and has said so
 	}
 	if contract.Stopped(rec.r) {
-		return nil, c.refuse(ctx, rec.r, problem{reason: v1alpha1.RemediationStoppedReason, message: "the health checker has asked to stop"})
+		return nil, c.refuse(ctx, rec.r, problem{reason: v1alpha1.RemediationStoppedReason, message: "the health checker has requested a stop"})
 	}
 	if c.sessions.isBehind(rec.key, rec.r.UID) {
 		c.remediations.AddAfter(rec.key, requeueAfter)

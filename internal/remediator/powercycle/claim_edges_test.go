@@ -15,16 +15,16 @@ import (
 	"github.com/fettle-io/fettle/internal/fencing"
 )
 
-// TestReleaseOfAClaim asks for the machine that the remediation names, and for none where it names none.
+// TestReleaseOfAClaim reads the machine that the remediation names, and none where it names none.
 func TestReleaseOfAClaim(t *testing.T) {
-	for value, asks := range map[string]bool{"machines/m": true, "machines": false, "/m": false, "machines/": false, "": false} {
+	for value, reads := range map[string]bool{"machines/m": true, "machines": false, "/m": false, "machines/": false, "": false} {
 		w := newWorld(t, machine(with(annotation.ClaimedBy, ourClaim)))
-		asked := false
-		w.refuses(func(string, runtime.Object) error { asked = true; return nil })
+		requested := false
+		w.refuses(func(string, runtime.Object) error { requested = true; return nil })
 		r := remediation(claiming)
 		r.Annotations[annotation.ClaimedMachine] = value
-		if err := w.machines.Release(t.Context(), r); err != nil || asked != asks || (w.claimOfM(t) == "") != asks {
-			t.Errorf("%q: the API server was asked: %t, and the claim is %q (%v)", value, asked, w.claimOfM(t), err)
+		if err := w.machines.Release(t.Context(), r); err != nil || requested != reads || (w.claimOfM(t) == "") != reads {
+			t.Errorf("%q: the API server got a request: %t, and the claim is %q (%v)", value, requested, w.claimOfM(t), err)
 		}
 	}
 }

@@ -238,11 +238,11 @@ func TestFinalizerOutlivesTheClaim(t *testing.T) {
 func TestMachineNamedByANode(t *testing.T) {
 	w := newWorld(t, machine())
 	for value, want := range map[string]bool{"machines/m": true, "machines": false, "/m": false, "machines/": false, "": false, "other/m": false} {
-		asked := false
-		w.refuses(func(string, runtime.Object) error { asked = true; return nil })
+		requested := false
+		w.refuses(func(string, runtime.Object) error { requested = true; return nil })
 		m, err := w.machineNamedBy(t.Context(), &reconciliation{}, node(annotated(machineAnnotation, value)))
-		if err != nil || (m != nil) != want || asked != (want || value == "other/m") {
-			t.Errorf("%q: there is %v (%v), and the API server was asked: %t", value, m, err, asked)
+		if err != nil || (m != nil) != want || requested != (want || value == "other/m") {
+			t.Errorf("%q: there is %v (%v), and the API server got a request: %t", value, m, err, requested)
 		}
 	}
 	if m, err := w.machineNamedBy(t.Context(), &reconciliation{}, nil); m != nil || err != nil {
@@ -281,19 +281,19 @@ func TestARefusedRemediationGivesItsClaimBack(t *testing.T) {
 		bmcs []func(*v1alpha1.BMC)
 		want string
 	}{
-		"the health checker has asked to stop":  {func(r *v1alpha1.PowerRemediation) { r.Annotations[v1alpha1.TimedOutAnnotation] = "now" }, nil, []func(*v1alpha1.BMC){reachedSystem("")}, v1alpha1.RemediationStoppedReason},
-		"no node can have the name":             {named("Node A"), nil, nil, v1alpha1.CannotStartNodeNotFoundReason},
-		"no BMC is left":                        {always, nil, nil, v1alpha1.CannotStartNoBMCReason},
-		"two BMCs name the node":                {always, nil, []func(*v1alpha1.BMC){reachedSystem(""), reachedSystem("")}, v1alpha1.CannotStartAmbiguousBMCReason},
-		"the BMC is of another host":            {always, []func(*corev1.Node){onSystem(nodeUUID)}, []func(*v1alpha1.BMC){reachedSystem(otherUUID)}, v1alpha1.CannotStartOtherSystemReason},
-		"the node was created since":            {always, []func(*corev1.Node){newer}, []func(*v1alpha1.BMC){reachedSystem("")}, v1alpha1.CannotStartNodeIsNewerReason},
-		"the node names another machine":        {ofMachine("machine.openshift.io/v1beta1", "other"), nil, []func(*v1alpha1.BMC){reachedSystem("")}, v1alpha1.CannotStartMachineNotFoundReason},
-		"its machine is gone":                   {ofMachine("machine.openshift.io/v1beta1", keyA.Name), nil, nil, v1alpha1.CannotStartMachineNotFoundReason},
-		"the machine that it was made for":      {func(r *v1alpha1.PowerRemediation) { r.Annotations["machine.openshift.io/cloned-from-name"] = "t" }, nil, nil, v1alpha1.CannotStartMachineNotFoundReason},
-		"the node is back after another's work": {saying(anotherRemediation, metav1.ConditionUnknown), []func(*corev1.Node){ready}, []func(*v1alpha1.BMC){reachedSystem("")}, v1alpha1.CannotStartFencedMeanwhileReason},
-		"the BareMetalHost is gone":             {always, nil, []func(*v1alpha1.BMC){metal3}, v1alpha1.CannotStartNoBareMetalHostReason},
-		"the status is not as Fettle writes it": {func(r *v1alpha1.PowerRemediation) { r.Status.Phase = "Dancing" }, nil, nil, statusInvalid},
-		"it was refused before":                 {saying(v1alpha1.CannotStartNoBMCReason, metav1.ConditionFalse), nil, nil, v1alpha1.CannotStartNoBMCReason},
+		"the health checker has requested a stop": {func(r *v1alpha1.PowerRemediation) { r.Annotations[v1alpha1.TimedOutAnnotation] = "now" }, nil, []func(*v1alpha1.BMC){reachedSystem("")}, v1alpha1.RemediationStoppedReason},
+		"no node can have the name":               {named("Node A"), nil, nil, v1alpha1.CannotStartNodeNotFoundReason},
+		"no BMC is left":                          {always, nil, nil, v1alpha1.CannotStartNoBMCReason},
+		"two BMCs name the node":                  {always, nil, []func(*v1alpha1.BMC){reachedSystem(""), reachedSystem("")}, v1alpha1.CannotStartAmbiguousBMCReason},
+		"the BMC is of another host":              {always, []func(*corev1.Node){onSystem(nodeUUID)}, []func(*v1alpha1.BMC){reachedSystem(otherUUID)}, v1alpha1.CannotStartOtherSystemReason},
+		"the node was created since":              {always, []func(*corev1.Node){newer}, []func(*v1alpha1.BMC){reachedSystem("")}, v1alpha1.CannotStartNodeIsNewerReason},
+		"the node names another machine":          {ofMachine("machine.openshift.io/v1beta1", "other"), nil, []func(*v1alpha1.BMC){reachedSystem("")}, v1alpha1.CannotStartMachineNotFoundReason},
+		"its machine is gone":                     {ofMachine("machine.openshift.io/v1beta1", keyA.Name), nil, nil, v1alpha1.CannotStartMachineNotFoundReason},
+		"the machine that it was made for":        {func(r *v1alpha1.PowerRemediation) { r.Annotations["machine.openshift.io/cloned-from-name"] = "t" }, nil, nil, v1alpha1.CannotStartMachineNotFoundReason},
+		"the node is back after another's work":   {saying(anotherRemediation, metav1.ConditionUnknown), []func(*corev1.Node){ready}, []func(*v1alpha1.BMC){reachedSystem("")}, v1alpha1.CannotStartFencedMeanwhileReason},
+		"the BareMetalHost is gone":               {always, nil, []func(*v1alpha1.BMC){metal3}, v1alpha1.CannotStartNoBareMetalHostReason},
+		"the status is not as Fettle writes it":   {func(r *v1alpha1.PowerRemediation) { r.Status.Phase = "Dancing" }, nil, nil, statusInvalid},
+		"it was refused before":                   {saying(v1alpha1.CannotStartNoBMCReason, metav1.ConditionFalse), nil, nil, v1alpha1.CannotStartNoBMCReason},
 		"its status was found invalid before": {func(r *v1alpha1.PowerRemediation) {
 			r.Status.Phase = "Dancing"
 			saying(statusInvalid, metav1.ConditionFalse)(r)

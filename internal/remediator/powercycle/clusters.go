@@ -263,7 +263,7 @@ func (c *Client) readMemberMachine(ctx context.Context, rec *reconciliation) *fe
 	return c.keptOr(ctx, rec, m, mustKeepMember(m, rec))
 }
 
-// mustKeepMember returns why the owner of a machine of Cluster API must not be asked to replace it, or nothing.
+// mustKeepMember returns why the owner of a machine of Cluster API must not get the request to replace it, or nothing.
 func mustKeepMember(m *unstructured.Unstructured, rec *reconciliation) fencing.Reason {
 	_, controlPlane := m.GetLabels()["cluster.x-k8s.io/control-plane"]
 	ofSet := false
@@ -282,7 +282,7 @@ func mustKeepMember(m *unstructured.Unstructured, rec *reconciliation) fencing.R
 	return ""
 }
 
-// wasHandedBack reports whether the owner of a machine was asked to replace it, in the conditions of either generation.
+// wasHandedBack reports whether the owner of a machine got the request to replace it, in the conditions of either generation.
 func wasHandedBack(m *unstructured.Unstructured) bool {
 	for _, path := range [][]string{{"status", "conditions"}, {"status", "deprecated", "v1beta1", "conditions"}} {
 		list, _, _ := unstructured.NestedSlice(m.Object, path...)

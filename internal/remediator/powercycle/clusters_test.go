@@ -396,9 +396,9 @@ func TestI14HangingClustersHoldNoSlot(t *testing.T) {
 	} {
 		east := newWorld(t, tc.node)
 		w := newMemberWorld(t, map[types.NamespacedName]*world{keyEast: east}, tc.r, member(nil), ofKind(clusterAPICluster, "east", nil), bmcIn("a", "fleet/east", "node-a"))
-		asked := map[string]bool{}
+		requested := map[string]bool{}
 		east.refuses(func(verb string, o runtime.Object) error {
-			asked[verb] = true
+			requested[verb] = true
 			w.apiSlots.mu.Lock()
 			defer w.apiSlots.mu.Unlock()
 			if w.apiSlots.free != maxAPISlots || w.apiSlots.freeOthers != maxOthers {
@@ -422,7 +422,7 @@ func TestI14HangingClustersHoldNoSlot(t *testing.T) {
 			t.Errorf("%s: %v, the remediation is written %d times", sentence, err, held)
 		}
 		for _, verb := range tc.want {
-			if !asked[verb] {
+			if !requested[verb] {
 				t.Errorf("%s: no %s, so this shows nothing", sentence, verb)
 			}
 		}
@@ -502,26 +502,26 @@ func TestMembersMachine(t *testing.T) {
 		node    *corev1.Node
 		want    fencing.Machine
 	}{
-		"of a machine set":                {ofSet(nil), node(), fencing.Machine{Exists: true}},
-		"without a node object":           {ofSet(nil), nil, fencing.Machine{Exists: true}},
-		"of a machine set and another":    {twoOwners, node(), fencing.Machine{Exists: true}},
-		"gone":                            {nil, node(), fencing.Machine{}},
-		"replaced":                        {replaced, node(), fencing.Machine{}},
-		"being deleted":                   {leaves, node(), fencing.Machine{Exists: true, Deleting: true}},
-		"its owner was asked":             {ofSet(map[string]any{"status.conditions": said("False")}), node(), fencing.Machine{Exists: true, Deleting: true}},
-		"its health check was asked":      {ofSet(map[string]any{"status.deprecated.v1beta1.conditions": said("False")}), node(), fencing.Machine{Exists: true, Deleting: true}},
-		"its owner is done":               {ofSet(map[string]any{"status.conditions": said("True")}), node(), fencing.Machine{Exists: true}},
-		"of the control plane":            {labelled, node(), kept(fencing.KeptControlPlane)},
-		"its node is of the same":         {ofSet(nil), node(func(n *corev1.Node) { n.Labels = map[string]string{"node-role.kubernetes.io/control-plane": ""} }), kept(fencing.KeptControlPlane)},
-		"without an owner":                {member(nil), node(), kept(fencing.KeptNoController)},
-		"its owner is no controller":      {controller(member(nil), "cluster.x-k8s.io/v1beta2", "MachineSet", false), node(), kept(fencing.KeptNoController)},
-		"its owner is a control plane":    {controller(member(nil), "controlplane.cluster.x-k8s.io/v1beta2", "KubeadmControlPlane", true), node(), kept(fencing.KeptNoController)},
-		"its owner does not control it":   {plain, node(), kept(fencing.KeptNoController)},
-		"its owner is no set":             {controller(member(nil), "cluster.x-k8s.io/v1beta2", "MachineDeployment", true), node(), kept(fencing.KeptNoController)},
-		"its owner is a set of elsewhere": {controller(member(nil), "apps/v1", "MachineSet", true), node(), kept(fencing.KeptNoController)},
-		"it has another node":             {ofSet(map[string]any{"status.nodeRef.name": "node-b"}), node(), kept(fencing.KeptOtherNode)},
-		"its host is of others":           {named("fleet/external"), node(), kept(fencing.KeptExternallyProvisioned)},
-		"its host is gone":                {named("fleet/gone"), node(), kept(fencing.KeptHostUnknown)},
+		"of a machine set":                 {ofSet(nil), node(), fencing.Machine{Exists: true}},
+		"without a node object":            {ofSet(nil), nil, fencing.Machine{Exists: true}},
+		"of a machine set and another":     {twoOwners, node(), fencing.Machine{Exists: true}},
+		"gone":                             {nil, node(), fencing.Machine{}},
+		"replaced":                         {replaced, node(), fencing.Machine{}},
+		"being deleted":                    {leaves, node(), fencing.Machine{Exists: true, Deleting: true}},
+		"its owner has the request":        {ofSet(map[string]any{"status.conditions": said("False")}), node(), fencing.Machine{Exists: true, Deleting: true}},
+		"its health check has the request": {ofSet(map[string]any{"status.deprecated.v1beta1.conditions": said("False")}), node(), fencing.Machine{Exists: true, Deleting: true}},
+		"its owner is done":                {ofSet(map[string]any{"status.conditions": said("True")}), node(), fencing.Machine{Exists: true}},
+		"of the control plane":             {labelled, node(), kept(fencing.KeptControlPlane)},
+		"its node is of the same":          {ofSet(nil), node(func(n *corev1.Node) { n.Labels = map[string]string{"node-role.kubernetes.io/control-plane": ""} }), kept(fencing.KeptControlPlane)},
+		"without an owner":                 {member(nil), node(), kept(fencing.KeptNoController)},
+		"its owner is no controller":       {controller(member(nil), "cluster.x-k8s.io/v1beta2", "MachineSet", false), node(), kept(fencing.KeptNoController)},
+		"its owner is a control plane":     {controller(member(nil), "controlplane.cluster.x-k8s.io/v1beta2", "KubeadmControlPlane", true), node(), kept(fencing.KeptNoController)},
+		"its owner does not control it":    {plain, node(), kept(fencing.KeptNoController)},
+		"its owner is no set":              {controller(member(nil), "cluster.x-k8s.io/v1beta2", "MachineDeployment", true), node(), kept(fencing.KeptNoController)},
+		"its owner is a set of elsewhere":  {controller(member(nil), "apps/v1", "MachineSet", true), node(), kept(fencing.KeptNoController)},
+		"it has another node":              {ofSet(map[string]any{"status.nodeRef.name": "node-b"}), node(), kept(fencing.KeptOtherNode)},
+		"its host is of others":            {named("fleet/external"), node(), kept(fencing.KeptExternallyProvisioned)},
+		"its host is gone":                 {named("fleet/gone"), node(), kept(fencing.KeptHostUnknown)},
 	} {
 		w := newMemberWorld(t, nil, external.DeepCopy())
 		if tc.machine != nil {
@@ -541,7 +541,7 @@ func TestMembersMachine(t *testing.T) {
 	}
 }
 
-// TestHandBack asks the owner of the recorded machine. A health check of Fettle that made the remediation decides when.
+// TestHandBack requests the replacement from the owner of the recorded machine. A health check of Fettle that made the remediation decides when.
 func TestHandBack(t *testing.T) {
 	for _, gated := range []bool{true, false} {
 		r := forMember(in(fencing.DeletingMachine), inEast)
@@ -553,7 +553,7 @@ func TestHandBack(t *testing.T) {
 		answer := error(nil)
 		w.HandBack = func(_ context.Context, machine types.NamespacedName, uid types.UID, by bool) error {
 			if machine != keyM || uid != "m-uid" || by != gated {
-				t.Errorf("asked for %s %s, gated %t", machine, uid, by)
+				t.Errorf("requested for %s %s, gated %t", machine, uid, by)
 			}
 			return answer
 		}
@@ -615,12 +615,12 @@ func TestWorkloadClustersKeepNoSlot(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			of := newWorld(t, tc.objects...)
 			w := newMemberWorld(t, map[types.NamespacedName]*world{keyEast: of}, tc.r, member(nil), ofKind(clusterAPICluster, "east", nil), bmcIn("a", "fleet/east", "node-a"))
-			var asked []string
+			var requested []string
 			of.refuses(func(verb string, o runtime.Object) error {
 				if _, is := o.(*corev1.Node); is {
 					verb += " node"
 				}
-				if asked = append(asked, verb); w.apiSlots.free != allSlots {
+				if requested = append(requested, verb); w.apiSlots.free != allSlots {
 					t.Errorf("%s: %d slots are held", verb, allSlots-w.apiSlots.free)
 				}
 				return nil
@@ -635,8 +635,8 @@ func TestWorkloadClustersKeepNoSlot(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, want := range tc.want {
-				if !slices.Contains(asked, want) {
-					t.Errorf("asked was %v, want %s", asked, want)
+				if !slices.Contains(requested, want) {
+					t.Errorf("requested was %v, want %s", requested, want)
 				}
 			}
 			if w.apiSlots.free != allSlots {

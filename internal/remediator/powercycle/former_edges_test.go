@@ -134,7 +134,7 @@ func TestFormerHostsAreTriedEveryTenSeconds(t *testing.T) {
 	})
 }
 
-// TestFormerHostsHoldNoSlot while they are changed, since a webhook of Metal3 may be asked first. A change of the node interrupts that only
+// TestFormerHostsHoldNoSlot while they are changed, since the API server may call a webhook of Metal3 first. A change of the node interrupts that only
 // until it is over.
 func TestFormerHostsHoldNoSlot(t *testing.T) {
 	w := newWorld(t, node(), remediation(in(fencing.Releasing, former(hostA))), heldOff("host-a", "a-uid"))

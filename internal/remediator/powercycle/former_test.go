@@ -102,7 +102,7 @@ func TestBMCIsGone(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			asked := func(r *v1alpha1.PowerRemediation) {
+			requested := func(r *v1alpha1.PowerRemediation) {
 				if c.off {
 					r.Spec.Strategy = v1alpha1.OffStrategy
 				}
@@ -110,7 +110,7 @@ func TestBMCIsGone(t *testing.T) {
 					stopped(r)
 				}
 			}
-			w := newWorld(t, node(tainted(ownTaint)), remediation(in(c.in, usedHostA), asked), bmcFor("bmc-a", "node-a", "", throughMetal3("host-a")), heldOff("host-a", "a-uid"))
+			w := newWorld(t, node(tainted(ownTaint)), remediation(in(c.in, usedHostA), requested), bmcFor("bmc-a", "node-a", "", throughMetal3("host-a")), heldOff("host-a", "a-uid"))
 			w.losesBMC()
 			w.reports(t, "host-a", false)
 			w.reconciles(t)

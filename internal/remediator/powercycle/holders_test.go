@@ -102,9 +102,9 @@ func TestOtherRemediatorsFence(t *testing.T) {
 	for _, fences := range []bool{true, false} {
 		w := newMemberWorld(t, map[types.NamespacedName]*world{keyEast: newWorld(t, node())},
 			node(), remediation(), bmcFor("b", "node-a", "telnet://x"), forMember(), member(nil), ofKind(clusterAPICluster, "east", nil), bmcIn("a", "fleet/east", "node-a"))
-		var asked []string
+		var read []string
 		w.OtherFences = func(_ context.Context, node string) (fencednode.Holder, bool) {
-			asked = append(asked, node)
+			read = append(read, node)
 			return other, fences
 		}
 		for _, key := range []types.NamespacedName{keyA, keyM} {
@@ -116,8 +116,8 @@ func TestOtherRemediatorsFence(t *testing.T) {
 		if (sayingOf(r) == says) != fences || (r.Status.Phase == "") != fences || (w.sessions.byKey[keyA].waits > 0) != fences {
 			t.Errorf("fenced %t: in phase %q it says %q", fences, r.Status.Phase, sayingOf(r))
 		}
-		if w.remediation(t, keyM).Status.Phase == "" || !slices.Equal(asked, []string{"node-a"}) {
-			t.Errorf("the node of a workload cluster is in phase %q, asked was for %v", w.remediation(t, keyM).Status.Phase, asked)
+		if w.remediation(t, keyM).Status.Phase == "" || !slices.Equal(read, []string{"node-a"}) {
+			t.Errorf("the node of a workload cluster is in phase %q, and the nodes that were read are %v", w.remediation(t, keyM).Status.Phase, read)
 		}
 	}
 }

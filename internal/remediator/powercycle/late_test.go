@@ -26,9 +26,9 @@ func labelled(key, value string) func(*corev1.Node) {
 func TestANodeThatRegistersAfterTheAbort(t *testing.T) {
 	unchanged := func(*v1alpha1.PowerRemediation) {}
 	for sentence, tc := range map[string]struct {
-		node *corev1.Node
-		asks func(*v1alpha1.PowerRemediation)
-		want string
+		node    *corev1.Node
+		changes func(*v1alpha1.PowerRemediation)
+		want    string
 	}{
 		"it lacks the label":                      {node(), stopped, "blue"},
 		"it has registered with the label":        {node(labelled("pool", "blue")), stopped, "blue"},
@@ -37,7 +37,7 @@ func TestANodeThatRegistersAfterTheAbort(t *testing.T) {
 		"the same, and nothing is to be restored": {node(labelled("pool", "blue")), unchanged, "blue"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			w := newWorld(t, remediation(in(fencing.Aborted, savedNode), tc.asks), bmcFor("a", "node-a", "redfish://10.0.0.1"))
+			w := newWorld(t, remediation(in(fencing.Aborted, savedNode), tc.changes), bmcFor("a", "node-a", "redfish://10.0.0.1"))
 			if err := w.reconcile(t.Context(), keyA); err != nil {
 				t.Fatal(err)
 			}

@@ -183,7 +183,7 @@ func reasonMessage(why fencing.Reason) string {
 	case fencing.NoMachine:
 		return ", and no machine was deleted, since it had none when the remediation began"
 	case fencing.Stopped:
-		return ", since the health checker has asked to stop"
+		return ", since the health checker has requested a stop"
 	case fencing.Deleted:
 		return ", since the remediation is being deleted"
 	case fencing.MachineGone, fencing.NodeNotRead, fencing.PowerNotRead, fencing.PowerNotOff, fencing.PowerOffOnce, fencing.NodeReady,
@@ -311,7 +311,7 @@ func waitsFor(node string, why fencing.Reason) string {
 	case fencing.MachineNotRead:
 		return "the machine of node " + node + ", or its BareMetalHost, could not be read; it is read again"
 	case fencing.MachineNotGone:
-		return "the machine of node " + node + " is being deleted, or its owner was asked to replace it"
+		return "the machine of node " + node + " is being deleted, or its owner got the request to replace it"
 	}
 	return "node " + node + " waits"
 }

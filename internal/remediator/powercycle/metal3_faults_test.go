@@ -61,7 +61,7 @@ func (w *world) openLater(t *testing.T, bmc *v1alpha1.BMC) {
 	}
 }
 
-// TestABMCThatHasChangedIsReadAgain: what was read of it before names no host that may be asked.
+// TestABMCThatHasChangedIsReadAgain: what was read of it before names no host that may be read.
 func TestABMCThatHasChangedIsReadAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, bmcFor("bmc-a", "node-a", "", throughMetal3("host-a")), metal3Host("host-a", "host-uid", true))

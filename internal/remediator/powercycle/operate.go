@@ -43,7 +43,7 @@ func (c *Client) interruptible(ctx context.Context, rec *reconciliation, wakes i
 		case err == nil:
 			cancel()
 		case ctx.Err() == nil:
-			c.Log.Error(err, "a node was not read while its BMC was asked", "node", name)
+			c.Log.Error(err, "a node was not read during an operation of its BMC", "node", name)
 		}
 	}()
 	return ctx, func() { cancel(); done() }
@@ -86,7 +86,7 @@ func (c *Client) powerOnInTurn(ctx context.Context, rec *reconciliation) {
 	c.note(rec, c.tryHost(ctx, rec, fencing.CommandOn))
 }
 
-// answers returns why the BMC of a reconcile can't be asked now. A BareMetalHost is read with each command.
+// answers returns why the BMC of a reconcile can't be read or commanded now. A BareMetalHost is read with each command.
 func (c *Client) answers(ctx context.Context, rec *reconciliation) problem {
 	if rec.bmc.Spec.BareMetalHost != nil {
 		return problem{}

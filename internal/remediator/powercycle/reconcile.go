@@ -205,8 +205,8 @@ func (rec *reconciliation) powersOn() bool {
 	return powersOn && rec.bmc != nil && rec.bmc.Spec.Domain != ""
 }
 
-// isElsewhere reports whether a step asks a BMC or a workload cluster. Neither may answer for long, so that such a step keeps no slot.
-// The same is true of a BareMetalHost, since a webhook of Metal3 may be asked first.
+// isElsewhere reports whether a step sends requests to a BMC or a workload cluster. Neither may answer for long, so that such a step keeps no slot.
+// The same is true of a BareMetalHost, since the API server may call a webhook of Metal3 first.
 func (rec *reconciliation) isElsewhere(kind fencing.StepKind) bool {
 	switch kind {
 	case fencing.ReadPower, fencing.CommandOff, fencing.CommandOn, fencing.LeaveHost:

@@ -256,7 +256,7 @@ func TestTheFinalizerIsRemovedOnce(t *testing.T) {
 	for sentence, tc := range map[string]struct {
 		finalizer string
 		err       error
-		asked     bool
+		requested bool
 		fails     bool
 	}{
 		"it has the finalizer":    {annotation.PowerFinalizer, nil, true, false},
@@ -265,18 +265,18 @@ func TestTheFinalizerIsRemovedOnce(t *testing.T) {
 		"the API server is down ": {annotation.PowerFinalizer, errors.New("down"), true, true},
 	} {
 		w := newWorld(t, remediation(claiming, leaving, func(r *v1alpha1.PowerRemediation) { r.Finalizers = []string{tc.finalizer} }), machine(with(annotation.ClaimedBy, ourClaim)))
-		asked := false
+		requested := false
 		w.sessions.of(keyA, "r-uid", "node-a")
 		w.refuses(func(verb string, o runtime.Object) error {
 			if _, is := o.(*v1alpha1.PowerRemediation); is && verb == "patch" {
-				asked = true
+				requested = true
 				return tc.err
 			}
 			return nil
 		})
 		err := w.reconcile(t.Context(), keyA)
-		if (err != nil) != tc.fails || asked != tc.asked || (w.claimOfM(t) == "") != tc.asked || (w.sessions.byKey[keyA] == nil) == tc.fails {
-			t.Errorf("%s: %v, asked %t, the claim is %q, and the session is %v", sentence, err, asked, w.claimOfM(t), w.sessions.byKey[keyA])
+		if (err != nil) != tc.fails || requested != tc.requested || (w.claimOfM(t) == "") != tc.requested || (w.sessions.byKey[keyA] == nil) == tc.fails {
+			t.Errorf("%s: %v, requested %t, the claim is %q, and the session is %v", sentence, err, requested, w.claimOfM(t), w.sessions.byKey[keyA])
 		}
 	}
 }

@@ -89,7 +89,7 @@ func TestTheLongestWaiterIsNext(t *testing.T) {
 		}
 		s.of(key(5), "uid", "node-b")
 		s.claim("node-b", key(5))
-		for _, i := range []int{3, 1, 4, 1, 0} { // one asks again, and another waits for nothing
+		for _, i := range []int{3, 1, 4, 1, 0} { // one tries again, and another waits for nothing
 			s.claim("node-a", key(i))
 		}
 		for _, i := range []int{3, 1, 4} {

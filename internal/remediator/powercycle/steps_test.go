@@ -28,7 +28,7 @@ func (w *world) requests() *int {
 	return &count
 }
 
-// TestAReconcileWithoutASlot asks nothing.
+// TestAReconcileWithoutASlot sends no request.
 func TestAReconcileWithoutASlot(t *testing.T) {
 	w := newWorld(t, node(), remediation(in(fencing.PoweringOff)), bmcFor("a", "node-a", "telnet://x"))
 	w.apiSlots = newAPISlots(0, 0)
@@ -40,7 +40,7 @@ func TestAReconcileWithoutASlot(t *testing.T) {
 	}
 }
 
-// TestAStepWithoutASlot ends the reconcile, and asks nothing.
+// TestAStepWithoutASlot ends the reconcile, and sends no request.
 func TestAStepWithoutASlot(t *testing.T) {
 	w := newWorld(t, node(), remediation(in(fencing.PoweringOff)))
 	rec := begun(t, w, fencing.PoweringOff)
@@ -379,7 +379,7 @@ func TestHostsOfChangedBMCsEndTheirSessions(t *testing.T) {
 	}
 }
 
-// TestTheHostBefore is the last of its BMC that has logged in. The host can be used by others after that was asked.
+// TestTheHostBefore is the last of its BMC that has logged in. The host can be used by others after that operation.
 func TestTheHostBefore(t *testing.T) {
 	first := &host{secret: "1"}
 	second := &host{before: first}

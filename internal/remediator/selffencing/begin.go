@@ -26,7 +26,7 @@ func (c *Client) begin(ctx context.Context, rec *reconciliation) (*reconciliatio
 		return nil, c.machines.Release(ctx, rec.r) // it can't start, and has said so
 	}
 	if contract.Stopped(rec.r) {
-		return nil, c.refuse(ctx, rec.r, problem{Reason: v1alpha1.RemediationStoppedReason, Message: "the health checker has asked to stop"})
+		return nil, c.refuse(ctx, rec.r, problem{Reason: v1alpha1.RemediationStoppedReason, Message: "the health checker has requested a stop"})
 	}
 	begun := c.Now()
 	n, found, err := c.identify(ctx, rec)

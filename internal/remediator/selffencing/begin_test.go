@@ -35,7 +35,7 @@ func TestRefusals(t *testing.T) {
 		others         []client.Object
 		reason, saying string
 	}{
-		"it was stopped":             {remediation(noted(v1alpha1.TimedOutAnnotation, "now")), []client.Object{node(), leaseOf(t, "node-a")}, v1alpha1.RemediationStoppedReason, "asked to stop"},
+		"it was stopped":             {remediation(noted(v1alpha1.TimedOutAnnotation, "now")), []client.Object{node(), leaseOf(t, "node-a")}, v1alpha1.RemediationStoppedReason, "requested a stop"},
 		"no node can be called so":   {remediation(noted(v1alpha1.NodeNameAnnotation, "no/de")), []client.Object{node(), leaseOf(t, "node-a")}, v1alpha1.CannotStartNodeNotFoundReason, "no node can be called no/de"},
 		"there is no such node":      {remediation(), nil, v1alpha1.CannotStartNodeNotFoundReason, "there is no node node-a"},
 		"the node is newer":          {remediation(), []client.Object{newer, leaseOf(t, "node-a")}, v1alpha1.CannotStartNodeIsNewerReason, "not older"},

@@ -478,7 +478,7 @@ func TestTheFinalizerIsRemovedOnce(t *testing.T) {
 	for sentence, tc := range map[string]struct {
 		finalizer string
 		err       error
-		asked     bool
+		requested bool
 	}{
 		"it has the finalizer":   {annotation.SelfFenceFinalizer, nil, true},
 		"it has another":         {"example.org/other", nil, false},
@@ -489,18 +489,18 @@ func TestTheFinalizerIsRemovedOnce(t *testing.T) {
 			r.Finalizers, r.DeletionTimestamp = []string{tc.finalizer}, &metav1.Time{Time: noon}
 		}))
 		w.sessions.of(keyA, uidA, "node-a")
-		asked := false
+		requested := false
 		w.refuses(func(verb string, o runtime.Object) error {
 			if _, is := o.(*v1alpha1.SelfFenceRemediation); is && verb == "patch" {
-				asked = true
+				requested = true
 				return tc.err
 			}
 			return nil
 		})
 		err := w.reconcile(t.Context(), keyA)
 		fails := tc.err != nil && !apierrors.IsNotFound(tc.err)
-		if (err != nil) != fails || asked != tc.asked || (w.sessions.byKey[keyA] == nil) == fails {
-			t.Errorf("%s: %v, asked %t, and the session is %v", sentence, err, asked, w.sessions.byKey[keyA])
+		if (err != nil) != fails || requested != tc.requested || (w.sessions.byKey[keyA] == nil) == fails {
+			t.Errorf("%s: %v, requested %t, and the session is %v", sentence, err, requested, w.sessions.byKey[keyA])
 		}
 	}
 }

@@ -104,7 +104,7 @@ func reasonMessage(why fencing.Reason) string {
 	case fencing.NodeReplaced:
 		return ", since another node of its name has registered before anything was done"
 	case fencing.Stopped:
-		return ", since the health checker has asked to stop"
+		return ", since the health checker has requested a stop"
 	case fencing.Deleted:
 		return ", since the remediation is being deleted"
 	}

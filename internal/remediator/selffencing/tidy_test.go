@@ -71,7 +71,7 @@ func TestOrphanedLeases(t *testing.T) {
 		"the Lease is gone meanwhile":         {leaseOf(t, "node-a", condemnedBy("gone-uid")), failing("update", &coordinationv1.Lease{}, apierrors.NewNotFound(schema.GroupResource{}, "")), selffence.Condemned, false},
 		"the Lease has changed meanwhile":     {leaseOf(t, "node-a", condemnedBy("gone-uid")), failing("update", &coordinationv1.Lease{}, apierrors.NewConflict(schema.GroupResource{}, "", nil)), selffence.Condemned, false},
 		"nodes are not set up for promises":   {leaseOf(t, "node-a", condemnedBy("gone-uid")), failing("create", &authorizationv1.SelfSubjectAccessReview{}, forbidden()), selffence.Condemned, false},
-		"the right can't be asked for":        {leaseOf(t, "node-a", condemnedBy("gone-uid")), failing("create", &authorizationv1.SelfSubjectAccessReview{}, errors.New("no answer")), selffence.Condemned, true},
+		"the review of the right fails":       {leaseOf(t, "node-a", condemnedBy("gone-uid")), failing("create", &authorizationv1.SelfSubjectAccessReview{}, errors.New("no answer")), selffence.Condemned, true},
 		"the Leases can't be listed":          {leaseOf(t, "node-a", condemnedBy("gone-uid")), failing("list", &coordinationv1.LeaseList{}, errors.New("no answer")), selffence.Condemned, true},
 		"the remediations are read only once": {leaseOf(t, "node-a"), failing("list", &v1alpha1.SelfFenceRemediationList{}, errors.New("not needed")), selffence.Promised, false},
 	} {

@@ -70,16 +70,16 @@ func TestMarks(t *testing.T) {
 		answer          core.RemedyResult
 		want            []string
 	}{
-		"a machine that was never asked for": {
+		"a machine without a request": {
 			"both lists say both", plain, nil, core.Accepted,
 			[]string{failedNow, "OwnerRemediated False WaitingForRemediation", ready, failedOld, "old OwnerRemediated False WaitingForRemediation"},
 		},
 		"an owner that has answered": {
-			"its answer stays, and the list in which it was not asked asks", with(deferredNow, ""), nil, core.Accepted,
+			"its answer stays, and the list without a request gets one", with(deferredNow, ""), nil, core.Accepted,
 			[]string{failedNow, "OwnerRemediated False RemediationDeferred", ready, failedOld, "old OwnerRemediated False WaitingForRemediation"},
 		},
 		"an owner that was done": {
-			"it asks once more, in the list that says so", with(requestedNow, remediatedOld), nil, core.Accepted,
+			"it requests once more, in the list that says so", with(requestedNow, remediatedOld), nil, core.Accepted,
 			[]string{failedNow, "OwnerRemediated False WaitingForRemediation", ready, failedOld, "old OwnerRemediated False WaitingForRemediation"},
 		},
 		"a machine that has changed": {

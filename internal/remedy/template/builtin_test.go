@@ -50,7 +50,7 @@ func TestBuiltInTemplates(t *testing.T) {
 		"its kind is not served": {stocked(t, "rights are missing", false), unserved, unserved, nil, "t",
 			"there is no template XTemplate machines/t, since the cluster does not serve XTemplate (x.example/v1); install the remediator that defines it, or name another template", true, false},
 		"its requests are not served": {stocked(t, "rights are missing", true), ready, unserved, nil, "t",
-			"what template XTemplate machines/t is for can't be asked, since the cluster does not serve X (x.example/v1); install the remediator that defines it", false, false},
+			"no request can be created from template XTemplate machines/t, since the cluster does not serve X (x.example/v1); install the remediator that defines it", false, false},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			watching := knows(t, tc.templates, tc.requests, tc.objects...)

@@ -50,9 +50,9 @@ func TestConforms(t *testing.T) {
 				InsertNamesake:     func(s *conform.Server) { s.Put(parse(t, c.namesake)) },
 				Request: func(s *conform.Server) core.Request {
 					u := s.Object(xs, template.GetNamespace(), c.order.Target.ID.Name)
-					r, _, asks := readRequest(u)
-					if !asks {
-						t.Fatalf("%v asks for nothing", u)
+					r, _, is := readRequest(u)
+					if !is {
+						t.Fatalf("%v is no request", u)
 					}
 					return r
 				},

@@ -106,7 +106,7 @@ func TestI10WhatFettleDidNotSignIsNotItsRequest(t *testing.T) {
 				annotate(u, map[string]string{annotation.RequestedAs: ""})
 			},
 			"it is signed for a namesake":  func(u *unstructured.Unstructured) { u.SetNamespace("copies") },
-			"no health check asked for it": func(u *unstructured.Unstructured) { annotate(u, map[string]string{annotation.RequestedByUID: ""}) },
+			"no health check requested it": func(u *unstructured.Unstructured) { annotate(u, map[string]string{annotation.RequestedByUID: ""}) },
 			"a controller owns it": func(u *unstructured.Unstructured) {
 				pool := ownedBy(schema.GroupVersionKind{Group: "y.example", Version: "v1", Kind: "Y"}, core.ID{Name: "y", UID: "y-uid"})
 				pool.Controller = &controls

@@ -89,7 +89,7 @@ func TestProblemsOfSteps(t *testing.T) {
 		"nothing to make requests from": {knows(t, ready, ready, empty), node("t"),
 			[]said{{"template XTemplate remediators/t has no object in spec.template, so nothing can be made from it; mend it, or name another template", false}}},
 		"what is made is not served": {knows(t, ready, watchStatus{state: unserved}, plainTemplate), node("t"),
-			[]said{{"what template XTemplate remediators/t is for can't be asked, since the cluster does not serve X (x.example/v1); install the remediator that defines it", false}}},
+			[]said{{"no request can be created from template XTemplate remediators/t, since the cluster does not serve X (x.example/v1); install the remediator that defines it", false}}},
 		"what is made may not be read": {knows(t, ready, namespaced(forbidden), plainTemplate), node("t"),
 			[]said{{"what was made from template XTemplate remediators/t can't be read: Fettle may not list and watch X (x.example/v1)" + label, false}}},
 		"what is made is being read": {knows(t, ready, namespaced(pending), plainTemplate), node("t"),
@@ -262,18 +262,18 @@ func TestRequestsAreGivenOnce(t *testing.T) {
 	k := c.need(later.GroupVersionKind())
 	k.state, k.store = synced, newStore(func(*unstructured.Unstructured) {})
 	k.store.put(later)
-	asks := func(version string) []core.Step {
+	stepsWith := func(version string) []core.Step {
 		s := nodeStep("t")
 		s.Template.APIVersion = version
 		return []core.Step{s}
 	}
 	check := nodeCall().Policy
 	wants("two versions", names(nil), "w-12345 x.example/v1 t")
-	wants("the policy has the later", names([]core.Policy{{ID: check, Steps: asks("x.example/v2")}}), "w-12345 x.example/v2 t")
-	wants("another policy has it", names([]core.Policy{{ID: core.ID{Kind: check.Kind, Name: "other"}, Steps: asks("x.example/v2")}}), "w-12345 x.example/v1 t")
+	wants("the policy has the later", names([]core.Policy{{ID: check, Steps: stepsWith("x.example/v2")}}), "w-12345 x.example/v2 t")
+	wants("another policy has it", names([]core.Policy{{ID: core.ID{Kind: check.Kind, Name: "other"}, Steps: stepsWith("x.example/v2")}}), "w-12345 x.example/v1 t")
 	target := nodeCall().Target.ID
-	wants("a repair has it", names(nil, core.Repair{Target: target, Steps: asks("x.example/v2")}), "w-12345 x.example/v2 t")
-	wants("a repair that is over had it", names(nil, core.Repair{Target: target, Steps: asks("x.example/v2"), Ended: noon}), "w-12345 x.example/v1 t")
+	wants("a repair has it", names(nil, core.Repair{Target: target, Steps: stepsWith("x.example/v2")}), "w-12345 x.example/v2 t")
+	wants("a repair that is over had it", names(nil, core.Repair{Target: target, Steps: stepsWith("x.example/v2"), Ended: noon}), "w-12345 x.example/v1 t")
 
 	old := parse(t, owned)
 	old.SetName("w")

@@ -51,8 +51,8 @@ func TestI10OnlyWhatFettleMadeIsItsOwn(t *testing.T) {
 			return func(u *unstructured.Unstructured) { annotate(u, map[string]string{key: value}) }
 		}
 		for sentence, tc := range map[string]struct {
-			change    func(*unstructured.Unstructured)
-			asks, own bool
+			change         func(*unstructured.Unstructured)
+			isRequest, own bool
 		}{
 			"as it was made":                 {func(*unstructured.Unstructured) {}, true, true},
 			"in another version":             {func(u *unstructured.Unstructured) { u.SetAPIVersion("x.example/v2") }, true, true},
@@ -89,9 +89,9 @@ func TestI10OnlyWhatFettleMadeIsItsOwn(t *testing.T) {
 			t.Run(form+"/"+sentence, func(t *testing.T) {
 				u := made.DeepCopy()
 				tc.change(u)
-				r, _, asks := readRequest(u)
-				if asks != tc.asks || r.Own != tc.own {
-					t.Fatalf("it is a request: %t, and Fettle's own: %t", asks, r.Own)
+				r, _, isRequest := readRequest(u)
+				if isRequest != tc.isRequest || r.Own != tc.own {
+					t.Fatalf("it is a request: %t, and Fettle's own: %t", isRequest, r.Own)
 				}
 				if !tc.own {
 					wantUntouched(t, u, r)
@@ -134,8 +134,8 @@ func TestI10PartsOfMachinesAreNoRequests(t *testing.T) {
 			d = home.ForCluster(ClusterKey{Namespace: "machines", Name: "blue"}, func() {})
 		}
 		for sentence, tc := range map[string]struct {
-			parts     *core.Parts
-			asks, own bool
+			parts          *core.Parts
+			isRequest, own bool
 		}{
 			"the machine has no parts":        {core.NoParts(), true, true},
 			"it has parts of other kinds":     {&core.Parts{Kinds: []core.Kind{{Group: "x.example", Kind: "Y"}, {Group: "y.example", Kind: "X"}}}, true, true},
@@ -148,7 +148,7 @@ func TestI10PartsOfMachinesAreNoRequests(t *testing.T) {
 				t1.Parts = tc.parts
 				cluster := core.Cluster{Targets: []core.Target{{}, t1}}
 				d.AddFacts(nil, &cluster)
-				if len(cluster.Requests) > 1 || (len(cluster.Requests) == 1) != tc.asks || (tc.asks && cluster.Requests[0].Own != tc.own) {
+				if len(cluster.Requests) > 1 || (len(cluster.Requests) == 1) != tc.isRequest || (tc.isRequest && cluster.Requests[0].Own != tc.own) {
 					t.Errorf("requests: %+v", cluster.Requests)
 				}
 			})

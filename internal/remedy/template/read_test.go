@@ -119,11 +119,11 @@ func TestReadRequest(t *testing.T) {
 					}
 					signFor(u, &tc.want.Target)
 				}
-				got, _, asks := readRequest(u)
-				if asks != (tc.want != nil) {
-					t.Fatalf("it is a request: %t", asks)
+				got, _, isRequest := readRequest(u)
+				if isRequest != (tc.want != nil) {
+					t.Fatalf("it is a request: %t", isRequest)
 				}
-				if diff := cmp.Diff(tc.want, &got); asks && diff != "" {
+				if diff := cmp.Diff(tc.want, &got); isRequest && diff != "" {
 					t.Errorf("request (-want +got):\n%s", diff)
 				}
 			}

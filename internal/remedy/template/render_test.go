@@ -199,9 +199,9 @@ func TestWhatIsRenderedIsRead(t *testing.T) {
 			if err != nil {
 				t.Fatalf("rendering: %v", err)
 			}
-			got, _, asks := readRequest(u)
-			if !asks || got.Remedy != tc.order.Step.Remedy || got.Template != tc.order.Step.Template || got.Target != tc.order.Target.ID || got.Policy != tc.policy {
-				t.Errorf("read as %+v (%t)", got, asks)
+			got, _, isRequest := readRequest(u)
+			if !isRequest || got.Remedy != tc.order.Step.Remedy || got.Template != tc.order.Step.Template || got.Target != tc.order.Target.ID || got.Policy != tc.policy {
+				t.Errorf("read as %+v (%t)", got, isRequest)
 			}
 			if answer, err := checkExisting(u, tc.order, tc.template.GetName()); answer != core.Accepted || err != nil {
 				t.Errorf("for its own order it is %s, %v", answer, err)

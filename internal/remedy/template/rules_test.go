@@ -323,7 +323,7 @@ func TestRequestsOfMachinesAreInNamespaces(t *testing.T) {
 		"no namespace": strings.Replace(cloned, "  namespace: machines\n", "", 1), "no machine": strings.Replace(cloned, "kind: Machine,", "kind: Pod,", 1),
 		"no machine, and an annotation without a name": strings.NewReplacer("kind: Machine,", "kind: Pod,", "machine.openshift.io/cloned-from-name", `""`).Replace(cloned),
 	} {
-		if _, _, asks := readRequest(parse(t, text)); asks {
+		if _, _, isRequest := readRequest(parse(t, text)); isRequest {
 			t.Errorf("%s: it is a request", sentence)
 		}
 	}
@@ -383,8 +383,8 @@ func TestPartsOfUnknownMachines(t *testing.T) {
 // TestI10NothingIsOwnedWithoutUID: an empty UID in an owner, or in a target, equals no signature that is missing.
 func TestI10NothingIsOwnedWithoutUID(t *testing.T) {
 	u := parse(t, strings.Replace(cloned, "uid: m-uid", `uid: ""`, 1))
-	if r, _, asks := readRequest(u); !asks || r.Own {
-		t.Errorf("it is a request: %t, and Fettle's own: %t", asks, r.Own)
+	if r, _, isRequest := readRequest(u); !isRequest || r.Own {
+		t.Errorf("it is a request: %t, and Fettle's own: %t", isRequest, r.Own)
 	}
 	call := machineCall()
 	call.Target.ID.UID = ""

@@ -86,7 +86,7 @@ func (s *stepFacts) requestProblem(step *core.Step) string {
 	switch status := &s.requests; status.state {
 	case synced:
 	case unserved:
-		return fmt.Sprintf("what template %s is for can't be asked, since the cluster does not serve %s; install the remediator that defines it", t, kindText(made))
+		return fmt.Sprintf("no request can be created from template %s, since the cluster does not serve %s; install the remediator that defines it", t, kindText(made))
 	case pending, forbidden, failing, hidden:
 		return fmt.Sprintf("what was made from template %s can't be read: %s", t, status.text(kindText(made)))
 	}

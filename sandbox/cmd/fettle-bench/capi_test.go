@@ -60,7 +60,7 @@ func TestTrimKeepsWhatDecisionsReadOfClusterMachines(t *testing.T) {
 	}
 }
 
-func TestAsksOwner(t *testing.T) {
+func TestRequestsReplacement(t *testing.T) {
 	marked := func(kind, status string) *unstructured.Unstructured {
 		return &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"conditions": []any{
 			map[string]any{"type": "Ready", "status": "False"}, map[string]any{"type": kind, "status": status},
@@ -71,7 +71,7 @@ func TestAsksOwner(t *testing.T) {
 		machine *unstructured.Unstructured
 		want    bool
 	}{
-		"it asks":                          {watch.Modified, marked("OwnerRemediated", "False"), true},
+		"it requests":                      {watch.Modified, marked("OwnerRemediated", "False"), true},
 		"its owner is done":                {watch.Modified, marked("OwnerRemediated", "True"), false},
 		"only its health check has failed": {watch.Modified, marked("HealthCheckSucceeded", "False"), false},
 		"it is gone":                       {watch.Deleted, marked("OwnerRemediated", "False"), false},
