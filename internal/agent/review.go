@@ -15,22 +15,22 @@ import (
 
 // Others reads the Leases of other nodes.
 type Others interface {
-	Everyone
-	Few
+	LeaseLister
+	LeaseReader
 	// Place returns where a node is.
 	Place(ctx context.Context, node string) (Place, error)
 }
 
-// Few reads a few Leases.
-type Few interface {
+// LeaseReader reads a few Leases.
+type LeaseReader interface {
 	// First returns what the first Leases say, in the order of their names, and how many Leases there are: zero where that is unknown.
 	First(ctx context.Context, most int) (some map[string]promiselease.Record, count int, err error)
 	// Of returns what the Leases of some nodes say, or have said a moment ago. A node without a Lease is not among them.
 	Of(ctx context.Context, nodes []string) (map[string]promiselease.Record, error)
 }
 
-// Everyone reads the Leases of all nodes.
-type Everyone interface {
+// LeaseLister lists and follows the Leases of all nodes.
+type LeaseLister interface {
 	// List returns what all Leases say now, by their nodes, and the revision of that. A Lease that can't be read says nothing.
 	List(ctx context.Context) (map[string]promiselease.Record, uint64, error)
 	// Follow passes each change since a revision to changed, until the context ends or the changes stop. A Lease that is gone says nothing. Without a
@@ -40,7 +40,7 @@ type Everyone interface {
 
 // Bounds of reviews.
 const (
-	// reviewEvery is how often an agent looks at its witnesses again, and followFor how long it follows Leases before it lists them anew.
+	// reviewEvery is how often an agent reads the Leases of its witnesses, and followFor how long it follows Leases before it lists them anew.
 	reviewEvery = 10 * time.Minute
 	followFor   = 5 * time.Minute
 	// reviewTime is how long a review may take.
@@ -221,7 +221,7 @@ func (n *node) mayAsk() []string {
 	return n.agent.Witnesses()
 }
 
-// noteAddresses notes where some agents listen. What can't be stored is known as long as this process runs.
+// noteAddresses notes where some agents listen. Addresses that can't be stored are known as long as this process runs.
 func (n *node) noteAddresses(of []string, all map[string]promiselease.Record) {
 	if err := n.Addresses.note(of, all); err != nil {
 		n.Tell(Note{Reason: StateNotStored, Err: err})
@@ -303,7 +303,7 @@ func (n *node) placesOf(ctx context.Context, r *review, nodes []string) map[stri
 }
 
 // follow reads all changes of Leases for a time. This agent acknowledges them with its renewals, and a condemnation at once. Since zero it only
-// waits: what was read before still counts.
+// waits: the Leases that were read before still count.
 func (n *node) follow(ctx context.Context, since uint64, most time.Duration) {
 	if since == 0 {
 		return

@@ -85,7 +85,7 @@ func TestWitnessLostOfMany(t *testing.T) {
 
 // fewLeases is the Leases of a fleet whose witnesses are some nodes. The first Lease is of node a, and names a part of them.
 type fewLeases struct {
-	agent.Everyone
+	agent.LeaseLister
 
 	count     int
 	named     []string
