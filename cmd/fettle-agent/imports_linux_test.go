@@ -16,7 +16,7 @@ var large = []string{
 	"k8s.io/client-go/tools/cache", "os/exec", "plugin", "sigs.k8s.io/cluster-api/", "sigs.k8s.io/controller-runtime/", "text/template",
 }
 
-// linked are packages of large ones that are linked all the same, with the reason.
+// linked are packages of large modules that are linked all the same, with the reason.
 var linked = map[string]string{
 	"k8s.io/api/coordination/v1": "the controller and the agent read and write Leases alike",
 	"os/exec":                    "client-go's plug-ins for credentials, which a kubeconfig may name and a pod has none of",

@@ -27,7 +27,7 @@ func main() {
 	}
 }
 
-// run does what the arguments say. What the user requests is written to a writer.
+// run does what the arguments say. It writes the output that the user requests to a writer.
 func run(ctx context.Context, args []string, to io.Writer) error {
 	o, err := parse(args, to)
 	switch {

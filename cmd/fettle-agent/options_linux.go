@@ -50,7 +50,7 @@ var (
 	errPort      = errors.New("it must be a port, such as 9643")
 )
 
-// parse reads the flags. What the user requests, such as help, is written to a writer. Its errors name the flags.
+// parse reads the flags. It writes help and other output that the user requests to a writer. Its errors name the flags.
 func parse(args []string, to io.Writer) (options, error) {
 	o := options{port: peer.DefaultPort}
 	f := flag.NewFlagSet("fettle-agent", flag.ContinueOnError)

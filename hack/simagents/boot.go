@@ -37,7 +37,7 @@ func (b *booted) tell(n agent.Note) { b.say(fmt.Sprint(n.Reason, " ", n.Err)) }
 // boottime is the clock of the boot.
 func (b *booted) boottime() time.Duration { return time.Since(b.begun) + time.Minute }
 
-// run runs the agent. What it stores is gone with the boot.
+// run runs the agent. The state that it stores is gone with the boot.
 func (b *booted) run(ctx context.Context) error {
 	dir, err := os.MkdirTemp("", "simagent")
 	if err != nil {

@@ -5,7 +5,7 @@
 //
 // It adds a line for each package to the file RESULTS: the seconds, the result and the package. To the file FAILURES it adds
 // the last messages of each failed test, shortened. The output itself may be too long to find them. To the file SKIPPED it
-// adds the same of each skipped test: what it tests was not tested.
+// adds the same of each skipped test, since nothing has tested its subject.
 package main
 
 import (

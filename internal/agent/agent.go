@@ -143,7 +143,7 @@ type node struct {
 	// overdue is set once people were told that the node runs for longer than it has promised. It is of the goroutine that watches the time.
 	overdue bool
 
-	// What follows is of the goroutine that acts.
+	// The fields below belong to the goroutine that acts.
 
 	// used are the settings that the promise and the device are of, and every is the time between two grants.
 	used  Settings

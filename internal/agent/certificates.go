@@ -24,7 +24,7 @@ import (
 	"github.com/fettle-io/fettle/internal/promiselease"
 )
 
-// What agents and Fettle agree on about certificates.
+// Names and paths of certificates, on which agents and Fettle agree.
 const (
 	requestName = "fettle-agent-"
 	bundle      = "/api/v1/namespaces/" + promiselease.Namespace + "/configmaps/fettle-agent-authorities"
@@ -57,7 +57,7 @@ type Certificates struct {
 	mu    sync.Mutex
 	owned *peer.Identity
 
-	// What follows is of the goroutine that runs.
+	// The fields below belong to the goroutine that runs.
 	stored credentials
 	issuer *x509.Certificate
 	// pending is the request that was not answered yet, or empty.

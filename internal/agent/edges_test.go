@@ -108,7 +108,7 @@ func TestNoWatchdog(t *testing.T) {
 	}
 }
 
-// TestWatchdogLost: an agent that starts again and can't have its watchdog any more withdraws what it has promised. What it can open it pets until then.
+// TestWatchdogLost: an agent that starts again and can't have its watchdog any more withdraws what it has promised. It pets each watchdog that it can open until then.
 func TestWatchdogLost(t *testing.T) {
 	t.Parallel()
 	for _, unfit := range []bool{false, true} {
@@ -212,7 +212,7 @@ func TestStopsLost(t *testing.T) {
 	})
 }
 
-// TestEarlierBoot: what an earlier boot has promised is replaced. If it is condemned, the agent waits until the Lease is free.
+// TestEarlierBoot: the agent replaces the promise of an earlier boot. If it is condemned, the agent waits until the Lease is free.
 func TestEarlierBoot(t *testing.T) {
 	t.Parallel()
 	earlier := selffence.Promise{Boot: strings.Repeat("0", 8) + boot[8:], Timed: true, Times: selffence.Times{Validity: time.Second, Watchdog: time.Second}}

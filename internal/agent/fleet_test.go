@@ -973,7 +973,7 @@ func TestListedAtOnce(t *testing.T) {
 	})
 }
 
-// boots has a node boot anew: what was stored in memory is gone.
+// boots has a node boot anew: the state that was stored in memory is gone.
 func (n *fleetNode) boots() {
 	n.set(func() { n.boot, n.stored = "f"+n.boot[1:], nil })
 	n.restarts()

@@ -129,7 +129,7 @@ func chooseOf(demanded []int, current, ranked []string, places map[string]Place,
 }
 
 // choose returns the witnesses to state in place of current ones, or none if there are too few. Fit are the nodes that can be witnesses, the
-// best first, and gone the current ones that were not fit in two reviews in succession. At most one witness is replaced, so that a majority stays.
+// best first, and gone the current witnesses that were not fit in two reviews in succession. At most one witness is replaced, so that a majority stays.
 func choose(current, fit []string, gone map[string]bool, most int) []string {
 	anew := func() []string {
 		if len(fit) < most {

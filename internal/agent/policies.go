@@ -35,7 +35,7 @@ var errPolicy = errors.New("the FencePolicy has settings that this agent doesn't
 
 // Find implements Policies.
 func (f *FencePolicies) Find(ctx context.Context) (Settings, bool, error) {
-	// What the API server has in memory is recent enough, and costs it little.
+	// A read from the memory of the API server is recent enough, and costs it little.
 	recent := url.Values{"resourceVersion": {"0"}}
 	var list fettlev1.FencePolicyList
 	if err := f.server.do(ctx, call{method: http.MethodGet, path: policies, query: recent}, &list); err != nil {

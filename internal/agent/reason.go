@@ -25,9 +25,9 @@ const (
 	NoWitnesses Reason = "NoWitnesses"
 	// TimesOutOfBounds: the policy demands that, and the timeout of the watchdog is out of the bounds of a timed promise.
 	TimesOutOfBounds Reason = "TimesOutOfBounds"
-	// StateLost: what an earlier process of this boot has stored can't be read.
+	// StateLost: the state that an earlier process of this boot has stored can't be read.
 	StateLost Reason = "StateLost"
-	// StateNotStored: what must outlive the process can't be stored, so that nothing is sent.
+	// StateNotStored: the state of the agent can't be stored, so that nothing is sent.
 	StateNotStored Reason = "StateNotStored"
 	// NoAnswer: the API server did not answer, refused a request, or answered with a Lease that can't be read.
 	NoAnswer Reason = "NoAnswer"

@@ -39,7 +39,7 @@ func (r *Reporter) Tell(n Note) {
 	}
 }
 
-// Run writes notes to the log and creates events until the context ends. What is left then is written to the log alone.
+// Run writes notes to the log and creates events until the context ends. Then it writes the notes that are left to the log alone.
 func (r *Reporter) Run(ctx context.Context) {
 	for {
 		select {

@@ -48,7 +48,7 @@ func TestDirectory(t *testing.T) {
 	}
 }
 
-// TestUnreadableState: what can't be read is an error, and not the state of a first start.
+// TestUnreadableState: a state that can't be read is an error, and not the state of a first start.
 func TestUnreadableState(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -85,7 +85,7 @@ func TestUnreadableState(t *testing.T) {
 	}
 }
 
-// TestSaveFails: what can't be stored is an error, and leaves what was stored.
+// TestSaveFails: a state that can't be stored is an error, and the stored state stays.
 func TestSaveFails(t *testing.T) {
 	t.Parallel()
 	dir := agent.Directory(t.TempDir())

@@ -230,7 +230,7 @@ func TestApprovedByOthers(t *testing.T) {
 	})
 }
 
-// TestStrangers: what strangers ask for delays no agent.
+// TestStrangers: the requests of strangers delay no agent.
 func TestStrangers(t *testing.T) {
 	t.Parallel()
 	stranger := func(r *csr) { r.Spec.Username = "system:node:a" }

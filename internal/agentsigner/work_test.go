@@ -256,7 +256,7 @@ func TestEmptiedAuthorities(t *testing.T) {
 	}
 }
 
-// TestTheBundleReplacesAllThatAgentsTrust: what others have added is no authority.
+// TestTheBundleReplacesAllThatAgentsTrust: a certificate that others have added is no authority.
 func TestTheBundleReplacesAllThatAgentsTrust(t *testing.T) {
 	w := newSigner(t, &corev1.ConfigMap{ObjectMeta: objectMeta(promiselease.Namespace, ConfigMapName), Data: map[string]string{BundleKey: "x", "other": "y"}})
 	a, err := w.authorities(t.Context())

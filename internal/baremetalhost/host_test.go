@@ -70,7 +70,7 @@ func TestUnusable(t *testing.T) {
 	}
 }
 
-// TestJudge: what a usable BareMetalHost reports.
+// TestJudge: a usable BareMetalHost reports its power.
 func TestJudge(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -384,7 +384,7 @@ func TestRefusedForAWhile(t *testing.T) {
 	}
 }
 
-// TestErrors: what the API server refuses has a reason, and nothing is believed or changed.
+// TestErrors: a refusal of the API server has a reason, and nothing is believed or changed.
 func TestErrors(t *testing.T) {
 	t.Parallel()
 	denied := apierrors.NewForbidden(resource, "worker-1", errors.New("secret text"))
@@ -501,7 +501,7 @@ func TestADroppedChange(t *testing.T) {
 	}
 }
 
-// TestChangedDuringTheCommand: what the answer to the write shows is what counts.
+// TestChangedDuringTheCommand: the BareMetalHost counts as the answer to the write shows it.
 func TestChangedDuringTheCommand(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(map[string]any){

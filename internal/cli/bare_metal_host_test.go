@@ -44,7 +44,7 @@ func (a *fakeAPI) serveMetal3() {
 	}})
 }
 
-// TestCheckOfMetal3BMCFiles: what is wrong with a BMC that names a BareMetalHost is told with its line.
+// TestCheckOfMetal3BMCFiles: a fault of a BMC that names a BareMetalHost is told with its line.
 func TestCheckOfMetal3BMCFiles(t *testing.T) {
 	with := func(old, with string) string { return swapIn(t, metal3BMC, old, with) }
 	other := strings.NewReplacer("name: bmc-a\n  namespace", "name: bmc-b\n  namespace", "node-a", "node-b").Replace(metal3BMC)

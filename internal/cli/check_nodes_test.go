@@ -140,7 +140,7 @@ func TestCheckOfNodeHealthChecks(t *testing.T) {
 	}
 }
 
-// TestEffectsOnNodes: what a health check of nodes would do among others, and what that hangs on.
+// TestEffectsOnNodes: the effects of a health check of nodes among others, and the facts that they depend on.
 func TestEffectsOnNodes(t *testing.T) {
 	effects := func(change func(*nodeScene)) string {
 		s := newNodeScene(t)

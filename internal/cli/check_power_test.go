@@ -162,7 +162,7 @@ func powerFiles(t *testing.T) map[string]offlineCase {
 	}
 }
 
-// TestCheckOfBMCFiles: what is wrong with a document for bare metal is told with its line, and without a credential.
+// TestCheckOfBMCFiles: a fault of a document for bare metal is told with its line, and without a credential.
 func TestCheckOfBMCFiles(t *testing.T) {
 	for group, cases := range map[string]map[string]offlineCase{"BMC": bmcFiles(t), "power": powerFiles(t)} {
 		for sentence, tc := range cases {

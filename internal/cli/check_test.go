@@ -198,7 +198,7 @@ func TestCheckForPrograms(t *testing.T) {
 	}
 }
 
-// TestEffects: what a health check would do among others.
+// TestEffects: the effects of a health check among others.
 func TestEffects(t *testing.T) {
 	s := newScene()
 	s.ready(0, "Unknown", time.Hour)
@@ -228,7 +228,7 @@ func TestEffects(t *testing.T) {
 	golden(t, "effects.txt", text)
 }
 
-// TestReplacement: what is written stands in place of what there was, and what others have written beside it stays.
+// TestReplacement: the written health check replaces the one before, and all others stay.
 func TestReplacement(t *testing.T) {
 	object := func(text string) *unstructured.Unstructured {
 		u := &unstructured.Unstructured{}

@@ -8,7 +8,7 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// What differs among dialects about a health check that is yet to be applied.
+// This file has the differences among dialects about a health check that is yet to be applied.
 
 // policyOf returns the policy of a draft.
 func policyOf(assessments []*assessment, d *draft) (in *assessment, policy int, found bool) {

@@ -41,7 +41,7 @@ func evidenceOf(recorded []core.Evidence) []Evidence {
 	return out
 }
 
-// evidence prints how the node was fenced by remediations that are gone. What stands says more itself.
+// evidence prints how the node was fenced by remediations that are gone. A remediation that still exists says more itself.
 func (p *page) evidence(recorded []Evidence, standing []Request) {
 	gone := slices.DeleteFunc(slices.Clone(recorded), func(e Evidence) bool {
 		return slices.ContainsFunc(standing, func(r Request) bool { return r.UID == e.Remediation.UID })

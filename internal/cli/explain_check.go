@@ -95,7 +95,7 @@ func (w *assessment) judgedBy(policy int) []notHealthyTarget {
 	return found
 }
 
-// listRepairs lists the running repairs that a policy leads, and the ended ones that it led.
+// listRepairs lists the running repairs that a policy leads, and the ended repairs that it led.
 func (w *assessment) listRepairs(policy int, e *HealthCheckExplanation) {
 	var running, ended []int
 	for i := range w.cluster.Repairs {

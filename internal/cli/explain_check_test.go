@@ -20,7 +20,7 @@ func checkText(w *assessment) string {
 	return "$ fettle explain " + name + "\n" + printed(false, func(p *page) { p.checkExplanation(&e) })
 }
 
-// TestScenesOfHealthChecks: what the goldens of machines and nodes show is explained by their health check too.
+// TestScenesOfHealthChecks: the health check of each golden of a machine or node explains the same.
 func TestScenesOfHealthChecks(t *testing.T) {
 	for _, name := range []string{
 		"healthy", "suspect", "unhealthy", "suspect-then-held", "too-many", "paused", "invalid", "in-flight", "backing-off", "given-up", "cooling-down", "dry-run",

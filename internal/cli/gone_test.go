@@ -89,7 +89,7 @@ func TestScenesOfGoneNodes(t *testing.T) {
 	}
 }
 
-// TestRepairOfGone: what is gone is told by its running repair, or else by the last that ended.
+// TestRepairOfGone: a target that is gone is told by its running repair, or else by the last that ended.
 func TestRepairOfGone(t *testing.T) {
 	repair := func(name string, target core.ID, node string, started, ended time.Duration) core.Repair {
 		r := core.Repair{Namespace: "machines", Name: name, Target: target, Node: node, Started: noon.Add(-started)}
@@ -132,7 +132,7 @@ func TestRepairOfGone(t *testing.T) {
 	}
 }
 
-// TestAdviceAfter: what is told of a repair that has ended is true of what it did.
+// TestAdviceAfter: the advice about a repair that has ended is true of its steps.
 func TestAdviceAfter(t *testing.T) {
 	record := core.StepRecord{Outcome: core.Failed}
 	for name, c := range map[string]struct {

@@ -71,7 +71,7 @@ func TestMayWrite(t *testing.T) {
 	}
 }
 
-// TestI14MissingGrants: what the controller may not use of a remediator is told, with the ClusterRole that grants exactly that.
+// TestI14MissingGrants: each right on a remediator that the controller lacks is told, with the ClusterRole that grants exactly that.
 func TestI14MissingGrants(t *testing.T) {
 	all := []string{"list reboottemplates.fix.example", "watch reboottemplates.fix.example"}
 	for _, verb := range []string{"get", "list", "watch", "create", "patch", "delete"} {

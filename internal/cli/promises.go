@@ -76,7 +76,7 @@ func readPowerPromises(ctx context.Context, c client.Client) *promiseReading {
 	return r
 }
 
-// readPromises reads what nodes promise. It never fails: what can't be read is unknown. Agents write their Leases every few seconds, so the list
+// readPromises reads what nodes promise. It never fails: a promise that can't be read is unknown. Agents write their Leases every few seconds, so the list
 // is not followed.
 func readPromises(ctx context.Context, c client.Client) *promiseReading {
 	r := &promiseReading{nodes: map[string]fencepolicy.Node{}, leases: map[string]*fencepolicy.Lease{}}

@@ -111,7 +111,7 @@ func TestPromises(t *testing.T) {
 	a.wantOnlyReads(t)
 }
 
-// TestPromisesUnknown: what can't be read is not known, and nothing is read that no health check needs.
+// TestPromisesUnknown: a promise that can't be read is not known, and nothing is read that no health check needs.
 func TestPromisesUnknown(t *testing.T) {
 	a := selfFencingCluster(t)
 	const unknown = "Which nodes promise to fence themselves is not known: "

@@ -163,7 +163,7 @@ func statusText(s *Status, limit int) string {
 	})
 }
 
-// TestShapesOfPrograms pins what -o json prints. What is here may grow and never change.
+// TestShapesOfPrograms pins what -o json prints. The shapes may grow and never change.
 func TestShapesOfPrograms(t *testing.T) {
 	for _, name := range []string{"in-flight", "suspect"} {
 		s := newScene()

@@ -23,7 +23,7 @@ func checkProblem(t *testing.T, problem string) {
 	}
 }
 
-// FuzzClusterObject: a cluster decodes whenever its metadata does. What the stock type reads in it is read the same.
+// FuzzClusterObject: a cluster decodes whenever its metadata does. The stock type reads the same in it.
 func FuzzClusterObject(f *testing.F) {
 	for _, seed := range []string{
 		`{}`, `null`, `7`, `{"metadata":{"name":"c"},"spec":{"paused":true},"status":{"conditions":[{"type":"InfrastructureReady","status":"True"}]}}`,

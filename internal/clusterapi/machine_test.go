@@ -133,7 +133,7 @@ func TestReplacer(t *testing.T) {
 		meta string
 		want bool
 	}{
-		"nobody":                                 {"labels: {}", false},
+		"no owner":                               {"labels: {}", false},
 		"a machine set":                          {owner("cluster.x-k8s.io/v1beta1", "MachineSet", "true"), true},
 		"a machine set that does not control it": {owner("cluster.x-k8s.io/v1beta2", "MachineSet", "false"), false},
 		"a set of another API":                   {owner("machine.openshift.io/v1beta1", "MachineSet", "true"), false},

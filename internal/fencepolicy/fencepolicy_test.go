@@ -172,7 +172,7 @@ func statusOf(s v1alpha1.FencePolicyStatus) status {
 	return got
 }
 
-// TestStatuses: what policies say of nodes.
+// TestStatuses: policies report the promises of their nodes.
 func TestStatuses(t *testing.T) {
 	t.Parallel()
 	node := func(name, pool string) fencepolicy.Node {

@@ -305,7 +305,7 @@ func TestRetry(t *testing.T) {
 	})
 }
 
-// TestAbortOfDeletions: what was deleted, or is to be deleted, decides about the host and the node.
+// TestAbortOfDeletions: the deletions, done or due, decide about the host and the node.
 func TestAbortOfDeletions(t *testing.T) {
 	none := fencing.Power{}
 	deleting, kept := recorded(fencing.DeletingMachine, machineDeletion), recorded(fencing.DeletingMachine)

@@ -41,7 +41,7 @@ type Facts struct {
 	Now time.Time
 	// Deleting is set when the fencing is being deleted, and Stopped when the health checker requested its stop.
 	Deleting, Stopped bool
-	// Begun is when the current observation began, after the record was written or read. What was read before is too old for a release.
+	// Begun is when the current observation began, after the record was written or read. An earlier read is too old for a release.
 	Begun time.Time
 	// Node is the node as the API server has it, or nil until it was read in this observation.
 	Node *Node

@@ -98,8 +98,8 @@ func (r Record) of(n *Node) Record {
 	return r
 }
 
-// needing returns the record of an attempt that has recorded no command yet. It may come to need both proofs, and not to need less: what the
-// configuration says of a node that was gone counts once the node has registered again.
+// needing returns the record of an attempt that has recorded no command yet. It may come to need both proofs, and not to need less: the
+// configuration for a node that was gone counts once the node has registered again.
 func (r Record) needing(c Config) Record {
 	r.Both = r.Both || c.Both
 	return r

@@ -6,7 +6,7 @@ import "time"
 // have been ahead, or was put back since. Its zero value is that of no phase.
 type PhaseStart struct{ recorded, counted time.Time }
 
-// At returns the start of a phase that was recorded, as seen now. What a process has seen once stands, also where its clock is put
+// At returns the start of a phase that was recorded, as seen now. A start that a process has seen once stands, also where its clock is put
 // back or forward later. A phase that is to begin only in the future begins when it is seen first.
 func (s PhaseStart) At(recorded, now time.Time) PhaseStart {
 	if s.recorded.Equal(recorded) {

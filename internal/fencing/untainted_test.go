@@ -52,7 +52,7 @@ func TestBootWithoutTheTaint(t *testing.T) {
 	})
 }
 
-// TestPowerOfARecord: what was read and commanded before a node was recorded is no part of a proof.
+// TestPowerOfARecord: reads and commands from before a node was recorded are no part of a proof.
 func TestPowerOfARecord(t *testing.T) {
 	p := commandedOff(30, read(fencing.IsOff, 20), read(fencing.IsOff, 0))
 	if d := cmp.Diff(p, p.Recorded(recorded(fencing.PoweringOff))); d != "" {

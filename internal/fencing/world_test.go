@@ -24,7 +24,7 @@ var start = time.Date(2026, time.August, 3, 12, 0, 0, 0, time.UTC)
 //nolint:recvcheck // events return a copy, and what they are made of changes it
 type world struct {
 	now int
-	// clock is how far the clock of the wall is ahead, in ticks. Records have its times. What a process measures has others, which pass
+	// clock is how far the clock of the wall is ahead, in ticks. Records have its times. A process measures by other times, which pass
 	// steadily.
 	clock int
 	// host is the truth about the host. Its pod runs from the start.
@@ -358,7 +358,7 @@ func (w *world) observe() {
 	}
 }
 
-// endObservation ends an observation: what was read is dropped.
+// endObservation ends an observation: its facts are dropped.
 func (m *manager) endObservation() {
 	m.facts, m.observing = fencing.Facts{}, false
 }

@@ -56,7 +56,7 @@ func TestRefusedSubscriptions(t *testing.T) {
 	}
 }
 
-// TestPanickingHandlers: a handler that panics ends neither the process nor the events after it. What is known of the kind may be
+// TestPanickingHandlers: a handler that panics ends neither the process nor the events after it. The known objects of the kind may be
 // wrong, so it is out of step for good, and other kinds are not.
 func TestPanickingHandlers(t *testing.T) {
 	for name, event := range map[string]func(h toolscache.ResourceEventHandler, obj any){

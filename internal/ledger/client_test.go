@@ -316,7 +316,7 @@ func TestDropInsistsOnWhatWasRead(t *testing.T) {
 }
 
 // TestAmendmentOfAnOlderVersion: the API server refuses it, which is no error. An accepted amendment returns the next revision.
-// What nothing is known of can't be insisted on.
+// A value that is not known is no precondition.
 func TestAmendmentOfAnOlderVersion(t *testing.T) {
 	conflict := apierrors.NewConflict(repairs, "r", errors.New("it has been modified"))
 	cases := map[string]struct {

@@ -49,7 +49,7 @@ func TestEvidenceOutlivesItsRecord(t *testing.T) {
 	}
 }
 
-// TestEvidenceIsBounded: what any client has written is bounded, and can be written again.
+// TestEvidenceIsBounded: evidence that any client has written is bounded, and can be written again.
 func TestEvidenceIsBounded(t *testing.T) {
 	entry := func(fields string) string {
 		return `{"remediation": {"kind": "K", "name": "n", "uid": "u"}` + fields + `}`

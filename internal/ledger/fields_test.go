@@ -12,7 +12,7 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// fieldNames returns the names of the fields of a struct in JSON, without the ones that are left out.
+// fieldNames returns the names of the fields of a struct in JSON, without some.
 func fieldNames(of reflect.Type, without ...string) map[string]bool {
 	names := map[string]bool{}
 	for field := range of.Fields() {

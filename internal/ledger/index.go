@@ -154,7 +154,7 @@ func (r *index) overfull(at bucket) error {
 	if len(r.waiting[at]) == 0 {
 		return nil
 	}
-	return fmt.Errorf("namespace %s has more than %d Repairs, which is more than Fettle reads, so nothing is begun for its targets; delete the ones that Fettle has not made",
+	return fmt.Errorf("namespace %s has more than %d Repairs, which is more than Fettle reads, so nothing is begun for its targets; delete all that Fettle has not made",
 		at.namespace, maxInNamespace)
 }
 

@@ -167,7 +167,7 @@ func TestRepairIsReadAsFarAsItCanBe(t *testing.T) {
 	}
 }
 
-// TestStoredRepairReadsAsWritten: what a cache keeps of a Repair is what its writer has.
+// TestStoredRepairReadsAsWritten: a cache keeps the same of a Repair as its writer.
 func TestStoredRepairReadsAsWritten(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		rendered := render(someEntry().Draw(r, "entry"), "repairs")

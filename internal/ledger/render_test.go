@@ -182,7 +182,7 @@ func someEntry() *rapid.Generator[core.NewRepair] {
 	})
 }
 
-// TestReadGivesBackWhatWasRendered: what the core reads of a repair survives being stored, to the
+// TestReadGivesBackWhatWasRendered: all that the core reads of a repair survives being stored, to the
 // microsecond.
 func TestReadGivesBackWhatWasRendered(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -71,7 +71,7 @@ func TestI14OnlyRepairsBesideTheirTargetCount(t *testing.T) {
 	}
 }
 
-// TestI14WhatFettleRecordsCounts, or it would be recorded again and again. What would not count is not recorded.
+// TestI14WhatFettleRecordsCounts, or it would be recorded again and again. Evidence that would not count is not recorded.
 func TestI14WhatFettleRecordsCounts(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		if p := stored(t, render(someEntry().Draw(r, "entry"), "repairs")); !p.counts() {
@@ -127,7 +127,7 @@ func TestI15FloodOfRepairs(t *testing.T) {
 	if n := ignoredOf(t, c)[tooMany]; n != 5 {
 		t.Errorf("%v are ignored as too many, want 5", n)
 	}
-	if _, created, err := home.Create(t.Context(), anEntry()); created || err == nil || !strings.Contains(err.Error(), "has more than 20000 Repairs, which is more than Fettle reads, so nothing is begun for its targets; delete the ones") {
+	if _, created, err := home.Create(t.Context(), anEntry()); created || err == nil || !strings.Contains(err.Error(), "has more than 20000 Repairs, which is more than Fettle reads, so nothing is begun for its targets; delete all that") {
 		t.Errorf("a repair is recorded in a namespace that is flooded: %v", err)
 	}
 	for _, p := range flooded[:5] {

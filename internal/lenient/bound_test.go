@@ -44,7 +44,7 @@ func TestI15ObjectsAreBounded(t *testing.T) {
 	}
 }
 
-// TestI15BoundIsExact: a part as large as is read stays, and a part with one byte more does not. What names an object always stays.
+// TestI15BoundIsExact: a part as large as is read stays, and a part with one byte more does not. The name of an object always stays.
 func TestI15BoundIsExact(t *testing.T) {
 	const ofAString = 8
 	fits, long := strings.Repeat("x", maxPart-ofAString), strings.Repeat("x", maxPart-ofAString+1)

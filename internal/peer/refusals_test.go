@@ -12,7 +12,7 @@ import (
 	"github.com/fettle-io/fettle/internal/peer"
 )
 
-// TestRefusals: what a server refuses is told, with the node that has asked.
+// TestRefusals: each refusal of a server is told, with the node of the other side.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	play(t, func(w *world) {
@@ -62,7 +62,7 @@ func (w *world) sends(text string) {
 	}
 }
 
-// TestStrangersAreTold: those who are no agents are told, each once.
+// TestStrangersAreTold: other sides that are no agents are told, each once.
 func TestStrangersAreTold(t *testing.T) {
 	t.Parallel()
 	play(t, func(w *world) {

@@ -73,7 +73,7 @@ func TestLeaseOfPromise(t *testing.T) {
 	}
 }
 
-// What a record doesn't have has no annotation.
+// A field that a record doesn't have has no annotation.
 func TestShortestLease(t *testing.T) {
 	t.Parallel()
 	got := leaseOf(t, promiselease.Record{Lease: selffence.Lease{State: selffence.Withdrawn, Promise: selffence.Promise{Boot: boot}}})
@@ -399,7 +399,7 @@ func wantReason(t *testing.T, err error, want promiselease.Reason) {
 	}
 }
 
-// TestHasRead: what a witness has read is older than the Lease that says so. Anything else is of another history of the cluster.
+// TestHasRead: a revision that a witness has read is older than the Lease that says so. Anything else is of another history of the cluster.
 func TestHasRead(t *testing.T) {
 	t.Parallel()
 	for witnessed, want := range map[uint64]uint64{0: 0, 8: 8, 9: 0, 10: 0} {

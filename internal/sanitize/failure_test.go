@@ -50,7 +50,7 @@ func answered(t *testing.T, code int, contentType, body string) error {
 	return client.Get().AbsPath("/api/v1/nodes").MaxRetries(0).Do(t.Context()).Error()
 }
 
-// TestFailureQuotesNoForeignBody: what a host says that is no API server is not repeated, whatever the code.
+// TestFailureQuotesNoForeignBody: the answer of a host that is no API server is not repeated, whatever the code.
 func TestFailureQuotesNoForeignBody(t *testing.T) {
 	for _, code := range []int{302, 400, 401, 403, 404, 405, 406, 409, 413, 415, 422, 429, 500, 502, 503, 504} {
 		err := fmt.Errorf("listing nodes: %w", answered(t, code, "text/plain", "root:x:0:0 \x1b[2J SECRET"))

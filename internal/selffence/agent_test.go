@@ -593,7 +593,7 @@ func TestWritesHang(t *testing.T) {
 	}
 }
 
-// TestNotStored: an agent that can't store what a request relies on has not sent it. What its promise was stands.
+// TestNotStored: an agent that can't store what a request relies on has not sent it. Its former promise stands.
 func TestNotStored(t *testing.T) {
 	t.Parallel()
 	first := newAgent(selffence.AgentState{}).Read(selffence.Lease{})

@@ -37,7 +37,7 @@ const (
 )
 
 // Tidy returns what to do with a Lease that may belong to no remediation. A condemnation is taken back only once the remediation that has
-// condemned the Lease is known to be gone: what is not known may be about to release the workload of the node.
+// condemned the Lease is known to be gone: any other may be about to release the workload of the node.
 func (l Lease) Tidy(f TidyFacts) Tidying {
 	switch {
 	case l.State == Condemned && f.Condemner == Gone:

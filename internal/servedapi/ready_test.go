@@ -62,7 +62,7 @@ func TestReadyBesideOlderVersions(t *testing.T) {
 	})
 }
 
-// TestReadyOnceDefinedAnew: what was not served before says nothing of a definition that comes again.
+// TestReadyOnceDefinedAnew: an earlier answer that a kind is not served says nothing of a definition that comes again.
 func TestReadyOnceDefinedAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := begins(t, map[string][]string{"p": {things}})

@@ -175,7 +175,7 @@ func TestPartWakesWhenAllItsKindsAreThere(t *testing.T) {
 	})
 }
 
-// TestServed: what is not known yet is not taken for absent.
+// TestServed: a kind that is not known yet does not count as absent.
 func TestServed(t *testing.T) {
 	if got := (&Starter{}).Served([]string{things}); got != core.Unknown {
 		t.Errorf("before the definitions have been read, a kind is served: %s", got)

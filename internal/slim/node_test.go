@@ -135,7 +135,7 @@ func TestShapesOfNodes(t *testing.T) {
 	}
 }
 
-// TestDecodingTakesTheWholeNode: what an object had before does not show through.
+// TestDecodingTakesTheWholeNode: earlier values of an object do not show through.
 func TestDecodingTakesTheWholeNode(t *testing.T) {
 	for name, f := range formats(t) {
 		into := &Node{}
@@ -180,7 +180,7 @@ func TestSlimNodesAreNotEncoded(t *testing.T) {
 	}
 }
 
-// TestCopiesAreApart: what a holder of a copy may change is the copy's own.
+// TestCopiesAreApart: the fields that a holder of a copy may change are the copy's own.
 func TestCopiesAreApart(t *testing.T) {
 	n := &Node{Conditions: []core.Condition{{Type: "Ready", Status: "True", Since: noon}}, BootID: UUID{1}}
 	n.Name, n.Labels = "n", LabelsOf(map[string]string{"a": "b"})
@@ -205,7 +205,7 @@ func TestCopiesAreApart(t *testing.T) {
 	}
 }
 
-// TestMetaIsAnObject: what can be kept is kept as ObjectMeta does, and the rest is absent whatever is set.
+// TestMetaIsAnObject: it keeps fields as ObjectMeta does, and those that it has no room for are absent.
 func TestMetaIsAnObject(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		full := filled[metav1.ObjectMeta]().Draw(t, "metadata")

@@ -9,8 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// TestRecordedNodes: what API servers of several versions of Kubernetes answered for the same nodes decodes as the stock
-// types decode it, and to the same facts. TestRecording writes it down.
+// TestRecordedNodes: answers of API servers of several versions of Kubernetes for the same nodes decode as with the stock
+// types, and to the same facts. TestRecording writes it down.
 func TestRecordedNodes(t *testing.T) {
 	versions, err := filepath.Glob("testdata/recorded/v*")
 	if err != nil || len(versions) < 2 {

@@ -118,7 +118,7 @@ func TestFaultsOfGroupsAreReported(t *testing.T) {
 	}
 }
 
-// TestEachFaultOfGroupsIsToldOnce: what can't be read has no further faults.
+// TestEachFaultOfGroupsIsToldOnce: a value that can't be read has no further faults.
 func TestEachFaultOfGroupsIsToldOnce(t *testing.T) {
 	one := func(tests string) string { return `[{all: [` + tests + `], for: 5m}]` }
 	const typeFault = `.type is "a b"; give the type of a condition of nodes, such as Ready`

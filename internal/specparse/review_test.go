@@ -135,7 +135,7 @@ func TestReadLeniently(t *testing.T) {
 		"{name: x, labels: {a: 1, b: c, d: 2}}": {`{"name":"x","labels":{"b":"c"}}`, []Remark{
 			wrong("spec.labels", "number", "a number and must be a string; put it into quotes"),
 		}},
-		// What can't be found by the name of the field leaves nothing.
+		// A field that can't be found by its name has no remark.
 		"{name: x, rows: [[1]]}":              {`{}`, []Remark{wrong("spec.rows", "number", "a number and must be a string; put it into quotes")}},
 		"{name: x, pools: {a: {size: many}}}": {`{}`, []Remark{wrong("spec.pools.size", "string", "a string and must be a int")}},
 

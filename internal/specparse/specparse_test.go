@@ -128,7 +128,7 @@ func TestSentence(t *testing.T) {
 	}
 }
 
-// TestGiveUp: what people may write about giving up, and what they are told otherwise.
+// TestGiveUp: the values that people may write about giving up, and the messages about others.
 func TestGiveUp(t *testing.T) {
 	at := time.Date(2026, time.January, 31, 12, 0, 0, 0, time.UTC)
 	for name, c := range map[string]struct {

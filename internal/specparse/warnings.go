@@ -86,7 +86,7 @@ const (
 )
 
 // readyListed is the text about a condition that holds for nodes that are Ready, for its place.
-const readyListed = "%s takes nodes that are Ready for unhealthy; False and Unknown are the statuses of those that are not"
+const readyListed = "%s takes nodes that are Ready for unhealthy; False and Unknown are the statuses of other nodes"
 
 func conditionWarnings(field string, c WrittenCondition, words ConditionWords) []Remark {
 	var remarks []Remark

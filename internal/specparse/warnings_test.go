@@ -51,7 +51,7 @@ func TestConditionWarnings(t *testing.T) {
 	const (
 		first, second = "spec.unhealthyConditions[0]", "spec.unhealthyConditions[1]"
 		atOnce        = ".period is 0, so a machine is repaired on the first report, however short the fault; give a duration such as 300s"
-		isReady       = " takes nodes that are Ready for unhealthy; False and Unknown are the statuses of those that are not"
+		isReady       = " takes nodes that are Ready for unhealthy; False and Unknown are the statuses of other nodes"
 		silence       = "Ready is listed with status False and not with Unknown, so a node that falls silent is never found; most faults end that way"
 		contradiction = " and another contradict each other: condition A counts as a fault when True and when False, so every node that reports it is unhealthy in time"
 	)

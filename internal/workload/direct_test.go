@@ -189,7 +189,7 @@ func TestDirectLists(t *testing.T) {
 	}
 }
 
-// TestDirectWrites: what is sent is what was given, and a conflict is recognized.
+// TestDirectWrites: an object is sent as it was given, and a conflict is recognized.
 func TestDirectWrites(t *testing.T) {
 	uid := types.UID("u")
 	var node *corev1.Node

@@ -23,7 +23,7 @@ var (
 	errLarge         = fmt.Errorf("it has more than %d KiB, or more than %d contexts, clusters or users; leave in it what reaches this one cluster", kubeconfigBytes>>10, kubeconfigParts)
 	errLargeKey      = fmt.Errorf("a client-key-data of it has more than %d KiB; use a key of at most 8192 bits", keyBytes>>10)
 	errNotHTTPS      = errors.New("it names a server by another scheme than https, so that the credentials and all answers could be read and changed on the way; give an https address")
-	errUnusable      = errors.New("it lacks a part, or has one that can't be used; look at its current-context, and at the server, the proxy-url and the credentials of that")
+	errUnusable      = errors.New("it lacks a part, or a part can't be used; look at its current-context, and at the server, the proxy-url and the credentials of that")
 )
 
 // The bounds on a kubeconfig. An API server stores Secrets of 1 MiB, and a YAML parser takes many times that. To read a

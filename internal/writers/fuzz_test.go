@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// FuzzTrim: what is trimmed tells of the same writers.
+// FuzzTrim: a trimmed history names the same writers.
 func FuzzTrim(f *testing.F) {
 	f.Add(`{"f:status":{"f:healthy":{},"f:conditions":{"k:{\"type\":\"Allowed\"}":{}}}}`)
 	f.Add(`{"f:status":null}`)

@@ -2,7 +2,7 @@ package writers
 
 import "github.com/fettle-io/fettle/internal/sanitize"
 
-// What health checks report about another controller.
+// Reports of health checks about another controller.
 const (
 	// Condition is the type of the condition that is False while another controller writes the status.
 	Condition = "SoleController"

@@ -111,7 +111,7 @@ func Unavailable(t *testing.T, format string, args ...any) {
 }
 
 // Start runs a program until the test ends, and returns a channel that is closed when the program has ended. The program ends with this
-// process at the latest. What it prints is logged where the test fails.
+// process at the latest. Its output is logged where the test fails.
 func Start(t *testing.T, command *exec.Cmd) <-chan struct{} {
 	t.Helper()
 	said, ended, started := &bytes.Buffer{}, make(chan struct{}), make(chan error)

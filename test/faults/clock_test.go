@@ -12,7 +12,7 @@ import (
 )
 
 // clockDiffers: while the API server's clock is this far ahead of Fettle's, Fettle repairs nothing, and everything that
-// a user sees says why. What is due by then is judged once the clocks agree, without any event.
+// a user sees says why. Fettle judges all that is due by then once the clocks agree, without any event.
 func clockDiffers(by time.Duration) func(*machineFixture) {
 	return func(s *machineFixture) {
 		proxy, kubeconfig := s.throughProxy()

@@ -81,7 +81,7 @@ spec:
 	}
 }
 
-// What the cloud does with the machines of a set.
+// Behaviours of the cloud with the machines of a set.
 const (
 	boots = "bootTime: 1s"
 	fails = "launch: InvalidConfiguration"

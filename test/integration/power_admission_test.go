@@ -34,7 +34,7 @@ func TestPowerExamplesAreAdmitted(t *testing.T) {
 	}
 }
 
-// TestPowerObjectsAreChecked: what is wrong with a BMC or a PowerRemediation is refused with a reason, and the limits of a remediation
+// TestPowerObjectsAreChecked: an invalid BMC or PowerRemediation is refused with a reason, and the limits of a remediation
 // can be changed, also by a typed client.
 func TestPowerObjectsAreChecked(t *testing.T) {
 	t.Parallel()

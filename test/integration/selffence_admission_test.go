@@ -65,7 +65,7 @@ func TestAgentsAreAdmitted(t *testing.T) {
 	}
 }
 
-// TestSelfFencingObjectsAreChecked: what is wrong with a FencePolicy or a SelfFenceRemediation is refused with a reason, and the limits of
+// TestSelfFencingObjectsAreChecked: an invalid FencePolicy or SelfFenceRemediation is refused with a reason, and the limits of
 // a remediation can be changed, also by a typed client. Where the cluster serves no machines, the node of a remediation has none.
 func TestSelfFencingObjectsAreChecked(t *testing.T) {
 	t.Parallel()

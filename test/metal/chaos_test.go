@@ -21,7 +21,7 @@ import (
 	"github.com/fettle-io/fettle/test/runs"
 )
 
-// TestPowerRemediationInterrupted: users interrupt a fencing. What was changed is changed back, and no pod runs twice.
+// TestPowerRemediationInterrupted: users interrupt a fencing. Each change is taken back, and no pod runs twice.
 func TestPowerRemediationInterrupted(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

@@ -53,8 +53,8 @@ type faulty struct {
 // unhurried is a remediation whose power-off has more time than any of these tests takes.
 var unhurried = v1alpha1.PowerRemediationSpec{PowerOffTimeout: seconds(900)}
 
-// faultsOfBMCs are the faults of docs/remedies/power.md that a BMC with Redfish may have. What a BMC does that hangs, drops connections, lags, or
-// refuses commands is tested elsewhere.
+// faultsOfBMCs are the faults of docs/remedies/power.md that a BMC with Redfish may have. Other tests have BMCs that hang, drop connections, lag, or
+// refuse commands.
 func faultsOfBMCs() map[string]fault {
 	const no, yes = metav1.ConditionFalse, metav1.ConditionTrue
 	notRead := func(order, reachable, says string) fault {
@@ -101,7 +101,7 @@ func faultsOfBMCs() map[string]fault {
 	return all
 }
 
-// TestFaultsOfBMCs: what users see of BMCs with faults, before a node fails and while it is fenced. Nothing is released without a proof (I13), and the
+// TestFaultsOfBMCs: the reports that users see of BMCs with faults, before a node fails and while it is fenced. Nothing is released without a proof (I13), and the
 // remediation goes on once the fault is gone.
 func TestFaultsOfBMCs(t *testing.T) {
 	t.Parallel()

@@ -58,7 +58,7 @@ func TestBareMetalHost(t *testing.T) {
 	t.Cleanup(func() { s.hadMetal3Rights(t) })
 }
 
-// TestBareMetalHostRestart: what an earlier process has seen of the power counts for nothing, and the fencing ends all the same.
+// TestBareMetalHostRestart: the reads of the power by an earlier process count for nothing, and the fencing ends all the same.
 func TestBareMetalHostRestart(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

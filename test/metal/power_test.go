@@ -17,7 +17,7 @@ import (
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
-// TestPowerRemediation: what users see of a fencing, with BMCs that work and that fail.
+// TestPowerRemediation: the reports that users see of a fencing, with BMCs that work and that fail.
 func TestPowerRemediation(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

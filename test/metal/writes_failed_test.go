@@ -24,7 +24,7 @@ var writesOfFailures = []string{
 	"patch powerremediations/status: Aborted, released",
 }
 
-// TestFailedPowerRemediationSurvivesEachWrite: Fettle is killed at each kind of write of remediations that don't bring a node back. What follows is the
+// TestFailedPowerRemediationSurvivesEachWrite: Fettle is killed at each kind of write of remediations that don't bring a node back. The end is the
 // same as without the kills: the machine is deleted once, or the workload is held, or the host stays off.
 func TestFailedPowerRemediationSurvivesEachWrite(t *testing.T) {
 	t.Parallel()

@@ -8,7 +8,7 @@ import (
 // timeout is what the machine's program sets its watchdogs to.
 const timeout = 10 * time.Second
 
-// What QEMU reports when the watchdog fires, and when a machine is reset.
+// Events of QEMU when the watchdog fires, and when a machine is reset.
 const (
 	fired = `WATCHDOG {"action": "reset"}`
 	reset = `SHUTDOWN {"guest": true, "reason": "guest-reset"}`

@@ -159,7 +159,7 @@ func (r *release) writeDefinitions() error {
 }
 
 func (r *release) writeFile(name string, content []byte) error {
-	if err := os.WriteFile(filepath.Join(r.out, name), content, 0o644); err != nil { //nolint:gosec // for everyone to read
+	if err := os.WriteFile(filepath.Join(r.out, name), content, 0o644); err != nil { //nolint:gosec // anyone may read it
 		return fmt.Errorf("writing %s: %w", name, err)
 	}
 	return nil

@@ -27,7 +27,7 @@ func writeSums(folder string) error {
 		}
 		fmt.Fprintf(&lines, "%x  %s\n", sha256.Sum256(content), entry.Name())
 	}
-	if err := os.WriteFile(filepath.Join(folder, sums), lines.Bytes(), 0o644); err != nil { //nolint:gosec // for everyone to read
+	if err := os.WriteFile(filepath.Join(folder, sums), lines.Bytes(), 0o644); err != nil { //nolint:gosec // anyone may read it
 		return fmt.Errorf("writing the checksums: %w", err)
 	}
 	return nil

@@ -191,7 +191,7 @@ func TestTargetsOfFormerMachines(t *testing.T) {
 	}
 }
 
-// TestChangesOfHealthChecksThatMatter: what follows from Fettle's own writes wakes nothing.
+// TestChangesOfHealthChecksThatMatter: a change that follows from Fettle's own writes wakes nothing.
 func TestChangesOfHealthChecksThatMatter(t *testing.T) {
 	for change, want := range map[string]bool{
 		`{}`: false,

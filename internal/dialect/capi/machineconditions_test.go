@@ -421,7 +421,7 @@ func mark(kind, status, reason string) string {
 	return fmt.Sprintf(`{type: %s, status: %q, reason: %s, message: "", lastTransitionTime: "2026-08-03T11:00:00Z"}`, kind, status, reason)
 }
 
-// TestUpdates: what is written on a machine follows from its verdict and from what it has.
+// TestUpdates: the conditions that are written on a machine follow from its verdict and its present conditions.
 func TestUpdates(t *testing.T) {
 	const passes, fails = "HealthCheckSucceeded=True HealthCheckSucceeded", "HealthCheckSucceeded=False MachineHasFailure"
 	const waits, refuses = "ExternallyRemediated=False WaitingForRemediation", "ExternallyRemediated=False RemediationRequestCreationFailed"

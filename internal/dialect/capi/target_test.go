@@ -51,7 +51,7 @@ func TestMachineBecomesTarget(t *testing.T) {
 			[]func(*core.Target){func(t *core.Target) { t.Node = seen.Node }},
 		},
 		"a node that the workload cluster lacks": {
-			"it is to be read live before anybody believes that", "{}", of("status: {nodeRef: {name: other}}"),
+			"Fettle has to read it live before that counts", "{}", of("status: {nodeRef: {name: other}}"),
 			[]func(*core.Target){func(t *core.Target) { t.Node = core.Node{State: core.NodeUnseen, Name: "other"} }},
 		},
 		"a machine without a node": {"it is awaited", "{}", of(withoutNode), nil},

@@ -95,7 +95,7 @@ func TestReview(t *testing.T) {
 		"a group of a moment": {`{` + limited + `}`, `annotations: {fettle.io/unhealthy-conditions: "[{all: [{type: AgentReady, missing: true}], for: 10s}]"}`,
 			[]string{`?|metadata.annotations.fettle.io/unhealthy-conditions|so a node may be repaired while it starts`}},
 
-		// Only the fault is reported: what could not be read would look like a missing limit.
+		// Only the fault is reported: a limit that could not be read would look like a missing one.
 		"a misspelt field": {`{` + limited + `, minHealth: 51%, pauseRequests: [why]}`, ``, []string{`!|spec.minHealth|is not a field of a NodeHealthCheck`}},
 		"a mistyped limit": {`{` + ref + `maxUnhealthy: many}`, ``, []string{`!|spec.maxUnhealthy|is "many"`}},
 	} {

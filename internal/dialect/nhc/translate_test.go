@@ -506,7 +506,7 @@ func TestMistypedFieldHidesNothingElse(t *testing.T) {
 	}
 }
 
-// TestFaultyFieldHidesNothingElse: what a fault leaves of a field is as safe as can be, and all else is followed.
+// TestFaultyFieldHidesNothingElse: a field with a fault gets its safest value, and all other fields are followed.
 func TestFaultyFieldHidesNothingElse(t *testing.T) {
 	for sentence, tc := range map[string]struct {
 		spec string

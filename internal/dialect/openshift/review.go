@@ -44,7 +44,7 @@ func selectorWarnings(mhc *v1beta1.MachineHealthCheck) []Remark {
 		return nil
 	}
 	return []Remark{warning("spec.selector", "spec.selector is empty, so every machine in the namespace is selected, those of the control plane too; "+
-		"name the ones that you mean, for example by matchLabels with %s: worker", roleLabel)}
+		"name your machines, for example by matchLabels with %s: worker", roleLabel)}
 }
 
 func conditionWarnings(mhc *v1beta1.MachineHealthCheck) []Remark {

@@ -252,7 +252,7 @@ func (c *Client) listPages(ctx context.Context, kind schema.GroupVersionKind, vi
 		case next == "":
 			return nil
 		case seen >= maxObjects:
-			return fmt.Errorf("there are more than the %d that are read; delete the ones that nothing needs", maxObjects)
+			return fmt.Errorf("there are more than the %d that are read; delete those without a use", maxObjects)
 		}
 	}
 }

@@ -164,7 +164,7 @@ func (f *fakeAPI) survives(t *testing.T, openshift core.Tri) (core.Tri, error) {
 	return c.Survives(t.Context(), core.Target{Node: core.Node{Name: "a"}})
 }
 
-// TestSurvives: what the guard reads decides, and each kind of evidence is looked for.
+// TestSurvives: the objects that the guard reads decide, and it reads each kind of evidence.
 func TestSurvives(t *testing.T) {
 	pod, lease := func(node, ready string) *unstructured.Unstructured { return etcdPod(t, node, ready, true) }, func(host string, ago time.Duration) *unstructured.Unstructured {
 		return apiServerLease(t, host, ago)

@@ -151,8 +151,8 @@ func missing(saved, present map[string]string) map[string]string {
 	return lacks
 }
 
-// Saved returns what is restored after a node was deleted by the remediation with a UID. What Fettle itself has set for the time of the
-// fencing is left out.
+// Saved returns what is restored after a node was deleted by the remediation with a UID. It leaves out the fields that Fettle itself has set for the time of the
+// fencing.
 func Saved(by types.UID, n *corev1.Node) *v1alpha1.SavedNode {
 	s := &v1alpha1.SavedNode{UID: string(n.UID), Labels: maps.Clone(n.Labels), Annotations: maps.Clone(n.Annotations), Unschedulable: n.Spec.Unschedulable}
 	for key, value := range takenBack(by, n.Annotations) {

@@ -41,7 +41,7 @@ func (l *lister) List(_ context.Context, into client.ObjectList, _ ...client.Lis
 	return errors.New("another kind")
 }
 
-// TestCondemners: the remediations of both kinds are listed, page by page. What can't be listed may exist. A kind that is not served has
+// TestCondemners: the remediations of both kinds are listed, page by page. A remediation that can't be listed may exist. A kind that is not served has
 // none.
 func TestCondemners(t *testing.T) {
 	once := func(uid types.UID) func(int) (types.UID, string, error) {

@@ -111,7 +111,7 @@ func TestAWriteOfALeaseThatWasNotRead(t *testing.T) {
 	}
 }
 
-// TestSeenAnewMeanwhile: what the witnesses of a Lease have acknowledged counts for that Lease alone. Another reconcile may have seen a later one while
+// TestSeenAnewMeanwhile: the acknowledgements of the witnesses of a Lease count for that Lease alone. Another reconcile may have seen a later one while
 // their Leases were read.
 func TestSeenAnewMeanwhile(t *testing.T) {
 	witnessed := leaseOf(t, "node-a")

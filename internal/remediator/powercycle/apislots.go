@@ -116,7 +116,7 @@ func (s *apiSlots) release(urgent bool) {
 	s.assign()
 }
 
-// assign assigns free slots to the reconciles that wait. What can wait does so until no reconcile is urgent, or until it is overdue.
+// assign assigns free slots to the reconciles that wait. A reconcile that can wait does so until no reconcile is urgent, or until it is overdue.
 func (s *apiSlots) assign() {
 	for s.free > 0 && len(s.urgent) > 0 {
 		close(s.urgent[0].given)

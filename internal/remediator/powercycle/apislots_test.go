@@ -86,7 +86,7 @@ func TestNoSlotIsLost(t *testing.T) {
 	}
 }
 
-// TestOthersLeaveSlotsFree: what can wait never has all slots, and a reconcile that has become able to wait gives an urgent one back.
+// TestOthersLeaveSlotsFree: reconciles that can wait never have all slots, and a reconcile that has become able to wait gives an urgent one back.
 func TestOthersLeaveSlotsFree(t *testing.T) {
 	s := newAPISlots(2, 1)
 	over, cancel := context.WithCancel(t.Context())
@@ -229,7 +229,7 @@ func TestWhatIsUrgent(t *testing.T) {
 	}
 }
 
-// TestUrgencyOfARemediation: what this process has not read yet can't wait.
+// TestUrgencyOfARemediation: a remediation that this process has not read yet can't wait.
 func TestUrgencyOfARemediation(t *testing.T) {
 	s := newSessions(fencednode.NewClaims())
 	if !s.isUrgent(keyA) {

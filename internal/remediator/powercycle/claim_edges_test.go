@@ -57,7 +57,7 @@ func TestTheClaimOfTheOwnMachineStays(t *testing.T) {
 	}
 }
 
-// TestWhoHasClaimedAMachine: a remediation that is under way keeps its machine, and the message names it with its node. What is recorded
+// TestWhoHasClaimedAMachine: a remediation that is under way keeps its machine, and the message names it with its node. A record
 // without a phase or without a node keeps nothing.
 func TestWhoHasClaimedAMachine(t *testing.T) {
 	const says = "PowerRemediation checks/another has claimed machine machines/m, which node node-b names too, and this one waits until it has ended; " +

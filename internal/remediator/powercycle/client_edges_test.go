@@ -90,7 +90,7 @@ func (r lateReader) Get(ctx context.Context, _ client.ObjectKey, _ client.Object
 	return ctx.Err()
 }
 
-// TestSessionsEndAfterTheWork: what is still under way when the process ends may use a BMC. Its session is given back too.
+// TestSessionsEndAfterTheWork: a reconcile that is still under way when the process ends may use a BMC. Its session is given back too.
 func TestSessionsEndAfterTheWork(t *testing.T) {
 	w, r := newRack(t, 1)
 	bmc := w.bmc(t, hostKey(0).Name)

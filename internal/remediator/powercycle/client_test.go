@@ -11,7 +11,7 @@ import (
 	"github.com/fettle-io/fettle/internal/fencing"
 )
 
-// TestOwnWritesWakeNothing: the reconcile that has written goes on by itself. What others write is reconciled.
+// TestOwnWritesWakeNothing: the reconcile that has written goes on by itself. A write of others causes a reconcile.
 func TestOwnWritesWakeNothing(t *testing.T) {
 	w := newWorld(t)
 	known := w.sessions.of(keyA, "r-uid", "node-a")

@@ -63,7 +63,7 @@ func TestStartOfAPhaseThatGoesOn(t *testing.T) {
 	}
 }
 
-// TestSteadyTime: what a process measures is not moved by its clock of the wall, which may be put at any time.
+// TestSteadyTime: the durations that a process measures do not follow its clock of the wall, which may be put at any time.
 func TestSteadyTime(t *testing.T) {
 	w, _ := newRack(t, 1, func(r *v1alpha1.PowerRemediation) {
 		r.Status.Phase = string(fencing.PoweringOff)

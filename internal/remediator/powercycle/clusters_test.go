@@ -468,7 +468,7 @@ func TestPausedCluster(t *testing.T) {
 	}
 }
 
-// TestMembersMachine: what is done with the machine of Cluster API after the last power cycle.
+// TestMembersMachine: the owner of a machine of Cluster API replaces it after the last power cycle, or it is kept.
 func TestMembersMachine(t *testing.T) {
 	controller := func(u *unstructured.Unstructured, apiVersion, kind string, is bool) *unstructured.Unstructured {
 		u.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: apiVersion, Kind: kind, Name: "o", UID: "o", Controller: &is}})

@@ -31,7 +31,7 @@ func commanded(b *v1alpha1.FencingBMC) v1alpha1.FormerHost {
 	return v1alpha1.FormerHost{Namespace: b.HostNamespace, Name: b.HostName, UID: b.HostUID}
 }
 
-// recordBMC records the BMC of a reconcile. What an earlier BMC may have kept off becomes a former host.
+// recordBMC records the BMC of a reconcile. The host that an earlier BMC may have kept off becomes a former host.
 func (rec *reconciliation) recordBMC(s *v1alpha1.PowerRemediationStatus) {
 	used := rec.fencingBMC()
 	stays := rec.config.Off && fencing.Phase(rec.r.Status.Phase) == fencing.Succeeded // it was replaced, perhaps, and is off for that

@@ -86,7 +86,7 @@ func TestBMCNamesAnotherBareMetalHost(t *testing.T) {
 	}
 }
 
-// TestBMCIsGone: what has been done to its BareMetalHost is taken back without it.
+// TestBMCIsGone: the changes of its BareMetalHost are taken back without it.
 func TestBMCIsGone(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -303,7 +303,7 @@ func TestChangeOfAnAddressIsSaid(t *testing.T) {
 	}
 }
 
-// TestProofIsOfOneBMC: what was read through a BMC counts for nothing once it is deleted, replaced or changed, and a proof through it is void.
+// TestProofIsOfOneBMC: reads through a BMC count for nothing once it is deleted, replaced or changed, and a proof through it is void.
 func TestProofIsOfOneBMC(t *testing.T) {
 	t.Parallel()
 	const address = "redfish://10.0.0.1"

@@ -22,7 +22,7 @@ func labelled(key, value string) func(*corev1.Node) {
 	return func(n *corev1.Node) { metav1.SetMetaDataLabel(&n.ObjectMeta, key, value) }
 }
 
-// TestANodeThatRegistersAfterTheAbort is restored once, while the remediation exists. What others remove later stays removed.
+// TestANodeThatRegistersAfterTheAbort is restored once, while the remediation exists. Fields that others remove later stay removed.
 func TestANodeThatRegistersAfterTheAbort(t *testing.T) {
 	unchanged := func(*v1alpha1.PowerRemediation) {}
 	for sentence, tc := range map[string]struct {

@@ -112,8 +112,8 @@ func ofControlPlane(m *unstructured.Unstructured, node *corev1.Node) bool {
 	return controlPlane || master
 }
 
-// keptByHost returns why a machine must not be deleted, as far as its hosts show that, or nothing. What another system has provisioned, Fettle
-// can't have repeated. A host that is named and does not exist may be such a host. A machine without a named host has none of Metal3.
+// keptByHost returns why a machine must not be deleted, as far as its hosts show that, or nothing. Fettle can't have the provisioning of another
+// system repeated. A host that is named and does not exist may be such a host. A machine without a named host has none of Metal3.
 func (c *Client) keptByHost(ctx context.Context, rec *reconciliation, m *unstructured.Unstructured) (fencing.Reason, error) {
 	for _, key := range hostsOf(m, rec) {
 		if key.Namespace == "" || key.Name == "" {

@@ -170,7 +170,7 @@ func TestWaitMessageSaysWhyThePowerIsNotRead(t *testing.T) {
 	}
 }
 
-// TestConditionsAtTheEnd: what the health checker reads at each end, and before.
+// TestConditionsAtTheEnd: the conditions that the health checker reads at each end, and before.
 func TestConditionsAtTheEnd(t *testing.T) {
 	off := func(s *v1alpha1.PowerRemediationStatus) { s.PoweredOff = true }
 	because := func(why fencing.Reason) func(*v1alpha1.PowerRemediationStatus) {

@@ -61,7 +61,7 @@ func (w *world) openLater(t *testing.T, bmc *v1alpha1.BMC) {
 	}
 }
 
-// TestABMCThatHasChangedIsReadAgain: what was read of it before names no host that may be read.
+// TestABMCThatHasChangedIsReadAgain: an earlier read of it names no host that may be read.
 func TestABMCThatHasChangedIsReadAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, bmcFor("bmc-a", "node-a", "", throughMetal3("host-a")), metal3Host("host-a", "host-uid", true))
@@ -118,7 +118,7 @@ func TestASuccessThroughMetal3IsNoProblem(t *testing.T) {
 	}
 }
 
-// TestLongestPauses: what Metal3 reports may change at any moment, so it is read more often than a BMC that has failed.
+// TestLongestPauses: the report of Metal3 may change at any moment, so it is read more often than a BMC that has failed.
 func TestLongestPauses(t *testing.T) {
 	t.Parallel()
 	for want, bmc := range map[time.Duration]*v1alpha1.BMC{

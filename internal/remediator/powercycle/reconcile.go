@@ -163,7 +163,7 @@ func (c *Client) resume(ctx context.Context, rec *reconciliation) (*reconciliati
 	return rec, c.leaveFormerHosts(ctx, rec)
 }
 
-// resetFacts drops the facts after something was written: what was read before is too old to release a node.
+// resetFacts drops the facts after something was written: an earlier read is too old to release a node.
 func (rec *reconciliation) resetFacts(now time.Time) {
 	rec.facts = fencing.Facts{Begun: now}
 	rec.raw = nil
@@ -300,7 +300,7 @@ func (c *Client) wait(ctx context.Context, rec *reconciliation, step fencing.Ste
 	return c.publish(ctx, rec, string(step.Reason), message+rec.metalNote(step.Reason))
 }
 
-// finish ends a remediation that is being deleted. Of another it drops what is restored: what others remove from now on stays removed.
+// finish ends a remediation that is being deleted. Of another it drops the record of restored fields: a field that others remove from now on stays removed.
 func (c *Client) finish(ctx context.Context, rec *reconciliation) error {
 	if rec.facts.Deleting && c.awaitsFormerHosts(rec) {
 		return nil

@@ -367,7 +367,7 @@ func TestARefusalIsSaidOnce(t *testing.T) {
 	}
 }
 
-// TestTheCurrentRemediation: what the cache shows counts if it is what was written last. Else the API server has the answer.
+// TestTheCurrentRemediation: the remediation of the cache counts if it has the revision that was written last. Else the API server has the answer.
 func TestTheCurrentRemediation(t *testing.T) {
 	var written *v1alpha1.PowerRemediation
 	for sentence, tc := range map[string]struct {

@@ -77,7 +77,7 @@ func TestRecordOutlivesItsStatus(t *testing.T) {
 	}
 }
 
-// TestRecordStaysInItsBounds: what the definition of the kind would refuse is written as the most that it accepts.
+// TestRecordStaysInItsBounds: a value that the definition of the kind would refuse is written as the most that it accepts.
 func TestRecordStaysInItsBounds(t *testing.T) {
 	var s v1alpha1.PowerRemediationStatus
 	writeRecord(&s, "node-a", fencing.Record{
@@ -95,7 +95,7 @@ func TestRecordStaysInItsBounds(t *testing.T) {
 	}
 }
 
-// TestRecordLeavesTheRestAlone: what other functions write into a status stays, and an old proof goes.
+// TestRecordLeavesTheRestAlone: fields of a status that other functions write stay, and an old proof goes.
 func TestRecordLeavesTheRestAlone(t *testing.T) {
 	before := v1alpha1.PowerRemediationStatus{BMC: &v1alpha1.FencingBMC{Name: "bmc-a"}, Machine: &v1alpha1.ObjectReference{Name: "m"}, FencingStatus: v1alpha1.FencingStatus{
 		Node:       &v1alpha1.FencedNode{Name: "node-a", Saved: &v1alpha1.SavedNode{UID: "saved"}},

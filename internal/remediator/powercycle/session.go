@@ -42,9 +42,9 @@ type session struct {
 	// turn is when the host had its first turn in its domain in this phase, or zero.
 	turn time.Time
 
-	// What follows is guarded by sessions: written is the remediation as this process has read or written it last.
+	// The fields below are guarded by sessions: written is the remediation as this process has read or written it last.
 	written *v1alpha1.PowerRemediation
-	// revisions are the last ones that this process has written.
+	// revisions are the last that this process has written.
 	revisions []string
 	// wakes counts the changes of the node, and interrupt ends what delays its reconcile.
 	wakes     int

@@ -54,7 +54,7 @@ func TestAStepWithoutASlot(t *testing.T) {
 	}
 }
 
-// TestWhichStepsAreUrgent: those of a remediation that can't wait. What it waits for can be written later.
+// TestWhichStepsAreUrgent: those of a remediation that can't wait. The reason to wait can be written later.
 func TestWhichStepsAreUrgent(t *testing.T) {
 	for _, tc := range []struct {
 		phase  fencing.Phase
@@ -113,7 +113,7 @@ func TestARemovedNodeIsGone(t *testing.T) {
 	}
 }
 
-// TestAChangeElsewhereThatFailsWithoutASlot: what has failed in a workload cluster is written only with a slot.
+// TestAChangeElsewhereThatFailsWithoutASlot: a failure in a workload cluster is written only with a slot.
 func TestAChangeElsewhereThatFailsWithoutASlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		refused := errors.New("its user may not patch")

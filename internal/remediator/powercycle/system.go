@@ -25,8 +25,8 @@ func expectedUUID(bmc *v1alpha1.BMC, node *corev1.Node) string {
 	return power.CanonicalUUID(node.Status.NodeInfo.SystemUUID)
 }
 
-// systemMismatch returns a problem if the last operation that a BMC answered was on another system than the host of the node. What was
-// seen by an earlier spec doesn't count.
+// systemMismatch returns a problem if the last operation that a BMC answered was on another system than the host of the node. An operation
+// by an earlier spec doesn't count.
 func systemMismatch(bmc *v1alpha1.BMC, node *corev1.Node) problem {
 	seen := meta.FindStatusCondition(bmc.Status.Conditions, v1alpha1.ReachableCondition)
 	if seen == nil || seen.Status != metav1.ConditionTrue && !answered(seen.Reason) || seen.ObservedGeneration != bmc.Generation {

@@ -38,7 +38,7 @@ type waiter struct {
 
 func newTurns() *turns { return &turns{domains: map[string]*domain{}} }
 
-// start begins a pause in all domains: what an earlier process has commanded last is not known.
+// start begins a pause in all domains: the last command of an earlier process is not known.
 func (t *turns) start(now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -232,7 +232,7 @@ func TestRemediationsThatWaitAreReconciledAgain(t *testing.T) {
 	}
 }
 
-// TestWhatAReconcileBeginsWith: what was read before it began, and nothing else.
+// TestWhatAReconcileBeginsWith: it begins with the reads from before it, and nothing else.
 func TestWhatAReconcileBeginsWith(t *testing.T) {
 	w := newWorld(t, node(), leaseOf(t, "node-a"), remediation())
 	rec := &reconciliation{key: keyA, r: w.remediation(t)}
@@ -298,7 +298,7 @@ func TestReadsThatFailAreRepeated(t *testing.T) {
 	}
 }
 
-// TestFinish: the node is free for others. What was saved of it is dropped once the node has it again, and kept before.
+// TestFinish: the node is free for others. The saved fields are dropped once the node has them again, and kept before.
 func TestFinish(t *testing.T) {
 	saved := in(fencing.Aborted, func(s *v1alpha1.SelfFenceRemediationStatus) {
 		s.Node.Saved = &v1alpha1.SavedNode{UID: "earlier-uid"}

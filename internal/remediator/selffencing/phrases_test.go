@@ -70,7 +70,7 @@ func TestFailureSaysWhatToDo(t *testing.T) {
 	}
 }
 
-// TestConditions: what the health checker reads at each end, and before.
+// TestConditions: the conditions that the health checker reads at each end, and before.
 func TestConditions(t *testing.T) {
 	for phase, want := range map[fencing.Phase]struct {
 		processing, succeeded metav1.ConditionStatus

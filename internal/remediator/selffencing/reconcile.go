@@ -104,7 +104,7 @@ func holderOf(key types.NamespacedName) fencednode.Holder {
 	return fencednode.Holder{Kind: Kind, NamespacedName: key}
 }
 
-// resetFacts drops the facts after something was written: what was read before is too old to release a node.
+// resetFacts drops the facts after something was written: an earlier read is too old to release a node.
 func (rec *reconciliation) resetFacts(now time.Time) {
 	rec.facts, rec.raw = fencing.Facts{Begun: now}, nil
 }
@@ -220,7 +220,7 @@ func (c *Client) wait(ctx context.Context, rec *reconciliation, step fencing.Ste
 	return c.publish(ctx, rec, string(step.Reason), waitMessage(rec, step))
 }
 
-// finish ends a remediation that is being deleted. Of another it drops what is restored: what others remove from now on stays removed.
+// finish ends a remediation that is being deleted. Of another it drops the record of restored fields: a field that others remove from now on stays removed.
 func (c *Client) finish(ctx context.Context, rec *reconciliation) error {
 	if rec.facts.Deleting {
 		return c.dropFinalizer(ctx, rec)

@@ -92,7 +92,7 @@ func TestI11NothingIsDeletedWithoutUIDAndRevision(t *testing.T) {
 	}
 }
 
-// TestRenderKeepsTargetsApart: what two deletions insist on is not shared between them.
+// TestRenderKeepsTargetsApart: two deletions share no preconditions.
 func TestRenderKeepsTargetsApart(t *testing.T) {
 	_, first := render(machines, target("a", "1"))
 	_, _ = render(machines, target("b", "2"))

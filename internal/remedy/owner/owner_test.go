@@ -62,7 +62,7 @@ const (
 	ready                = "Ready True Ready"
 )
 
-// TestMarks: what an order leaves on a machine (docs/reference/cluster-api.md#open-gate).
+// TestMarks: the conditions that an order leaves on a machine (docs/reference/cluster-api.md#open-gate).
 func TestMarks(t *testing.T) {
 	cases := map[string]struct {
 		reason, machine string

@@ -65,7 +65,7 @@ func decode(t *testing.T, text string) *unstructured.Unstructured {
 	return u
 }
 
-// TestEvidence: what a PowerRemediation reports, whatever its status holds.
+// TestEvidence: the evidence of a PowerRemediation, whatever its status holds.
 func TestEvidence(t *testing.T) {
 	with := func(change func(*core.Evidence)) core.Evidence {
 		e := wholeEvidence()

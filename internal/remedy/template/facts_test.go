@@ -43,7 +43,7 @@ func namespaced(s state) watchStatus { return watchStatus{state: s, namespaced: 
 
 func clusterWide(s state) watchStatus { return watchStatus{state: s, namespaced: core.No} }
 
-// TestProblemsOfSteps: what is wrong with a step is said, and what to do; in the last case a ladder is as it should be.
+// TestProblemsOfSteps: the problem of a step is named, and the way to solve it; in the last case a ladder is as it should be.
 func TestProblemsOfSteps(t *testing.T) {
 	ready := namespaced(synced)
 	node := func(names ...string) (steps []core.Step) {

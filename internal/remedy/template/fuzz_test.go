@@ -11,8 +11,8 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// FuzzReadRequest: whatever an object of a remediator's kind holds, reading it ends. What is taken for a request is about a
-// node or a machine that has a name, and never about a machine of another namespace.
+// FuzzReadRequest: whatever an object of a remediator's kind holds, reading it ends. A request is for a
+// node or a machine that has a name, and never for a machine of another namespace.
 func FuzzReadRequest(f *testing.F) {
 	for _, seed := range []string{
 		owned, cloned, fenced, owned + "status: {conditions: [{type: Succeeded, status: \"False\"}]}", owned + "status: [5]",

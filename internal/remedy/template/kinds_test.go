@@ -49,7 +49,7 @@ func TestRequestsAreWatchedOnceTheirTemplateIsFound(t *testing.T) {
 			if got := d.neededKinds(); !slices.Equal(got, tc.want) {
 				t.Errorf("it needs %v, want %v", got, tc.want)
 			}
-			// What is read is waited for. What is not read is no reason to wait.
+			// The client waits for a kind that is being read, and for no other.
 			waits := tc.templates.state == pending || tc.template
 			if len(tc.policies) > 0 && !tc.policies[0].Unjudged && surveyed[0].Steps[0].Pending != waits {
 				t.Errorf("the step is pending: %t, want %t", surveyed[0].Steps[0].Pending, waits)

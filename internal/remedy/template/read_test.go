@@ -131,7 +131,7 @@ func TestReadRequest(t *testing.T) {
 	}
 }
 
-// signFor signs an object as Fettle does for a target. What is gone from the owners had a UID too.
+// signFor signs an object as Fettle does for a target. An owner that is gone had a UID too.
 func signFor(u *unstructured.Unstructured, target *core.ID) {
 	o := core.RemedyCall{Policy: core.ID{UID: "check-uid"}, Target: core.Target{ID: *target}}
 	sign(u, &o)

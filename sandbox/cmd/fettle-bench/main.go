@@ -1,6 +1,6 @@
 // Command fettle-bench puts a load on a sandbox and measures what Fettle costs and how fast it repairs, side by side with
 // the floor: a process that only watches the same objects with the stock typed client. It needs the binaries that make
-// build puts beside it, and the repository's config/. What it measures and why is in docs/performance.md.
+// build puts beside it, and the repository's config/. The page docs/performance.md has the measurements and their purpose.
 package main
 
 import (

@@ -43,7 +43,7 @@ func nodeHealthCheck() dialect {
 // remediators is the namespace of templates, and of the objects made from them.
 const remediators = "remediators"
 
-// nodeCheck returns a health check of all workers whose template is of a kind. What it allows is still to be formatted in.
+// nodeCheck returns a health check of all workers whose template is of a kind. Its limit is still to be formatted in.
 func nodeCheck(apiVersion, kind, namespace, name string) string {
 	return `
 apiVersion: remediation.medik8s.io/v1alpha1

@@ -33,7 +33,7 @@ const (
 // Kubelet is what an instance's kubelet does.
 type Kubelet string
 
-// What a kubelet does; empty before it first joined.
+// States of a kubelet; empty before it first joined.
 const (
 	KubeletRunning Kubelet = "Running"
 	KubeletStopped Kubelet = "Stopped"

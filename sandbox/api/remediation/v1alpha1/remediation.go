@@ -8,7 +8,7 @@ import (
 // Finalizer lets a remediator undo what it did to a node before its remediation object is gone.
 const Finalizer = "sandbox.fettle.io/remediation"
 
-// What health checkers and remediators tell each other by. The contract is shared with others, so the names are theirs.
+// Annotations and conditions between health checkers and remediators. The contract is shared with others, so the names are theirs.
 const (
 	// NodeNameAnnotation on a remediation object names the node. Without it, the object's own name does.
 	NodeNameAnnotation = "remediation.medik8s.io/node-name"
