@@ -19,6 +19,9 @@ const (
 	longSentence = "sentence over 25 words"
 	// headless is the name of sentences that begin with a headless what, and so are no questions.
 	headless = "sentence with a headless what"
+	// headlessComment is the name of the same in comments of Go, and headlessClause of clauses of both that begin so after a colon or semicolon.
+	headlessComment = "comment with a headless what"
+	headlessClause  = "clause with a headless what"
 )
 
 var (
@@ -27,6 +30,8 @@ var (
 	linked    = regexp.MustCompile(`!?\[[^\]]*\]\([^)]*\)`)
 	tag       = regexp.MustCompile(`<[^>]*>`)
 	endOfText = regexp.MustCompile(`[.!?][)"'”]*\s+`)
+	what      = regexp.MustCompile(`^\s*What\s`)
+	clause    = regexp.MustCompile(`[:;]\s+what\s`)
 )
 
 // isPage reports whether users or contributors read a file as a page of documentation.
@@ -122,11 +127,30 @@ func (c counter) countSentences(name, page string) {
 			if words(sentence) > maxWords && !strings.HasPrefix(sentence, "Tests") {
 				c.add(longSentence, name, line)
 			}
-			if strings.HasPrefix(strings.TrimSpace(sentence), "What ") && !strings.Contains(sentence, "?") {
-				c.add(headless, name, line)
-			}
+			c.countHeadless(headless, name, line, sentence)
 			line += strings.Count(sentence, "\n")
 		}
+	}
+}
+
+// countComment counts the sentences of a comment that begin with a headless what.
+func (c counter) countComment(name string, line int, text string) {
+	for _, sentence := range sentences(text) {
+		c.countHeadless(headlessComment, name, line, sentence)
+		line += strings.Count(sentence, "\n")
+	}
+}
+
+// countHeadless counts a sentence that begins with a headless what under a name, and its clauses that do.
+func (c counter) countHeadless(as, name string, line int, sentence string) {
+	if strings.Contains(sentence, "?") {
+		return
+	}
+	if what.MatchString(sentence) {
+		c.add(as, name, line)
+	}
+	for _, at := range clause.FindAllStringIndex(sentence, -1) {
+		c.add(headlessClause, name, line+strings.Count(sentence[:at[0]], "\n"))
 	}
 }
 

@@ -89,6 +89,27 @@ func TestLongSentences(t *testing.T) {
 	}
 }
 
+func TestHeadlessClause(t *testing.T) {
+	for name, tc := range map[string]struct {
+		page string
+		want []string
+	}{
+		"after a colon":     {"It ends:\nwhat follows is late.", []string{"docs/a.md:1"}},
+		"after a semicolon": {"It ends.\nIt is over; what follows is late.", []string{"docs/a.md:2"}},
+		"in a cell":         {"| it ends: what follows is late |", []string{"docs/a.md:1"}},
+		"a question":        {"It asks: what follows?", nil},
+		"after a comma":     {"It says when, what and why.", nil},
+		"code":              {"See `a: what b` for it.", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			found, err := uses(tree{"docs/a.md": tc.page})
+			if got := found[headlessClause]; err != nil || !slices.Equal(got, tc.want) {
+				t.Errorf("want %q, have %q (%v)", tc.want, got, err)
+			}
+		})
+	}
+}
+
 func TestHeadlessWhat(t *testing.T) {
 	for name, tc := range map[string]struct {
 		page string

@@ -20,7 +20,9 @@ import (
 const baselineName = "hack/prose.txt"
 
 // phrases are counted in comments of Go, in its strings and in documents, also where a line ends within one.
-var phrases = [...]string{"somebody", "nobody", "whoever", "one that", "those that", "is asked", "what is asked"}
+var phrases = [...]string{
+	"somebody", "somebody's", "nobody", "anybody", "everyone", "whoever", "one that", "ones that", "those that", "those who", "is asked", "what is asked",
+}
 
 // beginnings are counted where a comment on a function begins with them, after the function's name.
 var beginnings = [...]string{"gives", "tells"}
@@ -59,7 +61,7 @@ func names() []string {
 	for _, word := range beginnings {
 		all = append(all, beginning(word))
 	}
-	return append(all, longSentence, headless)
+	return append(all, longSentence, headless, headlessComment, headlessClause)
 }
 
 func beginning(word string) string { return "func " + word }
@@ -77,6 +79,7 @@ func (c counter) countGo(name, text string) error {
 	line := func(pos token.Pos) int { return set.Position(pos).Line }
 	for _, group := range file.Comments {
 		c.count(name, line(group.Pos()), bare(group))
+		c.countComment(name, line(group.Pos()), bare(group))
 	}
 	ast.Inspect(file, func(node ast.Node) bool {
 		switch node := node.(type) {

@@ -28,6 +28,16 @@ func h() {}
 
 // It gives nothing.
 func k() {}
+
+// Somebody's page is for anybody and
+// everyone: those who read, and the ones
+// that write.
+//
+// What is here counts. What is a question? That's none. So does this:
+// what follows a colon; what follows
+// a semicolon. What
+// ends a line does too, and no "what" of others does.
+func l() { _ = "What is in a string doesn't: what it has counts for nothing." }
 `
 
 func TestUses(t *testing.T) {
@@ -37,7 +47,9 @@ func TestUses(t *testing.T) {
 		t.Fatal(err)
 	}
 	for phrase, want := range map[string][]string{
-		"somebody": {"a.go:3"}, "nobody": {"a.go:5"}, "whoever": {"a.go:6"},
+		"somebody's": {"a.go:20"}, "anybody": {"a.go:20"}, "everyone": {"a.go:21"}, "those who": {"a.go:21"}, "ones that": {"a.go:21"},
+		headlessComment: {"a.go:24", "a.go:26"}, headlessClause: {"a.go:24", "a.go:25"},
+		"somebody": {"a.go:3", "a.go:20"}, "nobody": {"a.go:5"}, "whoever": {"a.go:6"},
 		"one that": {"a.go:4", "a.go:14", "b.md:1"}, "those that": {"a.go:5"},
 		"is asked": {"a.go:6"}, "what is asked": {"a.go:6"},
 		"func gives": {"a.go:6"}, "func tells": {"a.go:9"},
