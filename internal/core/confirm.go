@@ -1,6 +1,23 @@
 package core
 
-import "time"
+// gatesOpen checks every gate and records every refusal. When all are open but the facts about the
+// node are stale, it requests a live read.
+func (d *planner) gatesOpen(p *proposal) bool {
+	open := true
+	hold := func(r Refusal) {
+		open = false
+		r.DryRun = p.dryRun
+		d.refuse(r)
+	}
+	d.checkStep(p, hold)
+	if open && !p.dryRun {
+		if r, refuses := confirmationGate(d, p); refuses {
+			r.Target = p.target
+			hold(r)
+		}
+	}
+	return open
+}
 
 // confirmationGate refuses a destructive step that rests on a cached node. Facts about the machine
 // itself need no second read, since the destructive call requires their revision (I11).
@@ -10,53 +27,37 @@ func confirmationGate(d *planner, p *proposal) (Refusal, bool) {
 	if t.Confirmed(step, d.now) {
 		return Refusal{}, false
 	}
-	if !t.NodeUnreadable && d.reserve(p) {
+	if !t.NodeUnreadable && d.reserve(&d.counts, p) {
 		d.confirm(p.target, step)
 	}
 	return Refusal{Policy: p.leader, Gate: Unconfirmed}, true
 }
 
-// reserve bounds the live reads to as many targets as may be repaired. It takes a place for the
-// target in each policy, unless a Repair has it already. The targets of a quorum group share one
-// place, since at most one of them is repaired. Otherwise the control plane would be read one
-// member after the other while every other target waits.
-func (d *planner) reserve(p *proposal) bool {
-	if p.repair != none {
-		return true
+// confirm adds a target to the live reads. It adds the quorum of the control plane where the step
+// may cost that.
+func (d *planner) confirm(target int, step *Step) {
+	if d.confirming == nil {
+		d.confirming = map[int]bool{}
 	}
-	if d.reserved == nil {
-		d.reserved, d.readOf = make([]int, len(d.policies)), map[quorumGroup]reads{}
+	polled, known := d.confirming[target]
+	if !known {
+		d.decision.Confirm = append(d.decision.Confirm, target)
 	}
-	t := &d.cluster.Targets[p.target]
-	of := t.quorumGroup()
-	shares := t.takesQuorum(d.stepOf(p)) && d.readOf[of].targets < maxReadsPerGroup
-	takes := func(v *Verdict) int {
-		if shares && d.readOf[of].reserved[v.Policy] {
-			return 0
-		}
-		return d.placesTaken(v)
+	takes := d.cluster.Targets[target].takesQuorum(step)
+	if takes && !polled {
+		d.decision.QuorumReads = append(d.decision.QuorumReads, target)
 	}
-	for _, i := range d.verdictsOnGroup(p.target) {
-		v := &d.decision.Verdicts[i]
-		t := &d.decision.Tallies[v.Policy]
-		if !d.policies[v.Policy].DryRun && !d.passesInFlight(v.Policy, p) && takes(v) > 0 && t.MaxInFlight-t.InFlight <= d.reserved[v.Policy] {
-			return false
-		}
-	}
-	for _, i := range d.verdictsOnGroup(p.target) {
-		v := &d.decision.Verdicts[i]
-		d.reserved[v.Policy] += takes(v)
-	}
-	if shares {
-		d.shareReads(of, p.target)
-	}
-	return true
+	d.confirming[target] = polled || takes
 }
 
-// maxReadsPerGroup bounds the targets of a quorum group that share a place. A control plane has
-// fewer members, but each author of labels can add targets. Each target beyond the bound takes a
-// place of its own.
-const maxReadsPerGroup = 9
+// reservations bound the live reads to as many targets as may be repaired.
+type reservations struct {
+	// reserved counts, for each policy, the targets whose nodes are read so that they may be
+	// repaired.
+	reserved []int
+	// readOf counts the targets among them that share a place, by quorum group.
+	readOf map[quorumGroup]reads
+}
 
 // reads counts the targets of a quorum group that will be read.
 type reads struct {
@@ -65,36 +66,58 @@ type reads struct {
 	reserved map[int]bool
 }
 
-// shareReads adds a target that will be read. Its policies have a place for its quorum group from
-// now on.
-func (d *planner) shareReads(of quorumGroup, target int) {
-	r := d.readOf[of]
-	r.targets++
-	if r.reserved == nil {
-		r.reserved = map[int]bool{}
-	}
-	for _, i := range d.verdictsOnGroup(target) {
-		r.reserved[d.decision.Verdicts[i].Policy] = true
-	}
-	d.readOf[of] = r
-}
+// maxReadsPerGroup bounds the targets of a quorum group that share a place. A control plane has
+// fewer members, but each author of labels can add targets. Each target beyond the bound takes a
+// place of its own.
+const maxReadsPerGroup = 9
 
-// Confirmed reports whether the facts about the target's node justify a step at an instant. The
-// node was read live a moment ago, or there is no node yet. The quorum of a control plane must be
-// as fresh.
-func (t *Target) Confirmed(step *Step, now time.Time) bool {
-	if t.takesQuorum(step) && !t.quorumKnown(now) {
-		return false
-	}
-	if t.Node.State == NodeAwaited {
+// reserve takes a place for the target of a proposal in each policy, unless a Repair has it
+// already. It reports whether all policies had one left. The targets of a quorum group share one
+// place, since at most one of them is repaired. Otherwise the control plane would be read one
+// member after the other while every other target waits.
+func (r *reservations) reserve(c *counts, p *proposal) bool {
+	if p.repair != none {
 		return true
 	}
-	return t.Node.State != NodeUnseen && Elapsed(t.NodeReadAt, now) < liveReadLimit
+	if r.reserved == nil {
+		r.reserved, r.readOf = make([]int, len(c.policies)), map[quorumGroup]reads{}
+	}
+	t := &c.cluster.Targets[p.target]
+	of := t.quorumGroup()
+	shares := t.takesQuorum(c.stepOf(p)) && r.readOf[of].targets < maxReadsPerGroup
+	takes := func(v *Verdict) int {
+		if shares && r.readOf[of].reserved[v.Policy] {
+			return 0
+		}
+		return c.placesTaken(v)
+	}
+	for _, i := range c.verdictsOnGroup(p.target) {
+		v := &c.verdicts[i]
+		t := &c.tallies[v.Policy]
+		if !c.policies[v.Policy].DryRun && !c.passesInFlight(v.Policy, p) && takes(v) > 0 && t.MaxInFlight-t.InFlight <= r.reserved[v.Policy] {
+			return false
+		}
+	}
+	for _, i := range c.verdictsOnGroup(p.target) {
+		v := &c.verdicts[i]
+		r.reserved[v.Policy] += takes(v)
+	}
+	if shares {
+		r.share(c, of, p.target)
+	}
+	return true
 }
 
-// Elapsed returns how much time has passed since an instant, by the clock that shows more. While
-// the computer is suspended a monotonic clock may stand still. The wall clock is set when the
-// computer resumes.
-func Elapsed(since, now time.Time) time.Duration {
-	return max(now.Sub(since), now.Round(0).Sub(since.Round(0)))
+// share adds a target that will be read. Its policies have a place for its quorum group from now
+// on.
+func (r *reservations) share(c *counts, of quorumGroup, target int) {
+	group := r.readOf[of]
+	group.targets++
+	if group.reserved == nil {
+		group.reserved = map[int]bool{}
+	}
+	for _, i := range c.verdictsOnGroup(target) {
+		group.reserved[c.verdicts[i].Policy] = true
+	}
+	r.readOf[of] = group
 }

@@ -10,100 +10,53 @@ func (d *planner) continueRepairs() {
 	if d.cluster.Observed != Yes {
 		return
 	}
-	for r, t := range d.targetOf {
-		d.queue(r, t, 1)
-	}
 	for _, r := range d.runningRepairs() {
-		t, exists := d.targetOf[r]
-		switch {
-		case d.requestsUnlisted(&d.cluster.Repairs[r]):
-			d.leaveUnseen(r, t, exists)
-		case d.unreadable(r, t, exists):
-			// The repair neither continues nor ends.
-		case exists && d.repairOf[d.groupOf(t)] == r:
-			d.continueRepair(r, t)
-		case exists:
-			d.endRepair(r, t, Withdrawn, OlderRepairOfNode)
-		case d.running[d.cluster.Repairs[r].Target] != r:
-			d.finish(r, Withdrawn, because(OlderRepairOfTarget))
-		default:
-			d.targetGone(r)
-		}
-		if exists {
+		if t, exists := d.targetOf[r]; exists {
+			d.continueOrEnd(r, t)
 			d.queue(r, t, -1)
+		} else {
+			d.continueWithoutTarget(r)
 		}
 	}
 }
 
-// queue adds a repair that waits for its turn to the later repairs of its policies, or removes it.
-// The oldest of several comes first, and they don't wait for each other.
-func (d *planner) queue(repair, target, by int) {
-	if !d.waitsForTurn(repair, target) || d.outOfSteps(repair) || d.repairOf[d.groupOf(target)] != repair {
-		return
-	}
-	for _, i := range d.verdictsOnGroup(target) {
-		d.later[d.decision.Verdicts[i].Policy] += by
-	}
-	if t := &d.cluster.Targets[target]; t.MaybeControlPlane() {
-		d.laterOut[t.quorumGroup()] += by
+// continueOrEnd decides on a running repair whose target exists.
+func (d *planner) continueOrEnd(repair, target int) {
+	switch {
+	case d.requestsUnlisted(&d.cluster.Repairs[repair]):
+		d.leaveUnseen(repair, target)
+	case d.unreadable(repair, target):
+		// The repair neither continues nor ends.
+	case d.leads(repair, target):
+		d.continueRepair(repair, target)
+	default:
+		d.endRepair(repair, target, Withdrawn, OlderRepairOfNode)
 	}
 }
 
-func (d *planner) runningRepairs() []int {
-	var running []int
-	for i := range d.cluster.Repairs {
-		if d.cluster.Repairs[i].Running() {
-			running = append(running, i)
-		}
+// continueWithoutTarget decides on a running repair whose target is gone, or that is not the oldest
+// of its target.
+func (d *planner) continueWithoutTarget(repair int) {
+	switch r := &d.cluster.Repairs[repair]; {
+	case d.requestsUnlisted(r), d.unreadableGone(r):
+		// The repair neither continues nor ends.
+	case d.running[r.Target] != repair:
+		d.finish(repair, Withdrawn, because(OlderRepairOfTarget))
+	default:
+		d.targetGone(repair)
 	}
-	slices.SortFunc(running, d.olderRepair)
-	return running
 }
 
 // leaveUnseen refuses to continue or end a repair whose requests can't be listed.
-func (d *planner) leaveUnseen(repair, target int, exists bool) {
-	if lead, v := d.leaderOf(&d.cluster.Repairs[repair], target); exists && v != nil {
+func (d *planner) leaveUnseen(repair, target int) {
+	if lead, v := d.leaderOf(&d.cluster.Repairs[repair], target); v != nil {
 		d.refuse(Refusal{Target: target, Policy: lead, Gate: RequestsUnseen})
 	}
-}
-
-// unreadable reports whether the target of a repair can't be judged since its policy is unparsable.
-// The target may seem healthy or not selected for that reason alone.
-func (d *planner) unreadable(repair, target int, exists bool) bool {
-	r := &d.cluster.Repairs[repair]
-	lead := d.leaderAt(r)
-	if lead == none || !d.policies[lead].Unparsable || (exists && d.repairOf[d.groupOf(target)] != repair) {
-		return false
-	}
-	unjudged := exists && d.policies[lead].Unjudged
-	if !unjudged && !r.needsWithdrawal() {
-		return false
-	}
-	if !exists {
-		return true
-	}
-	_, v := d.leaderOf(r, target)
-	return v == nil || v.Health != Unhealthy
-}
-
-// needsWithdrawal reports whether a step of the repair makes requests that Fettle has to withdraw.
-func (r *Repair) needsWithdrawal() bool {
-	return slices.ContainsFunc(r.Steps, func(s Step) bool { return s.Nature.Effect().NeedsWithdrawal })
 }
 
 // maxUnledEnded bounds how many repairs without a target and without a policy end in one pass.
 // Nothing waits for them, and users may have created very many.
 const maxUnledEnded = 50
-
-// leaderAt returns the index of the policy that leads a repair, none when it is gone.
-func (d *planner) leaderAt(r *Repair) int {
-	for i := range d.policies {
-		if d.policies[i].ID == r.Policy {
-			return i
-		}
-	}
-	return none
-}
 
 // endRepair withdraws the requests of a repair, and ends it once none of them exists. A repair
 // whose requests must not be touched ends at once.
@@ -138,7 +91,7 @@ func (d *planner) continueRepair(repair, target int) {
 	case v.Health == Healthy, v.Reason == Recovering:
 		d.handleRecovery(repair, target, lead)
 	case !d.begun(repair, target):
-		d.finish(repair, d.outcomeOfRecovery(r), d.endOfSuspect(r))
+		d.finish(repair, r.outcomeOfRecovery(), r.endOfSuspect())
 	default:
 		d.noteRecovery(repair, time.Time{})
 		d.handleSuspect(repair, target)
@@ -146,8 +99,8 @@ func (d *planner) continueRepair(repair, target int) {
 }
 
 // notSelected returns the end reason of a repair whose target its leading policy does not select.
-func (d *planner) notSelected(repair, target int) EndReason {
-	if d.begun(repair, target) {
+func (x *requestIndex) notSelected(repair, target int) EndReason {
+	if x.begun(repair, target) {
 		return NotSelectedAnymore
 	}
 	return NotSelected
@@ -155,29 +108,24 @@ func (d *planner) notSelected(repair, target int) EndReason {
 
 // withdrawnOnRecovery reports whether all requests of a repair were withdrawn because its target
 // was healthy. If the target fails again, that failure is a new one with a repair of its own.
-func (d *planner) withdrawnOnRecovery(repair int) bool {
-	if d.cluster.Repairs[repair].Recovered.IsZero() {
+func (x *requestIndex) withdrawnOnRecovery(repair int) bool {
+	if x.cluster.Repairs[repair].Recovered.IsZero() {
 		return false
 	}
-	return !slices.ContainsFunc(d.requestsOf[repair], func(i int) bool { return d.cluster.Requests[i].Own && !d.cluster.Requests[i].Leaving })
+	return !slices.ContainsFunc(x.requestsOf[repair], func(i int) bool { return x.cluster.Requests[i].Own && !x.cluster.Requests[i].Leaving })
 }
 
 // endWithdrawn ends such a repair once none of its requests exists.
 func (d *planner) endWithdrawn(repair int) {
 	if r := &d.cluster.Repairs[repair]; !d.stands(repair) {
-		d.finish(repair, d.outcomeOfRecovery(r), d.endOfSuspect(r))
+		d.finish(repair, r.outcomeOfRecovery(), r.endOfSuspect())
 	}
 }
 
 // leftUntouched reports whether the requests about a target must not be touched. An annotation
 // skips the target, or the policy is a dry run, perhaps beside another controller.
-func (d *planner) leftUntouched(r *Repair, t *Target) bool {
-	return t.Skipped || d.isDryRun(d.leaderAt(r))
-}
-
-// isDryRun reports whether the policy exists and is a dry run.
-func (d *planner) isDryRun(policy int) bool {
-	return policy != none && d.policies[policy].DryRun
+func (in *input) leftUntouched(r *Repair, t *Target) bool {
+	return t.Skipped || in.isDryRun(in.leaderAt(r))
 }
 
 // handleSuspect keeps the requests of a target that is neither healthy nor unhealthy.
@@ -192,7 +140,7 @@ func (d *planner) handleSuspect(repair, target int) {
 func (d *planner) handleRecovery(repair, target, lead int) {
 	t, r := &d.cluster.Targets[target], &d.cluster.Repairs[repair]
 	if !d.stands(repair) {
-		d.finish(repair, d.outcomeOfRecovery(r), d.endOfRecovery(r))
+		d.finish(repair, r.outcomeOfRecovery(), r.endOfRecovery())
 		return
 	}
 	recovered := r.Recovered
@@ -216,7 +164,7 @@ func (d *planner) handleRecovery(repair, target, lead int) {
 	d.withdrawAll(repair, target, lead, TargetRecovered)
 }
 
-func (d *planner) outcomeOfRecovery(r *Repair) Outcome {
+func (r *Repair) outcomeOfRecovery() Outcome {
 	if r.failed() {
 		return Withdrawn
 	}
@@ -227,8 +175,8 @@ func (d *planner) outcomeOfRecovery(r *Repair) Outcome {
 }
 
 // endOfRecovery returns the ending of a repair whose target is healthy again.
-func (d *planner) endOfRecovery(r *Repair) ending {
-	switch d.outcomeOfRecovery(r) { //nolint:exhaustive // the other has one reason
+func (r *Repair) endOfRecovery() ending {
+	switch r.outcomeOfRecovery() { //nolint:exhaustive // the other has one reason
 	case Recovered:
 		return because(nothingDoneReason(r))
 	case Withdrawn:
@@ -240,8 +188,8 @@ func (d *planner) endOfRecovery(r *Repair) ending {
 // endOfSuspect returns the ending of a repair without a request whose target is suspect. A request
 // that did exist was withdrawn since the target was healthy. The next repair of the target then
 // counts as one after a repair that did not last.
-func (d *planner) endOfSuspect(r *Repair) ending {
-	if d.outcomeOfRecovery(r) == Recovered {
+func (r *Repair) endOfSuspect() ending {
+	if r.outcomeOfRecovery() == Recovered {
 		return because(nothingDoneReason(r))
 	}
 	return because(RequestsWithdrawn)
@@ -283,17 +231,6 @@ func (d *planner) keepNote(n Note) {
 		}
 	}
 	d.decision.Notes = append(d.decision.Notes, n)
-}
-
-// leaderOf returns the policy that leads a repair and its verdict on the target.
-func (d *planner) leaderOf(r *Repair, target int) (int, *Verdict) {
-	for _, i := range d.verdictsOnGroup(target) {
-		v := &d.decision.Verdicts[i]
-		if p := &d.policies[v.Policy]; v.Target == target && p.ID == r.Policy && !p.DryRun {
-			return v.Policy, v
-		}
-	}
-	return none, nil
 }
 
 func (d *planner) finish(repair int, outcome Outcome, end ending) {

@@ -31,7 +31,7 @@ func TestYoungerTargets(t *testing.T) {
 			t.Errorf("%v is younger than %v: %t", c.p, c.other, got)
 		}
 		p, other := Target{ID: c.p.Target, Created: c.p.Created}, Target{ID: c.other.Target, Created: c.other.Created}
-		if got := (&planner{}).younger(&p, &other); got != c.want {
+		if got := p.younger(&other); got != c.want {
 			t.Errorf("target %v is younger than %v: %t", c.p, c.other, got)
 		}
 	}

@@ -36,12 +36,12 @@ func (d *planner) escalate(p *proposal) {
 }
 
 // reasonToDrop returns why the current step must not begin at all, and "" if it may.
-func (d *planner) reasonToDrop(p *proposal, step *Step) EndReason {
-	t, r := &d.cluster.Targets[p.target], &d.cluster.Repairs[p.repair]
+func (in *input) reasonToDrop(p *proposal, step *Step) EndReason {
+	t, r := &in.cluster.Targets[p.target], &in.cluster.Repairs[p.repair]
 	switch {
 	case byHandBack(r.Steps, len(r.Tried)) && !t.handedBackSince(r.Started):
 		return NotHandedBack
-	case !d.policyHasStep(p, step):
+	case !in.policyHasStep(p, step):
 		return StepsChanged
 	}
 	return ""
@@ -50,9 +50,9 @@ func (d *planner) reasonToDrop(p *proposal, step *Step) EndReason {
 // policyHasStep reports whether the policy that leads a repair has a step. The steps in a Repair
 // may be outdated, or written by other clients, so the policy decides. A policy with a problem
 // holds everything back anyway.
-func (d *planner) policyHasStep(p *proposal, step *Step) bool {
-	policy := &d.policies[p.leader]
-	steps := policy.StepsFor(&d.cluster.Targets[p.target])
+func (in *input) policyHasStep(p *proposal, step *Step) bool {
+	policy := &in.policies[p.leader]
+	steps := policy.StepsFor(&in.cluster.Targets[p.target])
 	return policy.Problem != "" || slices.ContainsFunc(steps, func(s Step) bool { return s.equal(step) })
 }
 
@@ -64,7 +64,7 @@ func (d *planner) giveUpRepair(p *proposal) {
 		return
 	}
 	reason := StepsChanged
-	if d.failedAlone(p.repair) {
+	if d.cluster.Repairs[p.repair].failedAlone() {
 		reason = LastStepFailed
 	}
 	d.finish(p.repair, Withdrawn, because(reason))
@@ -72,33 +72,32 @@ func (d *planner) giveUpRepair(p *proposal) {
 
 // failedAlone reports whether the last step of a repair was given up because its remediator failed,
 // and not because of its time limit.
-func (d *planner) failedAlone(repair int) bool {
-	r := &d.cluster.Repairs[repair]
+func (r *Repair) failedAlone() bool {
 	return r.Tried[len(r.Tried)-1].Outcome == Failed && r.Steps[len(r.Steps)-1].Limit == 0
 }
 
 // exhausted reports whether a repair without a step left has tried all steps of the policy. A last
 // step without a limit is tried again once a user has deleted the request of the failed remediator.
-func (d *planner) exhausted(p *proposal) bool {
-	r, policy := &d.cluster.Repairs[p.repair], &d.policies[p.leader]
-	steps := policy.StepsFor(&d.cluster.Targets[p.target])
+func (x *requestIndex) exhausted(p *proposal) bool {
+	r, policy := &x.cluster.Repairs[p.repair], &x.policies[p.leader]
+	steps := policy.StepsFor(&x.cluster.Targets[p.target])
 	if policy.Problem != "" || len(r.Steps) == 0 || len(steps) == 0 {
 		return true
 	}
 	untaken := func(s Step) bool { return !slices.ContainsFunc(r.Steps, func(of Step) bool { return of.equal(&s) }) }
-	ended := steps[len(steps)-1].Limit > 0 || (d.failedAlone(p.repair) && d.stands(p.repair))
+	ended := steps[len(steps)-1].Limit > 0 || (r.failedAlone() && x.stands(p.repair))
 	return ended && !slices.ContainsFunc(steps, untaken)
 }
 
 // failedForGood reports whether a target has failed for good since it was marked for an outside remediator,
 // and its policy has other steps for that. The outside remediator may never finish.
-func (d *planner) failedForGood(p *proposal, step *Step) bool {
-	failed := d.policies[p.leader].FailedSteps
-	return step.Nature.Effect().MarksForRemediator && d.cluster.Targets[p.target].Failed && len(failed) > 0 && !failed[0].Nature.Effect().MarksForRemediator
+func (in *input) failedForGood(p *proposal, step *Step) bool {
+	failed := in.policies[p.leader].FailedSteps
+	return step.Nature.Effect().MarksForRemediator && in.cluster.Targets[p.target].Failed && len(failed) > 0 && !failed[0].Nature.Effect().MarksForRemediator
 }
 
-func (d *planner) leaves(request int) bool {
-	return request != none && d.cluster.Requests[request].Leaving
+func (in *input) leaves(request int) bool {
+	return request != none && in.cluster.Requests[request].Leaving
 }
 
 // overdue reports whether the time of a step is over that did not begin because its remedy was
@@ -178,29 +177,29 @@ func (d *planner) setAnswer(repair int, answer string) {
 
 // noAnswerText returns for how long there has been no answer, by the steps of noAnswerAfter. It names the time that the
 // request has. A time that one leader counts from would not be that of another, and each would write over the other's note.
-func (d *planner) noAnswerText(q *Request) string {
+func (in *input) noAnswerText(q *Request) string {
 	since, named := q.Created, q.CreatedReported
 	if named.IsZero() {
 		named = since
 	}
 	for i, after := range noAnswerAfter {
-		if d.now.Before(since.Add(after)) {
+		if in.now.Before(since.Add(after)) {
 			continue
 		}
 		if i > 0 {
-			d.wakeAt(since.Add(noAnswerAfter[i-1]))
+			in.wakeAt(since.Add(noAnswerAfter[i-1]))
 		}
 		return fmt.Sprintf("there has been no answer for more than %s, since %s", duration(after), stamp(named))
 	}
-	d.wakeAt(since.Add(noAnswerAfter[len(noAnswerAfter)-1]))
+	in.wakeAt(since.Add(noAnswerAfter[len(noAnswerAfter)-1]))
 	return ""
 }
 
 // wakeForAnswer sets a timer for the answer of an owner. Fettle's own mark on the target wakes
 // nothing.
-func (d *planner) wakeForAnswer(step *Step) {
+func (in *input) wakeForAnswer(step *Step) {
 	if step != nil && step.Nature.Effect().OwnerDecides {
-		d.wakeAt(d.now.Add(noAnswerAfter[len(noAnswerAfter)-1]))
+		in.wakeAt(in.now.Add(noAnswerAfter[len(noAnswerAfter)-1]))
 	}
 }
 
@@ -240,8 +239,8 @@ const othersTurn = 5 * time.Second
 // otherLeader returns until when a step is left to another leader. That leader has just recorded
 // the step. It is about to create the request, or has created and withdrawn it. A deletion or a
 // mark requires a revision, but nothing else keeps a request from being created twice.
-func (d *planner) otherLeader(p *proposal) (time.Time, bool) {
-	r, step := &d.cluster.Repairs[p.repair], d.stepOf(p)
+func (in *input) otherLeader(p *proposal) (time.Time, bool) {
+	r, step := &in.cluster.Repairs[p.repair], in.stepOf(p)
 	return r.StepBegan().Add(othersTurn), r.RecordedElsewhere && step != nil && step.Nature.Effect().CreatesRequest
 }
 
@@ -275,4 +274,32 @@ func (d *planner) renewLease(repair, target, policy int) {
 		return
 	}
 	d.decision.LeaseHolds = append(d.decision.LeaseHolds, LeaseHold{Target: target, Holder: holder, For: during})
+}
+
+// nextStepRefusals returns what would hold back the step after the one under way. Where there is none, the repair gives up.
+func (d *planner) nextStepRefusals(p *proposal) []Refusal {
+	var held []Refusal
+	hold := func(r Refusal) { held = append(held, r) }
+	r := &d.cluster.Repairs[p.repair]
+	next, more := r.stepAfter()
+	if !more || byHandBack(r.Steps, len(r.Tried)+1) { // the latter has all gates before it when it is taken
+		d.checkGates(laterPolicyGates, lastTargetGates, p, hold)
+		return held
+	}
+	of := *p
+	of.step = next
+	d.checkStep(&of, hold)
+	if t := &d.cluster.Targets[p.target]; len(held) == 0 && t.takesQuorum(next) && !t.quorumKnown(d.now) {
+		if r, refuses := confirmationGate(d, &of); refuses {
+			r.Target = p.target
+			hold(r)
+		}
+	}
+	return held
+}
+
+// justMarked reports whether a step has just marked its target for a user's request. The mark may not show yet.
+func (in *input) justMarked(p *proposal, step *Step) bool {
+	r := &in.cluster.Repairs[p.repair]
+	return step.Nature.Effect().MarksForRemediator && p.verdict.Reason == RemediationRequested && !r.Begun.IsZero() && in.markMayLag(r)
 }

@@ -61,9 +61,9 @@ func withUnseenTargets(policies []Policy, cluster *Cluster, running []Repair) ([
 			known[q.Target] = true
 		}
 	}
-	before := &planner{policies: policies, cluster: cluster}
+	before := input{policies: policies, cluster: cluster}
 	for i := range cluster.Repairs {
-		if r := &cluster.Repairs[i]; r.Running() && (before.requestsUnlisted(r) || before.unreadable(i, none, false)) {
+		if r := &cluster.Repairs[i]; r.Running() && (before.requestsUnlisted(r) || before.unreadableGone(r)) {
 			known[r.Target] = true
 		}
 	}

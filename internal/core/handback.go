@@ -25,8 +25,8 @@ func (r *Repair) lastOfItself() bool {
 
 // handedBack reports whether the remediator of the current step has given its target up, after
 // Fettle made the request.
-func (d *planner) handedBack(repair, target int, q *Request) bool {
-	t, r := &d.cluster.Targets[target], &d.cluster.Repairs[repair]
+func (in *input) handedBack(repair, target int, q *Request) bool {
+	t, r := &in.cluster.Targets[target], &in.cluster.Repairs[repair]
 	return byHandBack(r.Steps, len(r.Tried)+1) && q.Own && !q.Created.IsZero() && t.handedBackSince(q.Created)
 }
 

@@ -55,21 +55,21 @@ func (d *planner) releaseIdleLeases() {
 
 // holders returns the holders whose leases are Fettle's: of the policies, and of the repairs in the
 // ledger. Leases of a dry-run policy are not released.
-func (d *planner) holders() map[string]bool {
+func (in *input) holders() map[string]bool {
 	holders := map[string]bool{}
-	for i := range d.policies {
-		if name := d.policies[i].Holder; name != "" {
+	for i := range in.policies {
+		if name := in.policies[i].Holder; name != "" {
 			holders[name] = true
 		}
 	}
-	for i := range d.cluster.Repairs {
-		if r := &d.cluster.Repairs[i]; r.Holder == HolderOf(r.Policy) {
+	for i := range in.cluster.Repairs {
+		if r := &in.cluster.Repairs[i]; r.Holder == HolderOf(r.Policy) {
 			holders[r.Holder] = true
 		}
 	}
-	for i := range d.policies {
-		if d.policies[i].DryRun {
-			delete(holders, d.policies[i].Holder)
+	for i := range in.policies {
+		if in.policies[i].DryRun {
+			delete(holders, in.policies[i].Holder)
 		}
 	}
 	return holders
@@ -120,10 +120,10 @@ func (d *planner) busyNodes() map[string]bool {
 
 // unansweredNodes returns until when the remedies of ended repairs may have done something that no
 // cache shows, by node.
-func (d *planner) unansweredNodes() map[string]time.Time {
+func (in *input) unansweredNodes() map[string]time.Time {
 	until := map[string]time.Time{}
-	for i := range d.cluster.Repairs {
-		r := &d.cluster.Repairs[i]
+	for i := range in.cluster.Repairs {
+		r := &in.cluster.Repairs[i]
 		until[r.Node] = latest(until[r.Node], r.UnansweredUntil())
 	}
 	return until

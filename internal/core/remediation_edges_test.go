@@ -192,7 +192,7 @@ func TestUnlistedRequests(t *testing.T) {
 		"of another kind":    {reboots, []Reference{{APIVersion: "a/v1", Kind: "ImageTemplate"}}, false},
 		"a mark":             {marks, []Reference{{APIVersion: "a/v1", Kind: "RebootTemplate"}}, false},
 	} {
-		d := &planner{cluster: &Cluster{UnlistedTemplates: c.unlisted}}
+		d := newInput(nil, &Cluster{UnlistedTemplates: c.unlisted}, atNoon)
 		if d.unlisted(&c.step) != c.want || d.requestsUnlisted(&Repair{Steps: []Step{{Remedy: "Delete"}, c.step}}) != c.want {
 			t.Errorf("%s: requests are unlisted: %t", name, !c.want)
 		}
@@ -291,7 +291,7 @@ func TestHowLongRequestsLast(t *testing.T) {
 	} {
 		p := askingPolicy("p", nil)
 		p.HealthyDelay = c.delay
-		until, lasts := (&planner{now: atNoon}).lastsUntil(&p, &c.target, c.recovered)
+		until, lasts := newInput(nil, &Cluster{}, atNoon).lastsUntil(&p, &c.target, c.recovered)
 		if !until.Equal(c.until) || lasts != c.lasts {
 			t.Errorf("%s: it lasts until %s: %t, want %s", name, until, lasts, c.until)
 		}
@@ -301,9 +301,9 @@ func TestHowLongRequestsLast(t *testing.T) {
 // orphansOf decides on the requests of a world without repairs, and returns the withdrawn ones and the next pass.
 func orphansOf(policies []Policy, f *Cluster) ([]Withdrawal, time.Time) {
 	d := plannerOf(policies, f)
-	d.decision.NextAt = time.Time{}
+	d.next = time.Time{}
 	d.withdrawOrphans()
-	return d.decision.Withdrawals, d.decision.NextAt
+	return d.decision.Withdrawals, d.next
 }
 
 // TestOrphanedRequests: which requests without a repair are withdrawn.
@@ -390,8 +390,8 @@ func TestTargetsSettle(t *testing.T) {
 		"another still stands": {atNoon.Add(-time.Second), append(mark(onItsWay), mark()...), soon},
 	} {
 		d := plannerOf([]Policy{p}, observed([]Target{turned(c.since)}, nil, c.requests...))
-		if recovers := d.decision.Verdicts[0].Reason == Recovering; recovers == c.next.IsZero() || !d.decision.NextAt.Equal(c.next) {
-			t.Errorf("%s: it recovers: %t, and the next pass is at %s, want %s", name, recovers, d.decision.NextAt, c.next)
+		if recovers := d.verdicts[0].Reason == Recovering; recovers == c.next.IsZero() || !d.next.Equal(c.next) {
+			t.Errorf("%s: it recovers: %t, and the next pass is at %s, want %s", name, recovers, d.next, c.next)
 		}
 	}
 }

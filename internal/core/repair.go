@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"slices"
@@ -260,4 +261,15 @@ func (r *Repair) made(q *Request) bool {
 		return false
 	}
 	return slices.ContainsFunc(r.Steps, func(s Step) bool { return q.isFor(&s) })
+}
+
+// needsWithdrawal reports whether a step of the repair makes requests that Fettle has to withdraw.
+func (r *Repair) needsWithdrawal() bool {
+	return slices.ContainsFunc(r.Steps, func(s Step) bool { return s.Nature.Effect().NeedsWithdrawal })
+}
+
+// endedBefore orders repairs by their end. At the same instant the repair with more retries comes
+// last.
+func (r *Repair) endedBefore(other *Repair) bool {
+	return cmp.Or(r.Ended.Compare(other.Ended), cmp.Compare(r.Retry, other.Retry)) < 0
 }

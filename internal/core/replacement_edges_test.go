@@ -103,9 +103,9 @@ func TestHowLongAReplacementIsAwaited(t *testing.T) {
 		f := observed(c.targets, nil)
 		f.ClockAgrees = c.clock
 		d := plannerOf([]Policy{all}, f)
-		d.decision.NextAt = time.Time{}
-		if got := d.awaitsReplacement(&c.request, c.repair); got != c.want || !d.decision.NextAt.Equal(c.next) {
-			t.Errorf("%s: it is awaited: %t, and the next pass is at %s, want %s", name, got, d.decision.NextAt, c.next)
+		d.next = time.Time{}
+		if got := d.awaitsReplacement(&c.request, c.repair); got != c.want || !d.next.Equal(c.next) {
+			t.Errorf("%s: it is awaited: %t, and the next pass is at %s, want %s", name, got, d.next, c.next)
 		}
 	}
 }
@@ -146,7 +146,7 @@ func TestPairsOfReplacements(t *testing.T) {
 		p := askingPolicy("p", append(all(len(targets)), none, len(targets)), reboots)
 		repairs, requests := goneRepairs(&p, c.started...)
 		d := plannerOf([]Policy{p}, observed(targets, repairs, requests...))
-		if tally := d.decision.Tallies[0]; tally.AwaitingReplacement != c.want || tally.InFlight != len(repairs) {
+		if tally := d.tallies[0]; tally.AwaitingReplacement != c.want || tally.InFlight != len(repairs) {
 			t.Errorf("%s: %d are yet to come, want %d, and %d are in flight", name, tally.AwaitingReplacement, c.want, tally.InFlight)
 		}
 	}
@@ -171,7 +171,7 @@ func TestPairsOfReplacementsAreAsManyAsCanBe(t *testing.T) {
 		p := askingPolicy("p", all(len(targets)), reboots)
 		repairs, requests := goneRepairs(&p, started...)
 		d := plannerOf([]Policy{p}, observed(targets, repairs, requests...))
-		if got, want := d.decision.Tallies[0].AwaitingReplacement, len(started)-mostPairs(started, created); got != want {
+		if got, want := d.tallies[0].AwaitingReplacement, len(started)-mostPairs(started, created); got != want {
 			t.Fatalf("repairs started at %s, members were created at %s: %d are yet to come, want %d", started, created, got, want)
 		}
 	}
@@ -202,7 +202,7 @@ func TestReplacedTargetOpensNoRange(t *testing.T) {
 		p.ShortCircuit = ShortCircuit{Range: &Range{From: from, To: 5}}
 		repairs, requests := goneRepairs(&p, 10*time.Second, 20*time.Second)
 		d := plannerOf([]Policy{p}, observed(targets, repairs, requests...))
-		if tally := d.decision.Tallies[0]; tally.Permitted != permitted || tally.Unhealthy() != 2 {
+		if tally := d.tallies[0]; tally.Permitted != permitted || tally.Unhealthy() != 2 {
 			t.Errorf("from %d on, repairs are permitted: %t, while %d count as unhealthy", from, tally.Permitted, tally.Unhealthy())
 		}
 	}
@@ -220,7 +220,7 @@ func TestTextOfAwaitedReplacements(t *testing.T) {
 		}
 		repairs, requests := goneRepairs(&p, started...)
 		d := plannerOf([]Policy{p}, observed(nil, repairs, requests...))
-		if got := d.decision.Tallies[0].Waits; got != want {
+		if got := d.tallies[0].Waits; got != want {
 			t.Errorf("of %d: %q, want %q", n, got, want)
 		}
 	}

@@ -67,3 +67,23 @@ func (r *Request) RequestedBy(p *ID) bool {
 	return r.Policy.Kind == p.Kind && r.Policy.Namespace == p.Namespace && r.Policy.Name == p.Name &&
 		(r.Policy.UID == "" || r.Policy.UID == p.UID)
 }
+
+// stuckAfter is how long a request that was withdrawn may be on its way out. Remediators undo what they did meanwhile.
+const stuckAfter = 10 * time.Minute
+
+// stuckText returns what to do about a request that does not go away.
+func (r *Request) stuckText() string {
+	return r.ID.String() + " was withdrawn at " + stamp(r.LeavingSince) + " and is still there, since these finalizers keep it: " + r.KeptBy +
+		"; see whether its remediator runs, and remove the finalizers by hand when nothing is left for it to undo"
+}
+
+// stuck reports whether a request has been on its way out for long.
+func (r *Request) stuck(now time.Time) bool {
+	return r.Own && r.Leaving && r.KeptBy != "" && !r.LeavingSince.IsZero() && !now.Before(r.LeavingSince.Add(stuckAfter))
+}
+
+// mayBeRequestedBy reports whether a policy made the request. Where the request names no policy, it reports whether the policy would
+// make the same.
+func (r *Request) mayBeRequestedBy(p *Policy) bool {
+	return r.RequestedBy(&p.ID) || (r.Policy == (ID{}) && slices.ContainsFunc(p.Steps, func(s Step) bool { return r.isFor(&s) }))
+}

@@ -117,8 +117,8 @@ func TestWhenRequestsAreStuck(t *testing.T) {
 		}
 		d := plannerOf(nil, observed(nil, nil, q))
 		d.findStuck()
-		if got := len(d.decision.Stuck) > 0; got != c.stuck || !d.decision.NextAt.Equal(c.next) {
-			t.Errorf("%s: it is reported as stuck: %t, and the next pass is at %s, want %s", name, got, d.decision.NextAt, c.next)
+		if got := len(d.decision.Stuck) > 0; got != c.stuck || !d.next.Equal(c.next) {
+			t.Errorf("%s: it is reported as stuck: %t, and the next pass is at %s, want %s", name, got, d.next, c.next)
 		}
 	}
 	earlier := long
@@ -160,15 +160,14 @@ func TestWhoseRequestIsStuck(t *testing.T) {
 	} {
 		f := observed(nil, c.repairs, Request{Remedy: "Mark", Target: m, Policy: c.by, Own: true})
 		d := plannerOf(policies, f)
-		d.indexOrphans()
-		if got := (&stuckRequester{planner: d}).of(&f.Requests[0]); got != c.want {
+		if got := newStuckRequester(&d.judgement).of(&f.Requests[0]); got != c.want {
 			t.Errorf("%s: it is of policy %d, want %d", name, got, c.want)
 		}
 	}
 	slices.Reverse(policies)
 	f := observed(nil, nil, Request{Remedy: "Mark", Target: m, Own: true})
 	d := plannerOf(policies, f)
-	if got := (&stuckRequester{planner: d}).of(&f.Requests[0]); got != 1 {
+	if got := newStuckRequester(&d.judgement).of(&f.Requests[0]); got != 1 {
 		t.Errorf("in the other order: it is of policy %d, want 1", got)
 	}
 }

@@ -75,9 +75,7 @@ var forever = time.Unix(1<<40, 0) //nolint:gochecknoglobals // a constant
 type needs struct {
 	cluster *Cluster
 	now     time.Time
-	// pools and ended are those of a planner.
-	pools map[ID]*pool
-	ended map[ID]int
+	repairHistory
 	// failing are the lineages of the targets that are not known to be healthy. Spans are, for each of their pools, when the repairs started
 	// that may count for them, in order and without overlap.
 	failing map[ID]bool
@@ -95,11 +93,7 @@ type needs struct {
 type span struct{ after, before time.Time }
 
 func needsOf(cluster *Cluster, verdicts []Verdict, now time.Time) *needs {
-	d := &planner{cluster: cluster, now: now, pools: map[ID]*pool{}, ended: map[ID]int{}}
-	for i := range cluster.Repairs {
-		d.indexRepair(i, &cluster.Repairs[i])
-	}
-	n := &needs{cluster: cluster, now: now, pools: d.pools, ended: d.ended, failing: map[ID]bool{}, spans: map[ID][]span{}, lasting: map[int]time.Time{}, unhealthy: map[ID][]time.Time{}}
+	n := &needs{cluster: cluster, now: now, repairHistory: newRepairHistory(cluster.Repairs), failing: map[ID]bool{}, spans: map[ID][]span{}, lasting: map[int]time.Time{}, unhealthy: map[ID][]time.Time{}}
 	for i := range verdicts {
 		switch v, t := &verdicts[i], &cluster.Targets[verdicts[i].Target]; {
 		case v.Health != Healthy || v.Reason == Premature:

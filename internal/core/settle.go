@@ -1,9 +1,6 @@
 package core
 
-import (
-	"slices"
-	"time"
-)
+import "time"
 
 // An agent that starts may report a condition as healthy before it has looked. For example, node-problem-detector
 // sets all its conditions to False. So while a request of Fettle's about a target stands, a condition that has just
@@ -50,9 +47,3 @@ func (t *Target) lastTurned(matters func(kind string) bool) time.Time {
 
 // healthySince returns the last time at which a condition that matters turned; zero when none says.
 func healthySince(c *Criteria, t *Target) time.Time { return t.lastTurned(c.names) }
-
-// mayBeRequestedBy reports whether a policy made the request. Where the request names no policy, it reports whether the policy would
-// make the same.
-func (r *Request) mayBeRequestedBy(p *Policy) bool {
-	return r.RequestedBy(&p.ID) || (r.Policy == (ID{}) && slices.ContainsFunc(p.Steps, func(s Step) bool { return r.isFor(&s) }))
-}

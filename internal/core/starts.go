@@ -3,7 +3,6 @@ package core
 import (
 	"cmp"
 	"slices"
-	"time"
 )
 
 // startRepairs proposes the unhealthy targets that are not under repair, the oldest first. It starts the repairs that
@@ -28,16 +27,16 @@ type candidate struct {
 
 // candidates returns the unhealthy groups without a running repair. Each has the verdict of the policy that leads: the
 // oldest that finds it unhealthy. Each dry-run policy leads its own.
-func (d *planner) candidates(dryRun bool) []candidate {
+func (x *verdictIndex) candidates(dryRun bool) []candidate {
 	var found []candidate
-	for _, group := range d.affected {
-		if d.repairOf[group] != none {
+	for _, group := range x.affected {
+		if x.repairOf[group] != none {
 			continue
 		}
 		var lead *Verdict
-		for _, i := range d.verdictsOnGroup(group) {
-			v := &d.decision.Verdicts[i]
-			if v.Health != Unhealthy || d.policies[v.Policy].DryRun != dryRun {
+		for _, i := range x.verdictsOnGroup(group) {
+			v := &x.verdicts[i]
+			if v.Health != Unhealthy || x.policies[v.Policy].DryRun != dryRun {
 				continue
 			}
 			if dryRun {
@@ -50,14 +49,14 @@ func (d *planner) candidates(dryRun bool) []candidate {
 			found = append(found, candidate{lead.Target, lead})
 		}
 	}
-	slices.SortFunc(found, d.oldestUnhealthyFirst)
+	slices.SortFunc(found, x.oldestUnhealthyFirst)
 	return found
 }
 
 // oldestUnhealthyFirst orders candidates. Targets that may belong to the control plane by their label alone come last, since they
 // wait for its members.
-func (d *planner) oldestUnhealthyFirst(a, b candidate) int {
-	if p, q := &d.cluster.Targets[a.target], &d.cluster.Targets[b.target]; p.ControlPlaneByLabel != q.ControlPlaneByLabel {
+func (x *judgement) oldestUnhealthyFirst(a, b candidate) int {
+	if p, q := &x.cluster.Targets[a.target], &x.cluster.Targets[b.target]; p.ControlPlaneByLabel != q.ControlPlaneByLabel {
 		if q.ControlPlaneByLabel {
 			return -1
 		}
@@ -66,10 +65,10 @@ func (d *planner) oldestUnhealthyFirst(a, b candidate) int {
 	if order := a.verdict.Since.Compare(b.verdict.Since); order != 0 {
 		return order
 	}
-	if order := d.cluster.Targets[a.target].ID.Compare(d.cluster.Targets[b.target].ID); order != 0 {
+	if order := x.cluster.Targets[a.target].ID.Compare(x.cluster.Targets[b.target].ID); order != 0 {
 		return order
 	}
-	return cmp.Compare(d.ageRank[a.verdict.Policy], d.ageRank[b.verdict.Policy])
+	return cmp.Compare(x.ageRank[a.verdict.Policy], x.ageRank[b.verdict.Policy])
 }
 
 func (d *planner) propose(c candidate, rehearsal bool) {
@@ -84,7 +83,7 @@ func (d *planner) propose(c candidate, rehearsal bool) {
 		Name: RepairName(t.ID, d.lastNumber[t.ID]+1), Requested: d.repairRequestedAt(c.target),
 	}
 	if rehearsal {
-		d.decision.Tallies[p.leader].InFlight += d.placesTaken(c.verdict)
+		d.tallies[p.leader].InFlight += d.placesTaken(c.verdict)
 		d.decision.DryRunStarts = append(d.decision.DryRunStarts, start)
 		return
 	}
@@ -92,46 +91,4 @@ func (d *planner) propose(c candidate, rehearsal bool) {
 	start.CreatedSameSecond = d.contemporaries(t.Owner)
 	d.countStart(c.target)
 	d.decision.Starts = append(d.decision.Starts, start)
-}
-
-// countStart counts a start against every limit that the next candidate is held to.
-func (d *planner) countStart(target int) {
-	t := &d.cluster.Targets[target]
-	for _, i := range d.verdictsOnGroup(target) {
-		v := &d.decision.Verdicts[i]
-		d.decision.Tallies[v.Policy].InFlight += d.placesTaken(v)
-	}
-	if t.MaybeControlPlane() {
-		d.takeOut(target)
-	}
-	if p := d.pools[t.Owner]; p != nil {
-		p.lastStart = d.now
-	}
-}
-
-// contemporaries returns the UIDs of existing targets of the same owner that were created in this very second. Creation
-// times alone could not tell them from a replacement.
-func (d *planner) contemporaries(owner ID) []string {
-	if d.newest == nil {
-		d.newest = d.createdThisSecond()
-	}
-	var uids []string
-	for _, i := range d.newest {
-		if t := &d.cluster.Targets[i]; owner.UID != "" && t.Owner == owner {
-			uids = append(uids, t.ID.UID)
-		}
-	}
-	slices.Sort(uids)
-	return uids
-}
-
-func (d *planner) createdThisSecond() []int {
-	young := []int{}
-	second := d.now.Truncate(time.Second)
-	for i := range d.cluster.Targets {
-		if !d.cluster.Targets[i].Created.Before(second) {
-			young = append(young, i)
-		}
-	}
-	return young
 }

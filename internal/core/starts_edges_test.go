@@ -11,7 +11,7 @@ import (
 func TestOrderOfCandidates(t *testing.T) {
 	label := func(t *Target) { t.ControlPlaneByLabel = true }
 	targets := []Target{nodeTarget("a", "False"), nodeTarget("b", "False"), nodeTarget("a", "False", label)}
-	d := &planner{cluster: observed(targets, nil), ageRank: []int{0, 1}}
+	d := plannerOf([]Policy{{ID: ID{Name: "p"}}, {ID: ID{Name: "q"}}}, observed(targets, nil))
 	of := func(target, policy int, since time.Duration) candidate {
 		return candidate{target, &Verdict{Target: target, Policy: policy, Since: atNoon.Add(since)}}
 	}
@@ -37,7 +37,7 @@ func TestContemporaries(t *testing.T) {
 		created("c", "pool", 0), created("a", "pool", 0), created("b", "pool", time.Second), created("d", "other", 0), created("e", "", 0),
 	}
 	for owner, want := range map[string][]string{"pool": {"a-uid", "c-uid"}, "other": {"d-uid"}, "": nil, "third": nil} {
-		d := &planner{cluster: observed(targets, nil), now: at.Add(time.Second / 2)}
+		d := newTargetIndex(newInput(nil, observed(targets, nil), at.Add(time.Second/2)))
 		if diff := cmp.Diff(want, d.contemporaries(ID{Kind: "MachineSet", Name: owner, UID: owner})); diff != "" {
 			t.Errorf("of owner %q (-want +got):\n%s", owner, diff)
 		}

@@ -61,3 +61,10 @@ func doubled(base time.Duration, times int, limit time.Duration) time.Duration {
 // unrecordedLimit bounds how long Fettle's own record of a repair counts against the cache's, where the ledger was not
 // written.
 const unrecordedLimit = 10 * time.Second
+
+// Elapsed returns how much time has passed since an instant, by the clock that shows more. While
+// the computer is suspended a monotonic clock may stand still. The wall clock is set when the
+// computer resumes.
+func Elapsed(since, now time.Time) time.Duration {
+	return max(now.Sub(since), now.Round(0).Sub(since.Round(0)))
+}

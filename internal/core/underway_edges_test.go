@@ -95,12 +95,12 @@ func TestRepairsOutOfSteps(t *testing.T) {
 			f.UnlistedTemplates = []Reference{reboots.Template}
 		}
 		d := plannerOf([]Policy{p}, f)
-		d.decision.NextAt = time.Time{}
+		d.next = time.Time{}
 		if d.exhaustedBy(&f.Repairs[0], 0) != c.exhausted || d.outOfSteps(0) != c.out {
 			t.Errorf("%s: no step may help: %t, and it is left to users: %t", name, d.exhaustedBy(&f.Repairs[0], 0), d.outOfSteps(0))
 		}
-		if !d.decision.NextAt.Equal(c.next) {
-			t.Errorf("%s: the next pass is at %s, want %s", name, d.decision.NextAt, c.next)
+		if !d.next.Equal(c.next) {
+			t.Errorf("%s: the next pass is at %s, want %s", name, d.next, c.next)
 		}
 		f = observed(nil, []Repair{c.repair}, c.requests...)
 		if plannerOf([]Policy{p}, f).outOfSteps(0) {
@@ -130,8 +130,8 @@ func TestUnansweredRepairs(t *testing.T) {
 		f := observed(nil, nil)
 		f.ClockAgrees = c.agrees
 		d := plannerOf(nil, f)
-		if got := d.unanswered(&r); got != c.want || !d.decision.NextAt.Equal(c.next) {
-			t.Errorf("%s: unanswered: %t, and the next pass is at %s", name, got, d.decision.NextAt)
+		if got := d.unanswered(&r); got != c.want || !d.next.Equal(c.next) {
+			t.Errorf("%s: unanswered: %t, and the next pass is at %s", name, got, d.next)
 		}
 	}
 }
@@ -212,7 +212,7 @@ func TestRefusalsOfTheNextStep(t *testing.T) {
 		}
 		f := observed([]Target{nodeTarget("other", "True"), c.target}, []Repair{repairOf(&p, c.target.ID, handedOver)}, requestOf(&p, c.target.ID, reboots))
 		d := plannerOf([]Policy{p}, f)
-		held := d.nextStepRefusals(&proposal{target: 1, leader: 0, repair: 0, verdict: &d.decision.Verdicts[0]})
+		held := d.nextStepRefusals(&proposal{target: 1, leader: 0, repair: 0, verdict: &d.verdicts[0]})
 		if diff := cmp.Diff(c.want, gatesOf(held)); diff != "" {
 			t.Errorf("%s: held back by (-want +got):\n%s", name, diff)
 		}
@@ -262,7 +262,7 @@ func TestGatesOfFurtherAndLastSteps(t *testing.T) {
 			f.Upgrading = No
 			c.close(&p, f)
 			d := plannerOf([]Policy{p}, f)
-			held := d.nextStepRefusals(&proposal{target: 1, leader: 0, repair: 0, verdict: &d.decision.Verdicts[0]})
+			held := d.nextStepRefusals(&proposal{target: 1, leader: 0, repair: 0, verdict: &d.verdicts[0]})
 			want := []Gate{c.gate}
 			if last && !c.last {
 				want = nil
@@ -323,7 +323,7 @@ func TestOrderOfGates(t *testing.T) {
 		c.close(&p, f)
 		d := plannerOf([]Policy{p}, f)
 		var got []Refusal
-		d.checkGates(c.policies, c.targets, &proposal{target: 1, repair: none, retry: 1, verdict: &d.decision.Verdicts[1]}, func(r Refusal) { got = append(got, r) })
+		d.checkGates(c.policies, c.targets, &proposal{target: 1, repair: none, retry: 1, verdict: &d.verdicts[1]}, func(r Refusal) { got = append(got, r) })
 		if diff := cmp.Diff(c.want, gatesOf(got)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
@@ -339,7 +339,7 @@ func TestUnusableStepsOfThePolicyAreNamedFirst(t *testing.T) {
 		d := plannerOf([]Policy{p}, observed([]Target{n}, nil))
 		own := reimages
 		own.Problem = "the repair's"
-		if r, refuses := templateGate(d, &proposal{target: 0, leader: 0, repair: none, step: &own}); !refuses || r.Detail != want {
+		if r, refuses := templateGate(&d.counts, &proposal{target: 0, leader: 0, repair: none, step: &own}); !refuses || r.Detail != want {
 			t.Errorf("the refusal is %+v, want %q", r, want)
 		}
 	}
@@ -373,12 +373,12 @@ func TestJustMarked(t *testing.T) {
 		"by a step of requests": {reboots, RemediationRequested, atNoon, false},
 		"it has not begun":      {marks, RemediationRequested, time.Time{}, false},
 	} {
-		d := &planner{now: atNoon, cluster: &Cluster{Repairs: []Repair{{StepState: StepState{Begun: c.begun}}}}}
+		d := newInput(nil, &Cluster{Repairs: []Repair{{StepState: StepState{Begun: c.begun}}}}, atNoon)
 		if got := d.justMarked(&proposal{verdict: &Verdict{Reason: c.reason}}, &c.step); got != c.want {
 			t.Errorf("%s: it was just marked: %t", name, got)
 		}
 	}
-	d := &planner{now: time.Time{}, cluster: &Cluster{Repairs: make([]Repair, 1)}}
+	d := newInput(nil, &Cluster{Repairs: make([]Repair, 1)}, time.Time{})
 	if d.justMarked(&proposal{verdict: &Verdict{Reason: RemediationRequested}}, &marks) {
 		t.Error("a step that has not begun was just marked at the zero time")
 	}

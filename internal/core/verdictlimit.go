@@ -101,18 +101,3 @@ func shareUnjudged(targets []Target) {
 		targets[i].UnjudgedPolicy = by[of[i]]
 	}
 }
-
-// unjudgedGate refuses targets of a policy that is not judged, since a repair might exceed its limits.
-func unjudgedGate(d *planner, p *proposal) (Refusal, bool) {
-	by := d.cluster.Targets[p.target].UnjudgedPolicy
-	if by == nil {
-		return Refusal{}, false
-	}
-	r := Refusal{Policy: p.leader, Gate: PolicyInvalid, Detail: by.String() + ": " + unjudgedText}
-	for i := range d.policies {
-		if d.policies[i].ID == *by {
-			r.Policy, r.Detail = i, d.policies[i].Problem
-		}
-	}
-	return r, true
-}
