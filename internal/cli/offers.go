@@ -67,12 +67,12 @@ func (w *assessment) offerEnds(offer func(policy int, at time.Time, text string)
 			c := &w.reports[i].Members[j]
 			if c.Delayed && !c.HealthySince.IsZero() {
 				until := c.HealthySince.Add(w.policies[i].HealthyDelay)
-				if c.SettlesAt.After(until) {
-					until = c.SettlesAt
+				if c.StableAt.After(until) {
+					until = c.StableAt
 				}
 				offer(i, until, "the remediation objects of "+c.Target.Name+" are deleted")
-			} else if w.policies[i].HealthyDelay == 0 && w.at.Before(c.SettlesAt) {
-				offer(i, c.SettlesAt, "the request for "+c.Target.Name+" is withdrawn")
+			} else if w.policies[i].HealthyDelay == 0 && w.at.Before(c.StableAt) {
+				offer(i, c.StableAt, "the request for "+c.Target.Name+" is withdrawn")
 			}
 		}
 	}

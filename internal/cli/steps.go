@@ -262,7 +262,7 @@ func (w *assessment) recoveryOf(target int) *Recovery {
 // recoveryIn returns how long the requests of a case stay: for the delay of the policy, and until its conditions have
 // settled.
 func (w *assessment) recoveryIn(p *core.Policy, c *core.MemberReport) *Recovery {
-	since, until := c.HealthySince, c.SettlesAt
+	since, until := c.HealthySince, c.StableAt
 	if p.HealthyDelay != 0 && c.Repair != nil && c.Repair.Recovered.IsZero() {
 		since = w.at // the controller has not seen it yet
 	}

@@ -10,18 +10,6 @@ func Decide(policies []Policy, cluster Cluster, now time.Time) Decision {
 	return d.decision
 }
 
-// decide continues the running repairs before it starts others, which compete with them for places.
-func (d *planner) decide() {
-	d.continueRepairs()
-	d.noteEvidence()
-	d.withdrawOrphans()
-	d.findStuck()
-	d.startRepairs()
-	d.releaseIdleLeases()
-	d.startDryRuns()
-	d.decision.NextAt = d.next
-}
-
 // planner is the working state of one decision.
 type planner struct {
 	counts
@@ -32,6 +20,18 @@ type planner struct {
 	// confirming are the targets to be read live, and whether the quorum of each is to be read too.
 	confirming map[int]bool
 	reservations
+}
+
+// decide continues the running repairs before it starts others, which compete with them for places.
+func (d *planner) decide() {
+	d.continueRepairs()
+	d.noteEvidence()
+	d.withdrawOrphans()
+	d.findStuck()
+	d.startRepairs()
+	d.releaseIdleLeases()
+	d.startDryRuns()
+	d.decision.NextAt = d.next
 }
 
 // newPlanner returns a planner that has judged all targets and counted what is under way. It has

@@ -55,7 +55,7 @@ func (x *judgement) judgeMember(policy, target int) {
 		v = x.judgeOne(&x.policies[policy], target)
 	}
 	v.Policy, v.Target = policy, target
-	if v.Health == Healthy && v.Reason != Premature && (x.awaitsRequest(policy, target) || x.settles(policy, target)) {
+	if v.Health == Healthy && v.Reason != Premature && (x.awaitsRequest(policy, target) || x.stabilizes(policy, target)) {
 		v.Health, v.Reason = Suspect, Recovering
 		v.Detail, v.RequestRemains = x.remainingRequest(policy, target)
 	}

@@ -165,7 +165,7 @@ func (f *memberIndex) memberReport(p *Policy, v *Verdict) (MemberReport, bool) {
 		}
 		c.Delayed = p.HealthyDelay > 0 && stands
 		if stands {
-			c.SettlesAt = settlesAt(&p.Criteria, t)
+			c.StableAt = stableAt(&p.Criteria, t)
 		}
 	}
 	return c, v.Health == Unhealthy || c.Repair != nil || len(c.Requests) > 0

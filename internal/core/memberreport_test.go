@@ -78,7 +78,7 @@ func TestMemberReport(t *testing.T) {
 		"recovering, seen early":           {p, []core.Target{well}, []core.Repair{seenEarly}, []core.Request{first}, core.MemberReport{Health: core.Suspect, Repair: &seenEarly, Lead: p.ID, Requests: []core.Request{first}, HealthySince: ago(2 * time.Minute)}},
 		"recovering, delayed":              {delayed, []core.Target{well}, nil, []core.Request{first}, core.MemberReport{Health: core.Suspect, Requests: []core.Request{first}, HealthySince: ago(2 * time.Minute), Delayed: true}},
 		"recovering, the request leaving":  {delayed, []core.Target{well}, nil, []core.Request{requestFor(p, n, rebooting, leaving)}, core.MemberReport{Health: core.Suspect, Requests: []core.Request{requestFor(p, n, rebooting, leaving)}, HealthySince: ago(2 * time.Minute)}},
-		"recovering, a condition settling": {settling, []core.Target{justTurned}, nil, []core.Request{first}, core.MemberReport{Health: core.Suspect, Requests: []core.Request{first}, HealthySince: ago(time.Second), SettlesAt: noon.Add(59 * time.Second)}},
+		"recovering, a condition settling": {settling, []core.Target{justTurned}, nil, []core.Request{first}, core.MemberReport{Health: core.Suspect, Requests: []core.Request{first}, HealthySince: ago(time.Second), StableAt: noon.Add(59 * time.Second)}},
 	} {
 		f := clusterOf(c.targets, c.repairs...)
 		f.Requests = c.request

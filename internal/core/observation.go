@@ -51,8 +51,8 @@ type MemberReport struct {
 	HealthySince time.Time
 	// Delayed is set while the request of a recovered target stands only for the policy's HealthyDelay.
 	Delayed bool
-	// SettlesAt is until when the request of a recovered target stands since a condition has just turned; zero when none has.
-	SettlesAt time.Time
+	// StableAt is until when the request of a recovered target stands since a condition has just turned; zero when none has.
+	StableAt time.Time
 }
 
 // Concern is one member of a policy that is not healthy. Text says how it stands, without its name,

@@ -30,7 +30,7 @@ func (in *input) lastsUntil(p *Policy, t *Target, recovered time.Time) (time.Tim
 	case p.HealthyDelay < 0:
 		return time.Time{}, true
 	}
-	until := settlesAt(&p.Criteria, t)
+	until := stableAt(&p.Criteria, t)
 	if p.HealthyDelay > 0 {
 		until = latest(until, latest(recovered, healthySince(&p.Criteria, t)).Add(p.HealthyDelay))
 	}

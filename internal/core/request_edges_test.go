@@ -255,13 +255,13 @@ func TestSettling(t *testing.T) {
 		"no condition":        {nil, false, time.Time{}, time.Time{}},
 		"of the kubelet":      {[]Condition{{Type: "Ready", Since: at(1)}}, false, time.Time{}, at(1)},
 		"without a criterion": {[]Condition{{Type: "Other", Since: at(1)}}, false, time.Time{}, time.Time{}},
-		"of an agent":         {[]Condition{{Type: "Ready", Since: at(9)}, {Type: "Disk", Since: at(1)}}, false, at(1).Add(settlesFor), at(9)},
-		"the last counts":     {[]Condition{{Type: "Disk", Since: at(1)}, {Type: "Kernel", Since: at(2)}}, false, at(2).Add(settlesFor), at(2)},
-		"in any order":        {[]Condition{{Type: "Kernel", Since: at(2)}, {Type: "Disk", Since: at(1)}}, false, at(2).Add(settlesFor), at(2)},
+		"of an agent":         {[]Condition{{Type: "Ready", Since: at(9)}, {Type: "Disk", Since: at(1)}}, false, at(1).Add(stabilizationWindow), at(9)},
+		"the last counts":     {[]Condition{{Type: "Disk", Since: at(1)}, {Type: "Kernel", Since: at(2)}}, false, at(2).Add(stabilizationWindow), at(2)},
+		"in any order":        {[]Condition{{Type: "Kernel", Since: at(2)}, {Type: "Disk", Since: at(1)}}, false, at(2).Add(stabilizationWindow), at(2)},
 		"a user confirms":     {[]Condition{{Type: "Disk", Since: at(1)}}, true, time.Time{}, at(1)},
 	} {
 		target := Target{Node: Node{Conditions: tc.conditions}, ConfirmedHealthy: tc.confirmed}
-		if got := settlesAt(&c, &target); !got.Equal(tc.settles) {
+		if got := stableAt(&c, &target); !got.Equal(tc.settles) {
 			t.Errorf("%s: it settles at %s, want %s", name, got, tc.settles)
 		}
 		if got := healthySince(&c, &target); !got.Equal(tc.healthy) {

@@ -157,14 +157,14 @@ func (x *requestIndex) current(repair int, step *Step) int {
 	return found
 }
 
-// settles reports whether a target that meets no criterion is not healthy yet. That is so while a request of the policy
+// stabilizes reports whether a target that meets no criterion is not healthy yet. That is so while a request of the policy
 // stands and a condition has just turned.
-func (x *requestIndex) settles(policy, target int) bool {
+func (x *requestIndex) stabilizes(policy, target int) bool {
 	if len(x.requestsAbout[target]) == 0 {
 		return false
 	}
 	p := &x.policies[policy]
-	at := settlesAt(&p.Criteria, &x.cluster.Targets[target])
+	at := stableAt(&p.Criteria, &x.cluster.Targets[target])
 	if !x.now.Before(at) {
 		return false
 	}

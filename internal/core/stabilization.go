@@ -7,9 +7,9 @@ import "time"
 // turned does not make the target healthy. The kubelet reports its own conditions only after it has looked, so they
 // count at once.
 
-// settlesFor is how long such a condition must have been well. Agents look for the first time when they start, and an attempt of
+// stabilizationWindow is how long such a condition must have been well. Agents look for the first time when they start, and an attempt of
 // node-problem-detector takes 5 s by default.
-const settlesFor = time.Minute
+const stabilizationWindow = time.Minute
 
 // ofKubelet reports whether the kubelet reports the conditions of a type.
 func ofKubelet(kind string) bool {
@@ -20,10 +20,10 @@ func ofKubelet(kind string) bool {
 	return false
 }
 
-// settlesAt returns from when on the conditions of a target's node have been as they are for long enough to end a
+// stableAt returns from when on the conditions of a target's node have been as they are for long enough to end a
 // repair. Only conditions that the criteria name count. It is zero where no such condition says since when. A user's
 // confirmation needs no time.
-func settlesAt(c *Criteria, t *Target) time.Time {
+func stableAt(c *Criteria, t *Target) time.Time {
 	if t.ConfirmedHealthy {
 		return time.Time{}
 	}
@@ -31,7 +31,7 @@ func settlesAt(c *Criteria, t *Target) time.Time {
 	if turned.IsZero() {
 		return time.Time{}
 	}
-	return turned.Add(settlesFor)
+	return turned.Add(stabilizationWindow)
 }
 
 // lastTurned returns the last transition among the conditions of the target's node whose types matter; zero when none says.
