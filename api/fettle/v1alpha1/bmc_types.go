@@ -91,8 +91,8 @@ type BMCSpec struct {
 	// operating system must have signed it.
 	// +optional
 	TLS *BMCTLS `json:"tls,omitempty"`
-	// bareMetalHost is the BareMetalHost of the host (metal3.io), in place of an address. Fettle asks
-	// Metal3 to power the host off and on, by an annotation of its own. Two BMCs must not name the same
+	// bareMetalHost is the BareMetalHost of the host (metal3.io), in place of an address. Fettle
+	// requests from Metal3 that it powers the host off and on, by an annotation of its own. Two BMCs must not name the same
 	// BareMetalHost.
 	// +optional
 	BareMetalHost *BareMetalHostReference `json:"bareMetalHost,omitempty"`

@@ -25,8 +25,8 @@ const (
 	StepCreateRequest StepNature = "CreateRequest"
 	// StepAnnotate annotates the target for an outside remediator, which removes the annotation.
 	StepAnnotate StepNature = "Annotate"
-	// StepAskOwner asks the target's owner to replace it, by a mark that stands until it is
-	// withdrawn.
+	// StepAskOwner requests from the target's owner that it replaces the target, by a mark that
+	// stands until it is withdrawn.
 	StepAskOwner StepNature = "AskOwner"
 )
 
@@ -181,9 +181,9 @@ type RepairStep struct {
 	// nature is what the step does. Delete deletes the target, and the owner replaces it; a step
 	// without a nature does this. CreateRequest creates a remediation object, which stands until it
 	// is withdrawn. Annotate annotates the target, and an outside remediator removes the
-	// annotation. AskOwner asks the target's owner to replace it, by a mark that stands until it is
-	// withdrawn. Earlier versions of Fettle recorded these as Destroys, Requests, HandsOver and
-	// Delegates.
+	// annotation. AskOwner requests from the target's owner that it replaces the target, by a mark
+	// that stands until it is withdrawn. Earlier versions of Fettle recorded these as Destroys,
+	// Requests, HandsOver and Delegates.
 	// +optional
 	Nature StepNature `json:"nature,omitempty"`
 	// template is the template of the remedy's request, where it needs one.
