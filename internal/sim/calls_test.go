@@ -46,14 +46,14 @@ func TestSmallWorldsOfCalls(t *testing.T) { explore(t, callWorlds()) }
 func TestPlantedFaultsOfCallsAreFound(t *testing.T) {
 	worlds := callWorlds()
 	setup := func(name string) sim.Setup { return worlds[name].setup }
-	stale, abandoned := setup("edits during a pass"), setup("passes that are abandoned")
-	stale.OnlySteppedPasses, stale.SteppedPasses, abandoned.OnlySteppedPasses = false, 0, false
+	abandoned := setup("passes that are abandoned")
+	abandoned.OnlySteppedPasses = false
 	abandoned.Abandonments, abandoned.SteppedPasses = 1, 1
 	cases := map[string]planted{
 		"missing statuses are not told": {setup("statuses that are not written"), sim.Faults{SilentStatuses: true}, "I9", nil},
 		"cut off taken for granted":     {setup("deletions that are cut off"), sim.Faults{GrantedCutOffs: true}, "convergence", nil},
 		"the state of passes is lost":   {abandoned, sim.Faults{Forgetful: true}, "convergence", nil},
-		"policies are not read":         {stale, sim.Faults{NoPolicyRead: true}, "I1", nil},
+		"policies are not read":         {setup("edits during a pass"), sim.Faults{NoPolicyRead: true}, "I1", nil},
 	}
 	for name, c := range cases {
 		t.Run(name, c.isFound)

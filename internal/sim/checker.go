@@ -43,7 +43,7 @@ func (u *Universe) checkStart(p *passRun, b remedyStart) {
 		u.complain("I1: a step of %s is taken, and the policies were paused before the pass began", b.repair.Name)
 	}
 	if (current.removed || p.policies[b.policy].DryRun) && u.truth.edited == p.began {
-		u.complain("I1: a step of %s is taken for a policy that is deleted, or only rehearses", b.repair.Name)
+		u.complain("I1: a step of %s is taken for a policy that is deleted, or a dry run", b.repair.Name)
 	}
 	u.checkYield(p, b)
 	u.checkVersion(p, b)
@@ -58,15 +58,17 @@ func (u *Universe) checkStart(p *passRun, b remedyStart) {
 	}
 }
 
-// checkVersion checks that no step is taken for a target by a version of a policy that was edited before the pass began.
+// checkVersion checks that no step is taken for a target unless each policy that selects its machine or node was read, and was then
+// the version that the pass decided by. An edit after that read is too late for the step.
 func (u *Universe) checkVersion(p *passRun, b remedyStart) {
-	if u.truth.edited != p.began {
-		return
-	}
-	current := u.editionFor(p.engine).fingerprint()
+	slot := slotOf(&p.cluster.Targets[b.target])
 	for i := range p.policies {
-		if policy := &p.policies[i]; policy.Fingerprint != current && slices.Contains(policy.Members, b.target) {
-			u.complain("I1: a step of %s is taken by %q of policy %s, and that is %q by now", b.repair.Name, policy.Fingerprint, policy.ID.Name, current)
+		policy := &p.policies[i]
+		if !p.selects(policy, slot) {
+			continue
+		}
+		if edit, read := p.read[policy.ID]; !read || policy.Fingerprint != fmt.Sprint("edit ", edit) {
+			u.complain("I1: a step of %s is taken by %q of policy %s, which was read as edit %d (%t)", b.repair.Name, policy.Fingerprint, policy.ID.Name, edit, read)
 		}
 	}
 }
@@ -74,7 +76,7 @@ func (u *Universe) checkVersion(p *passRun, b remedyStart) {
 // checkStatuses checks that no step is taken for a target before the statuses of the policies that select it are written.
 func (u *Universe) checkStatuses(p *passRun, b remedyStart) {
 	for i := range p.policies {
-		if policy := &p.policies[i]; p.missed[policy.ID] && slices.Contains(policy.Members, b.target) {
+		if policy := &p.policies[i]; !p.written[policy.ID] && slices.Contains(policy.Members, b.target) {
 			u.complain("I9: a step of %s is taken, and the status of %s was not written", b.repair.Name, policy.ID.Name)
 		}
 	}

@@ -149,7 +149,7 @@ func (u *Universe) holdsLease(p *passRun, r *request) bool {
 	shown := slices.Contains(p.engine.requests[r.template], *r)
 	overdue := at(u.truth.now).Sub(r.Created) >= seenWithin && !shown
 	erased := u.setup.Erasures > 0 && !u.truth.inRepair(r.Target.UID)
-	again := u.setup.Leaders > 1 && !shown && u.wasShown(p, r)
+	again := u.setup.Leaders > 1 && !shown && u.wasShown(p, r) && p.hasSeenRequestOf(r)
 	return !r.Leaving && !overdue && !erased && !again && u.truth.hasRequest(r.slot)
 }
 

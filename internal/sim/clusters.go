@@ -144,7 +144,7 @@ func (u *Universe) othersAct(e *engine) core.Tri {
 // readPolicy returns the fingerprint of a policy, read from the API server. It is empty for a policy of a workload cluster
 // that is to yield by now, and was not when the pass began.
 func (u *Universe) readPolicy(p *passRun, id core.ID) string {
-	p.others = u.othersAct(p.engine)
+	p.others, p.read[id] = u.othersAct(p.engine), u.editionFor(p.engine).edited
 	paused := slices.ContainsFunc(p.policies, func(q core.Policy) bool { return q.ID == id && q.Paused })
 	acts := func() core.Tri { return u.homeActs(p.engine) }
 	if p.engine.cluster == workloadCluster && !u.setup.Faults.NoSecondYield && core.YieldsSince(paused, acts) {

@@ -14,7 +14,7 @@ func clusterWorlds() map[string]world {
 	home, workload := []core.Policy{nodePolicy(2)}, []core.Policy{markPolicy(2, inFlight(core.Count(1)))}
 	one, oneWorkload := []core.Policy{nodePolicy(1)}, []core.Policy{markPolicy(1)}
 	some := []core.Policy{nodePolicy(2, named("some", 1))}
-	rehearsal := []core.Policy{nodePolicy(2, dryRun)}
+	dry := []core.Policy{nodePolicy(2, dryRun)}
 	leasing := []core.Policy{nodePolicy(2, holder)}
 	two := sim.Setup{Policies: home, Workload: workload, Machines: 2, Nodes: 2, NotReady: 2, Now: 2}
 	with := func(s sim.Setup, change func(*sim.Setup)) sim.Setup { change(&s); return s }
@@ -24,15 +24,18 @@ func clusterWorlds() map[string]world {
 		"leases":                {with(two, func(s *sim.Setup) { s.Policies, s.Leases, s.Flaps, s.Mends = leasing, true, 1, 1 }), 8},
 		"pauses":                {with(two, func(s *sim.Setup) { s.Pauses, s.Flaps, s.LaggingPolicies = 2, 1, true }), 8},
 		"health checks deleted": {with(two, func(s *sim.Setup) { s.Removals, s.Flaps, s.Replacements = 2, 1, 1 }), 8},
-		"a rehearsal":           {with(two, func(s *sim.Setup) { s.Policies, s.Flaps, s.Replacements = rehearsal, 1, 1 }), 8},
+		"a dry run":             {with(two, func(s *sim.Setup) { s.Policies, s.Flaps, s.Replacements = dry, 1, 1 }), 8},
 		"nodes that register anew": {
 			sim.Setup{Policies: one, Workload: oneWorkload, Machines: 1, Nodes: 1, NotReady: 1, Now: 2, Vanishings: 2, Flaps: 1}, 9,
 		},
 		"nodes that are not selected": {
 			sim.Setup{Policies: one, Workload: oneWorkload, Machines: 1, Nodes: 1, NotReady: 1, Now: 2, Deselections: 2, Flaps: 1}, 9,
 		},
-		"crashes":      {sim.Setup{Policies: one, Workload: oneWorkload, Machines: 1, Nodes: 1, NotReady: 1, Now: 2, Crashes: 2, Pauses: 1}, 9},
-		"two leaders":  {sim.Setup{Policies: one, Workload: oneWorkload, Machines: 1, Nodes: 1, NotReady: 1, Now: 2, Pauses: 1, Leaders: 2}, 8},
+		"crashes":     {sim.Setup{Policies: one, Workload: oneWorkload, Machines: 1, Nodes: 1, NotReady: 1, Now: 2, Crashes: 2, Pauses: 1}, 9},
+		"two leaders": {sim.Setup{Policies: one, Workload: oneWorkload, Machines: 1, Nodes: 1, NotReady: 1, Now: 2, Pauses: 1, Leaders: 2}, 8},
+		"unknown health checks": {
+			sim.Setup{Policies: one, Workload: oneWorkload, Machines: 1, Nodes: 1, NotReady: 1, Now: 12, HomeAway: true, Ticks: 1, Flaps: 1, Crashes: 1}, 9,
+		},
 		"call by call": {with(two, func(s *sim.Setup) { s.Pauses, s.Flaps, s.SteppedPasses, s.OnlySteppedPasses = 2, 1, 4, true }), 12},
 	}
 }
@@ -52,6 +55,9 @@ func TestPlantedFaultsOfTwoClustersAreFound(t *testing.T) {
 		"a limit for each cluster":               {two, sim.Faults{NoYield: true}, "I3: m", []string{yields, "I2"}},
 		"a lease that another cluster has": {
 			with(one, func(s *sim.Setup) { s.Policies, s.Leases = []core.Policy{nodePolicy(1, holder)}, true }), sim.Faults{NoYield: true}, "I3: a step", []string{yields, "I2"},
+		},
+		"health checks unknown for long": {
+			sim.Setup{Policies: one.Policies, Workload: one.Workload, Machines: 1, Nodes: 1, NotReady: 1, Now: 12, HomeAway: true}, sim.Faults{RashYield: true}, "I1", nil,
 		},
 		"unknown health checks taken for none": {with(one, func(s *sim.Setup) { s.Crashes = 1 }), sim.Faults{RashYield: true}, "I1", nil},
 		"health checks resumed during a pass": {

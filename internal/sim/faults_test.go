@@ -70,7 +70,7 @@ func faultWorlds() map[string]world {
 	marks := []core.Policy{markPolicy(2)}
 	leases := []core.Policy{onePolicy(2, holder)}
 	nodeLeases := []core.Policy{nodePolicy(2, holder)}
-	rehearsals := []core.Policy{onePolicy(2, dryRun, holder), nodePolicy(2, holder)}
+	dryRuns := []core.Policy{onePolicy(2, dryRun, holder), nodePolicy(2, holder)}
 	handedOver := []core.Policy{onePolicy(2, withSteps(sim.HandOverStep()))}
 	return map[string]world{
 		"lost answers to deletions":       {sim.Setup{Policies: two, Machines: 2, NotReady: 2, Now: 2, Losses: 2, Flaps: 1, Ticks: 1}, 6},
@@ -96,7 +96,7 @@ func faultWorlds() map[string]world {
 		"leaders that see other nodes":    {sim.Setup{Policies: []core.Policy{nodePolicy(2)}, Nodes: 2, NotReady: 2, Now: 2, Leaders: 2, Apart: true}, 7},
 		"leaders that see other machines": {sim.Setup{Policies: two, Machines: 2, NotReady: 2, Now: 2, Leaders: 2, Apart: true, Flaps: 1}, 6},
 		"leases of nodes":                 {sim.Setup{Policies: nodeLeases, Nodes: 2, NotReady: 2, Now: 2, Leases: true, Thefts: 2, Flaps: 1, Crashes: 1}, 7},
-		"a dry run beside":                {sim.Setup{Policies: rehearsals, Machines: 2, Nodes: 2, NotReady: 2, Now: 2, Leases: true, Flaps: 1, Crashes: 1}, 7},
+		"a dry run beside":                {sim.Setup{Policies: dryRuns, Machines: 2, Nodes: 2, NotReady: 2, Now: 2, Leases: true, Flaps: 1, Crashes: 1}, 7},
 		"clocks that jump":                {sim.Setup{Policies: two, Machines: 2, NotReady: 2, Now: 2, Ticks: 2, Flaps: 1, Jumps: 3, Skew: sim.Ticks(60)}, 8},
 		"clocks that jump back":           {sim.Setup{Policies: two, Machines: 2, NotReady: 2, Now: 2, Ticks: 2, Flaps: 1, Jumps: 3, Skew: -sim.Ticks(60), SteppedPasses: 2}, 7},
 		"clocks that differ a little":     {sim.Setup{Policies: escalating, Nodes: 1, NotReady: 1, Ticks: 4, Flaps: 1, Jumps: 2, Skew: 4 * sim.Ticks(1) / 10, Leaders: 2, Unchecked: notStopped}, 6},

@@ -51,8 +51,11 @@ type progress struct {
 	failed bool
 	// blocked has the dialects that have said that nothing is known.
 	blocked [dialects]bool
-	// missed has the policies whose status was not written.
-	missed map[core.ID]bool
+	// written has the policies whose status was written, and read the edit of the policies at which each was read from the API server last.
+	written map[core.ID]bool
+	read    map[core.ID]int
+	// wrote is set once a status, or anything else, was to be written.
+	wrote bool
 	// siblingUnknown has the nodes whose machine was not known when it was looked up.
 	siblingUnknown []bool
 }
@@ -67,7 +70,7 @@ func taskOf(c *pass.Call) taskKey { return taskKey{c.Stage, c.Task} }
 
 func (f *progress) clone() progress {
 	twin := *f
-	twin.skew, twin.missed = maps.Clone(f.skew), maps.Clone(f.missed)
+	twin.skew, twin.written, twin.read = maps.Clone(f.skew), maps.Clone(f.written), maps.Clone(f.read)
 	twin.unhealthy, twin.created, twin.siblingUnknown = slices.Clone(f.unhealthy), slices.Clone(f.created), slices.Clone(f.siblingUnknown)
 	return twin
 }
@@ -97,7 +100,7 @@ func (u *Universe) begin(e *engine, flies bool) *passRun {
 	if u.setup.Faults.NoExpectations {
 		e.state, e.digestCache = &pass.State{}, nil
 	}
-	p := &passRun{engine: e, progress: progress{skew: map[taskKey]time.Duration{}, began: u.truth.edited, others: u.othersAct(e)}, config: u.config(e), state: e.state.Clone()}
+	p := &passRun{engine: e, progress: progress{skew: map[taskKey]time.Duration{}, written: map[core.ID]bool{}, read: map[core.ID]int{}, began: u.truth.edited, others: u.othersAct(e)}, config: u.config(e), state: e.state.Clone()}
 	for _, m := range u.truth.machines {
 		p.unhealthy = append(p.unhealthy, m.unhealthy(u.truth.now))
 	}
@@ -219,8 +222,9 @@ func (u *Universe) make(p *passRun, c *pass.Call, m passFault) {
 	p.made++
 	r.Clock, r.Began = u.clock(p.engine), fastAt(u.truth.now, p.engine.skew)
 	if c.Kind == pass.WriteStatuses {
-		p.noteMissed(c, &r, &m)
+		p.noteWritten(c, &r, &m)
 	}
+	p.wrote = p.wrote || writes(c) || isStatuses(*c)
 	u.plant(p, c, &r)
 	p.pass.Done(*c, r)
 	if p.stepped != nil {
@@ -242,21 +246,15 @@ func (u *Universe) plant(p *passRun, c *pass.Call, r *pass.Result) {
 	}
 }
 
-// noteMissed notes the statuses that a call has not written.
-func (p *passRun) noteMissed(c *pass.Call, r *pass.Result, m *passFault) {
+// noteWritten notes the statuses that a call has written.
+func (p *passRun) noteWritten(c *pass.Call, r *pass.Result, m *passFault) {
 	for i := range c.Reports {
 		id := c.Reports[i].Policy.ID
-		switch {
-		case r.Err != nil:
-		case m.misses && i == m.missed:
+		if m.misses && i == m.missed {
 			r.Unwritten = map[core.ID]error{id: errFailed}
-		default:
 			continue
 		}
-		if p.missed == nil {
-			p.missed = map[core.ID]bool{}
-		}
-		p.missed[id] = true
+		p.written[id] = p.written[id] || r.Err == nil
 	}
 }
 

@@ -188,7 +188,7 @@ func (u *Universe) mayStaySick(slot int) bool {
 	if u.truth.machines[slot].deselected {
 		return true
 	}
-	if u.truth.paused || u.truth.removed || u.truth.strict || u.setup.NeverGone || len(u.truth.leases) > 0 || u.anyRemediated() {
+	if u.truth.paused || u.truth.removed || u.setup.NeverGone || len(u.truth.leases) > 0 || u.anyRemediated() {
 		return true
 	}
 	return slices.ContainsFunc(u.setup.Policies, u.permitsNothing)
@@ -196,6 +196,9 @@ func (u *Universe) mayStaySick(slot int) bool {
 
 // permitsNothing reports whether a policy is paused, or its short circuit holds.
 func (u *Universe) permitsNothing(p core.Policy) bool {
+	if u.truth.strict {
+		p = stricter(p)
+	}
 	unhealthy, selected := 0, 0
 	for _, m := range p.Members {
 		m := u.truth.machines[m]

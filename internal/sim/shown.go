@@ -1,7 +1,9 @@
 package sim
 
 import (
+	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/fettle-io/fettle/internal/core"
 )
@@ -12,7 +14,11 @@ type shownRequest struct {
 	template int
 }
 
-// noteShown notes the requests that the cache of a pass shows. The checker does not rely on what the engine has recorded.
+func (s shownRequest) compare(other shownRequest) int {
+	return cmp.Or(strings.Compare(s.repair, other.repair), cmp.Compare(s.template, other.template))
+}
+
+// noteShown notes the requests that the cache of a pass shows. The checker does not rely on the records of the engine alone.
 func (u *Universe) noteShown(p *passRun) {
 	if u.setup.Leaders < 2 {
 		return
@@ -23,6 +29,7 @@ func (u *Universe) noteShown(p *passRun) {
 			about := func(q request) bool { return q.Target == r.Target }
 			if s := (shownRequest{r.Name, template}); r.Running() && slices.ContainsFunc(requests, about) && !slices.Contains(u.shown, s) {
 				u.shown = append(slices.Clone(u.shown), s)
+				slices.SortFunc(u.shown, shownRequest.compare)
 			}
 		}
 	}
@@ -32,5 +39,12 @@ func (u *Universe) noteShown(p *passRun) {
 func (u *Universe) wasShown(p *passRun, q *request) bool {
 	return slices.ContainsFunc(p.cluster.Repairs, func(r core.Repair) bool {
 		return r.Target == q.Target && slices.Contains(u.shown, shownRequest{r.Name, q.template})
+	})
+}
+
+// hasSeenRequestOf reports whether a repair says that a request of the same step was seen.
+func (p *passRun) hasSeenRequestOf(q *request) bool {
+	return slices.ContainsFunc(p.cluster.Repairs, func(r core.Repair) bool {
+		return r.Target == q.Target && r.StepSeen > 0 && r.Steps[r.StepSeen-1].Template == q.Template
 	})
 }

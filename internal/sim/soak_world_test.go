@@ -41,7 +41,16 @@ func randomWorld(dice *rand.Rand) sim.Setup {
 	d.rareFaults()
 	d.leaders()
 	[]func(*draw){(*draw).machines, (*draw).nodes, (*draw).marks, (*draw).twoClusters, (*draw).twoAPIs}[dice.IntN(5)](d)
+	if d.hidesRequests() {
+		d.Unchecked = notStopped
+	}
 	return d.Setup
+}
+
+// hidesRequests reports whether a step may end before a cache shows its request: another leader may have made it, or the process does not
+// know of it.
+func (d *draw) hidesRequests() bool {
+	return d.Leaders > 1 || d.Losses+d.CutOffs+d.Panics+d.Crashes+d.StaleLists > 0
 }
 
 // faults draws the faults that most worlds have.
@@ -52,8 +61,17 @@ func (d *draw) faults() {
 	d.Skips, d.CutOffs, d.Panics, d.Abandonments, d.MissedStatuses = d.rarely(3), d.rarely(3), d.rarely(2), d.rarely(2), d.rarely(3)
 	d.Prunes, d.LastFirst = d.maybe(2), d.maybe(2)
 	d.Removals, d.Deselections, d.LaggingPolicies, d.Edits = d.rarely(2), d.rarely(3), d.maybe(3), d.rarely(2)
-	d.Reports, d.Unchecked = d.maybe(2), notStopped
+	d.Reports = d.maybe(2)
 	d.changes = []func(*core.Policy){inFlight(core.Count(1 + d.some(2))), maxUnhealthy(core.Percent(50 + 10*d.some(5)))}
+	d.spare()
+}
+
+// spare takes the faults out of some worlds by which a process no longer sees a request. So the soak also checks that remediators are told to
+// stop.
+func (d *draw) spare() {
+	if d.maybe(4) {
+		d.Crashes, d.Losses, d.CutOffs, d.Panics = 0, 0, 0, 0
+	}
 }
 
 // rareFaults draws the faults that a few worlds have, of any dialect.
@@ -107,14 +125,14 @@ func (d *draw) machines() {
 		d.Heals = d.some(4)
 		d.changes = append(d.changes, withSteps(sim.HandOverStep()))
 	}
-	d.Policies = d.rehearsed(onePolicy(d.n, d.changes...))
+	d.Policies = d.withDryRun(onePolicy(d.n, d.changes...))
 }
 
 // nodes draws nodes that remediators repair.
 func (d *draw) nodes() {
 	d.Nodes = d.n
 	d.remediators()
-	d.Policies = d.rehearsed(nodePolicy(d.n, append(d.changes, twoSteps)...))
+	d.Policies = d.withDryRun(nodePolicy(d.n, append(d.changes, twoSteps)...))
 }
 
 // remediators draws what remediators and users do about requests.
@@ -130,7 +148,7 @@ func (d *draw) remediators() {
 func (d *draw) marks() {
 	d.Machines = d.n
 	d.owners()
-	d.Policies = d.rehearsed(markPolicy(d.n, d.changes[1]))
+	d.Policies = d.withDryRun(markPolicy(d.n, d.changes[1]))
 }
 
 // owners draws what owners and users do about marks.
@@ -143,6 +161,9 @@ func (d *draw) twoClusters() {
 	d.Machines, d.Nodes = d.n, d.n
 	d.remediators()
 	d.owners()
+	if d.HomeAway = d.maybe(4); d.HomeAway {
+		d.Now = 13
+	}
 	selected := d.dice.Perm(d.n)[:1+d.some(d.n-1)]
 	d.Policies = []core.Policy{nodePolicy(d.n, append(d.changes, twoSteps, named("nodes", selected...))...)}
 	d.Workload = []core.Policy{markPolicy(d.n, d.changes[1])}
@@ -155,17 +176,17 @@ func (d *draw) twoAPIs() {
 	d.Policies = []core.Policy{nodePolicy(d.n, d.changes...), onePolicy(d.n, append(d.changes, younger)...)}
 }
 
-// rehearsed returns a policy, in some worlds with a dry run beside it.
-func (d *draw) rehearsed(p core.Policy) []core.Policy {
+// withDryRun returns a policy, in some worlds with a dry run beside it.
+func (d *draw) withDryRun(p core.Policy) []core.Policy {
 	if !d.maybe(5) {
 		return []core.Policy{p}
 	}
-	rehearsal := p
-	rehearsal.ID.Name, rehearsal.ID.UID, rehearsal.DryRun = "rehearsal", "rehearsal", true
-	if rehearsal.Holder != "" {
-		rehearsal.Holder += "-rehearsal"
+	dry := p
+	dry.ID.Name, dry.ID.UID, dry.DryRun = "dry-run", "dry-run", true
+	if dry.Holder != "" {
+		dry.Holder += "-dry-run"
 	}
-	return []core.Policy{rehearsal, p}
+	return []core.Policy{dry, p}
 }
 
 // TestSoakHasEveryFault fails when a world knows a kind of fault that no random world has.

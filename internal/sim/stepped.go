@@ -40,6 +40,7 @@ func (u *Universe) beginStepped(e *engine) {
 	b := append(slices.Clone(e.digest()), dump(nil, reflect.ValueOf(p.stepped.snapshot.Cluster))...)
 	b = dump(b, reflect.ValueOf(p.stepped.snapshot.Policies))
 	b = binary.AppendVarint(b, int64(u.truth.now))
+	b = dump(binary.AppendVarint(binary.AppendVarint(b, int64(p.began)), int64(p.others)), reflect.ValueOf(p.unhealthy)) // for the checker
 	p.stepped.sum = sha256.Sum256(b)
 	u.advance(p)
 }
@@ -62,18 +63,18 @@ func (u *Universe) makeCall(e *engine, kind Kind, which int) {
 		m.fails = p.made
 	}
 	m.skips, m.cutsOff, m.panics = kind == SkipCall, kind == CutOffCall || kind == RefuseCutOff, kind == PanicCall
-	u.make(p, &c, m)
-	if kind == PanicCall && isStatuses(c) { // the runner gives up
+	if kind == PanicCall && isStatuses(c) { // the runner gives up, and the pass gets no result
 		u.abandon(p)
 		return
 	}
+	u.make(p, &c, m)
 	u.advance(p)
 }
 
 func isStatuses(c pass.Call) bool { return c.Kind == pass.WriteStatuses }
 
-// mayAbandon reports whether the runner may give up the current pass: it has written nothing but statuses.
-func (p *passRun) mayAbandon() bool { return p.pass.Deciding() }
+// mayAbandon reports whether the runner may give up the current pass: it has written nothing yet.
+func (p *passRun) mayAbandon() bool { return !p.wrote }
 
 // abandon ends a pass that is not over. The next one goes on from its state.
 func (u *Universe) abandon(p *passRun) {
@@ -109,7 +110,7 @@ func own(s pass.Snapshot) pass.Snapshot {
 // advance makes the calls whose order changes nothing, and ends the pass when no call is left. Statuses are steps of their own
 // where one may be missed.
 func (u *Universe) advance(p *passRun) {
-	stepwise := u.left[MissStatus] > 0 || u.setup.MissedStatuses > 0
+	stepwise := u.setup.MissedStatuses > 0
 	for {
 		i := slices.IndexFunc(p.calls, func(c pass.Call) bool { return c.Kind == pass.ReadClock || isStatuses(c) && !stepwise })
 		if i < 0 {

@@ -147,6 +147,7 @@ var traits = [...]struct {
 	{"a dry run", func(s *Setup) bool {
 		return slices.ContainsFunc(s.Policies, func(p core.Policy) bool { return p.DryRun })
 	}},
+	{"a home cluster of which nothing is known for long", func(s *Setup) bool { return s.HomeAway && s.Now >= int(core.YieldPendingFor/tick) }},
 	{"two clusters of the same nodes", func(s *Setup) bool { return len(s.Workload) > 0 }},
 }
 

@@ -19,6 +19,8 @@ type Setup struct {
 	// home cluster, whose policies are over the nodes alone. Users pause, remove and resume policies of the home cluster
 	// only.
 	Workload []core.Policy
+	// HomeAway has the caches of the home cluster not in step since tick 0.
+	HomeAway bool
 	// NotReady nodes are so from the beginning, at tick 0; the first of them.
 	NotReady int
 	// Now is the tick at which it begins.
@@ -66,7 +68,7 @@ type Setup struct {
 	Skew                 time.Duration
 	// ServerJumps are how often the clock of the API server jumps by so many ticks, and back.
 	ServerJumps, ServerSkew int
-	// NodeJumps are how often the clocks of all nodes jump by so many ticks, and back.
+	// NodeJumps are how often the clocks of all nodes jump to so many ticks ahead, and back to AheadNodes.
 	NodeJumps, NodeSkew int
 	// Apart has each leader begin without having seen that the node of its own number is not Ready.
 	Apart bool
@@ -125,6 +127,7 @@ func New(s Setup) *Universe {
 	for i := range max(1, s.Leaders) {
 		for _, cluster := range s.clusters() {
 			e := newEngine(len(u.engines), cluster, c)
+			e.inStep = !s.HomeAway || cluster != homeCluster
 			if s.Apart {
 				e.nodes[i].ready, e.nodes[i].since = true, -1000
 			}
