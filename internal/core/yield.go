@@ -36,7 +36,7 @@ func YieldTo(acts Tri, unknownFor time.Duration) Yield {
 	return YieldUnknown
 }
 
-// BlocksStarts reports whether health checks of the workload cluster are paused.
+// BlocksStarts reports whether no repair of the workload cluster may start.
 func (y Yield) BlocksStarts() bool { return y == YieldUnknown || y == YieldToHome }
 
 // YieldsSince reports whether a step that was decided may not be taken any more: its policy was not paused then, and a
@@ -47,13 +47,20 @@ func YieldsSince(wasPaused bool, acts func() Tri) bool { return !wasPaused && ac
 // reports whether a health check of it acts on them, and hasAny whether the kind's cache has any of the nodes. Where it is
 // unknown whether they act, the answer is still No once one kind knows all nodes of the home cluster and has none of these.
 func HomeActs(n int, acts, hasAny func(kind int) Tri) Tri {
-	switch is := AnyYes(n, acts); {
-	case is != Unknown:
+	if is := AnyYes(n, acts); is != Unknown {
 		return is
-	case AnyYes(n, hasAny) != Yes && anyNo(n, hasAny):
-		return No
 	}
-	return Unknown
+	is := Unknown
+	for i := range n {
+		switch hasAny(i) {
+		case Yes:
+			return Unknown
+		case No:
+			is = No
+		case Unknown:
+		}
+	}
+	return is
 }
 
 // AnyYes returns Yes if any of n answers is Yes, otherwise Unknown if any is, otherwise No.
@@ -69,13 +76,4 @@ func AnyYes(n int, of func(int) Tri) Tri {
 		}
 	}
 	return is
-}
-
-func anyNo(n int, of func(int) Tri) bool {
-	for i := range n {
-		if of(i) == No {
-			return true
-		}
-	}
-	return false
 }
