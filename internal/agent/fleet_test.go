@@ -418,8 +418,8 @@ func (f *fleet) acknowledged(name string) bool {
 	for of, r := range f.leases {
 		read[of] = r.HasRead()
 	}
-	sight := selffence.Sight{}.Observe(f.leases[name].Lease, f.began).Hear(read, f.began)
-	return sight.Lease.State == selffence.Condemned && !sight.Unwitnessed()
+	observed := selffence.Observation{}.Observe(f.leases[name].Lease, f.began).ReadWitnesses(read, f.began)
+	return observed.Lease.State == selffence.Condemned && !observed.Unwitnessed()
 }
 
 // resets returns which nodes were reset.

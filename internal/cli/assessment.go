@@ -47,7 +47,7 @@ type assessment struct {
 	// The following maps are by target.
 	refusalsOf    map[int][]core.Refusal
 	startOf       map[int]core.Start
-	rehearsals    map[int][]core.Start
+	dryRuns       map[int][]core.Start
 	actOf         map[int]core.StepStart
 	advanceOf     map[int]core.Escalation
 	withdrawalsOf map[int][]core.Withdrawal
@@ -173,13 +173,13 @@ func (w *assessment) index() {
 
 func (w *assessment) indexActions() {
 	d := &w.decision
-	w.startOf, w.rehearsals, w.actOf = map[int]core.Start{}, map[int][]core.Start{}, map[int]core.StepStart{}
+	w.startOf, w.dryRuns, w.actOf = map[int]core.Start{}, map[int][]core.Start{}, map[int]core.StepStart{}
 	w.advanceOf, w.withdrawalsOf, w.finishOf = map[int]core.Escalation{}, map[int][]core.Withdrawal{}, map[int]core.Finish{}
 	for _, s := range d.Starts {
 		w.startOf[s.Target] = s
 	}
 	for _, s := range d.DryRunStarts {
-		w.rehearsals[s.Target] = append(w.rehearsals[s.Target], s)
+		w.dryRuns[s.Target] = append(w.dryRuns[s.Target], s)
 	}
 	for _, a := range d.StepStarts {
 		w.actOf[a.Target] = a

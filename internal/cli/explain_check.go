@@ -246,9 +246,9 @@ func (w *assessment) holdReason(policy, target int) string {
 	refusals := w.refusalsOf[target]
 	lead, leads := w.lead(target)
 	_, repaired := w.repairOf(target)
-	rehearsed := slices.ContainsFunc(w.rehearsals[target], func(s core.Start) bool { return s.Policy == policy })
+	dryRun := slices.ContainsFunc(w.dryRuns[target], func(s core.Start) bool { return s.Policy == policy })
 	switch {
-	case rehearsed:
+	case dryRun:
 		return "would be repaired now"
 	case leads && lead.Policy != policy:
 		return "left to " + w.policies[lead.Policy].ID.String() + ", which leads"

@@ -63,8 +63,8 @@ func (w *assessment) nextOf(target int) Next {
 	if withdrawals := w.withdrawalsOf[target]; len(withdrawals) > 0 {
 		return w.nextOfWithdrawal(withdrawals[0])
 	}
-	if rehearsals := w.rehearsals[target]; len(rehearsals) > 0 {
-		return Next{Text: "Nothing: " + nameOf(w.policies[rehearsals[0].Policy].ID) + " is a dry run. Otherwise it would be repaired now."}
+	if dryRuns := w.dryRuns[target]; len(dryRuns) > 0 {
+		return Next{Text: "Nothing: " + nameOf(w.policies[dryRuns[0].Policy].ID) + " is a dry run. Otherwise it would be repaired now."}
 	}
 	return w.nextOfOther(target)
 }

@@ -1,7 +1,7 @@
 package core
 
 // counts has the numbers that the gates compare with limits. The planner adds each repair that
-// starts.
+// starts, and removes a waiting repair from later once it has had its turn.
 type counts struct {
 	replacementIndex
 	// tallies has one for each policy, in their order.

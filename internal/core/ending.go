@@ -181,5 +181,5 @@ var endTexts = [...]struct {
 	{StepsChanged, "its steps are not those of the health check; the target is repaired anew by the steps that the health check has now"},
 	{LastStepFailed, "the remediator of its last step failed, and its request is gone; the target is repaired anew"},
 	{RemediatorFailed, "the remediator says that it failed"},
-	{RemediatorGaveUp, "the remediator has given the target up, and asks its owner to replace it"},
+	{RemediatorGaveUp, "the remediator has given the target up, and requests its replacement by the owner"},
 }

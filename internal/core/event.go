@@ -124,7 +124,7 @@ func (k EventKind) String() string {
 	case EventRefused:
 		return "refused"
 	case EventDryRun:
-		return "rehearsed"
+		return "dry run"
 	case EventEscalated:
 		return "escalated"
 	case EventWithdrawn:

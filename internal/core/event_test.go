@@ -42,7 +42,7 @@ func TestEventKindNames(t *testing.T) {
 	want := map[core.EventKind]string{
 		core.EventSuspected: "suspected", core.EventUnreadable: "unreadable", core.EventShortCircuited: "restricted",
 		core.EventMisconfigured: "misconfigured", core.EventHeldBack: "held", core.EventStarted: "begun", core.EventRefused: "refused",
-		core.EventDryRun: "rehearsed", core.EventEscalated: "escalated", core.EventWithdrawn: "relieved", core.EventStuck: "lingering",
+		core.EventDryRun: "dry run", core.EventEscalated: "escalated", core.EventWithdrawn: "relieved", core.EventStuck: "lingering",
 		0: "unnamed",
 	}
 	for kind, name := range want {

@@ -1,6 +1,9 @@
 package core
 
-import "slices"
+import (
+	"slices"
+	"time"
+)
 
 // Two leaders at once must not exceed a limit together. Each of them keeps the limits by its own
 // caches. So each records its repairs first, then reads the running repairs from the API server. It
@@ -61,7 +64,7 @@ func withUnseenTargets(policies []Policy, cluster *Cluster, running []Repair) ([
 			known[q.Target] = true
 		}
 	}
-	before := input{policies: policies, cluster: cluster}
+	before := newInput(policies, cluster, time.Time{})
 	for i := range cluster.Repairs {
 		if r := &cluster.Repairs[i]; r.Running() && (before.requestsUnlisted(r) || before.unreadableGone(r)) {
 			known[r.Target] = true

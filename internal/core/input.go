@@ -7,7 +7,8 @@ import (
 )
 
 // A decision is built in layers. Each layer embeds the layer below it, and its constructor takes
-// that one. So a method can read only what is built when it runs. From the bottom to the top:
+// that one. So a method can read only its own layer and the layers below, which are built by then.
+// From the bottom to the top:
 //
 //	input             the policies, the cluster and the time
 //	targetIndex       the groups of targets, and the control plane
@@ -15,12 +16,13 @@ import (
 //	requestIndex      the requests about each target and of each repair
 //	userRequestIndex  the users' repair requests
 //	judgement         the verdicts of all policies
-//	verdictIndex      the verdicts on each group, and the health of pools
+//	verdictIndex      the verdicts on the groups that are unhealthy or under repair, and the health of pools
 //	replacementIndex  the targets that are gone and not replaced yet
 //	counts            the numbers that the gates compare with limits
 //	planner           the decision
 //
-// No index changes once its constructor has returned. Only counts and planner do.
+// No index changes once its constructor has returned, but for values that are computed when they
+// are first read. Only timer, counts and planner change.
 
 // none is the index that stands for no object.
 const none = -1

@@ -51,8 +51,8 @@ func (f *memberIndex) index() {
 	for i := range f.cluster.Requests {
 		q := &f.cluster.Requests[i]
 		f.requests[q.Target.Name] = append(f.requests[q.Target.Name], i)
-		if asker := q.Policy.qualified(); q.Own {
-			f.own[asker] = append(f.own[asker], i)
+		if requester := q.Policy.qualified(); q.Own {
+			f.own[requester] = append(f.own[requester], i)
 		}
 	}
 	running := map[ID]int{}

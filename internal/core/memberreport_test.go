@@ -13,15 +13,15 @@ import (
 
 // TestMemberReportsOfPolicies: only policies that create requests have reports on members, and policies whose steps can't be read.
 func TestMemberReportsOfPolicies(t *testing.T) {
-	asks, deletes, illegible := check("asks", []int{0}, classic), check("deletes", []int{0}), check("illegible", []int{0}, noSteps)
+	asks, deletes, unparsable := check("asks", []int{0}, classic), check("deletes", []int{0}), check("unparsable", []int{0}, noSteps)
 	for name, c := range map[string]struct {
 		policies []core.Policy
 		want     [][]string
 	}{
 		"a policy that asks":                   {[]core.Policy{asks}, [][]string{{"unhealthy n"}}},
 		"a policy that deletes":                {[]core.Policy{deletes}, [][]string{nil}},
-		"a policy without steps":               {[]core.Policy{illegible}, [][]string{{"unhealthy n"}}},
-		"a policy that deletes, beside others": {[]core.Policy{deletes, asks, illegible}, [][]string{nil, {"unhealthy n"}, {"unhealthy n"}}},
+		"a policy without steps":               {[]core.Policy{unparsable}, [][]string{{"unhealthy n"}}},
+		"a policy that deletes, beside others": {[]core.Policy{deletes, asks, unparsable}, [][]string{nil, {"unhealthy n"}, {"unhealthy n"}}},
 	} {
 		f := clusterOf([]core.Target{aNode("n", dead)})
 		d := core.Decide(c.policies, f, noon)

@@ -311,11 +311,11 @@ func TestOrphanedRequests(t *testing.T) {
 	n, gone := nodeTarget("n", "True"), ID{Kind: "Node", Name: "gone", UID: "gone-uid"}
 	sick := nodeTarget("n", "False")
 	p := askingPolicy("p", all(1), reboots)
-	delayed, illegible, dry := p, p, p
+	delayed, unparsable, dry := p, p, p
 	delayed.HealthyDelay, delayed.IgnoresRequests = 2*time.Hour, true
-	illegible.Unparsable, illegible.Problem, illegible.Members = true, "it is nonsense", nil
+	unparsable.Unparsable, unparsable.Problem, unparsable.Members = true, "it is nonsense", nil
 	dry.DryRun = true
-	renewed := illegible
+	renewed := unparsable
 	renewed.ID.UID = "later"
 	other := askingPolicy("other", nil, reimages)
 	for name, c := range map[string]struct {
@@ -336,9 +336,9 @@ func TestOrphanedRequests(t *testing.T) {
 		"of a target that is gone, by none":       {[]Policy{p}, n, requestOf(&p, gone, reboots, withoutPolicy), nil, time.Time{}},
 		"by none, for a step of the policy":       {[]Policy{p}, n, requestOf(&p, n.ID, reboots, withoutPolicy), []int{0}, time.Time{}},
 		"by none, for a step of none":             {[]Policy{p}, n, requestOf(&p, n.ID, reimages, withoutPolicy), nil, time.Time{}},
-		"by none, beside an illegible policy":     {[]Policy{illegible, p}, n, requestOf(&p, n.ID, reboots, withoutPolicy), nil, time.Time{}},
-		"by none, before an illegible policy":     {[]Policy{p, illegible}, n, requestOf(&p, n.ID, reboots, withoutPolicy), nil, time.Time{}},
-		"of an illegible policy":                  {[]Policy{illegible}, n, requestOf(&p, n.ID, reboots), nil, time.Time{}},
+		"by none, beside an unparsable policy":    {[]Policy{unparsable, p}, n, requestOf(&p, n.ID, reboots, withoutPolicy), nil, time.Time{}},
+		"by none, before an unparsable policy":    {[]Policy{p, unparsable}, n, requestOf(&p, n.ID, reboots, withoutPolicy), nil, time.Time{}},
+		"of an unparsable policy":                 {[]Policy{unparsable}, n, requestOf(&p, n.ID, reboots), nil, time.Time{}},
 		"of a policy whose successor is nonsense": {[]Policy{renewed}, n, requestOf(&p, n.ID, reboots), []int{0}, time.Time{}},
 		"of a policy that is gone":                {[]Policy{other}, sick, requestOf(&p, n.ID, reboots), []int{0}, time.Time{}},
 	} {

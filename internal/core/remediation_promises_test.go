@@ -295,7 +295,7 @@ func TestI10WhatIsNeededStands(t *testing.T) {
 			}
 			taken[x.Request] = true
 			if slices.ContainsFunc(w.policies, func(p core.Policy) bool { return p.DryRun && p.ID == q.Policy }) {
-				return q.ID.UID + " is withdrawn, though its policy only rehearses"
+				return q.ID.UID + " is withdrawn, though its policy is a dry run"
 			}
 			for _, v := range d.Verdicts {
 				p, target := &w.policies[v.Policy], w.cluster.Targets[v.Target].ID

@@ -5,7 +5,7 @@ type repairIndex struct {
 	targetIndex
 	repairHistory
 	// running is the oldest running repair of each target. targetOf maps such a repair to its
-	// target, and repairOf a group to its oldest repair. Targets are identified by their whole ID:
+	// target, and repairOf a group to its oldest running repair. Targets are identified by their whole ID:
 	// an author who knows the UID of one may write it into a Repair of another.
 	running  map[ID]int
 	targetOf map[int]int

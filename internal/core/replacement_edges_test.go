@@ -37,7 +37,7 @@ func TestWhichRepairsOfTheGoneGoOn(t *testing.T) {
 		"another author has it replaced":      {&p, repairOf(&p, goneID), replaces(notOwn), nil, false},
 		"its request is leaving":              {&p, repairOf(&p, goneID), replaces(onItsWay), nil, false},
 		"its policy is a dry run":             {changed(p, func(p *Policy) { p.DryRun = true }), repairOf(&p, goneID), replaces(), nil, false},
-		"its policy is illegible":             {changed(p, func(p *Policy) { p.Unparsable = true }), repairOf(&p, goneID), nil, nil, true},
+		"its policy is unparsable":            {changed(p, func(p *Policy) { p.Unparsable = true }), repairOf(&p, goneID), nil, nil, true},
 		"requests are unlisted":               {&p, repairOf(&p, goneID), nil, unlisted, true},
 		"unlisted, of no policy":              {nil, repairOf(&p, goneID), nil, unlisted, false},
 		"unlisted, of no step of the policy":  {&other, repairOf(&p, goneID), nil, unlisted, false},

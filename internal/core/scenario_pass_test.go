@@ -75,11 +75,11 @@ func (s *scenario) tell(policies []core.Policy, f *core.Cluster, d core.Decision
 	}
 	for i := range d.Refusals {
 		r := &d.Refusals[i]
-		rehearsed := ""
+		dryRun := ""
 		if r.DryRun {
-			rehearsed = " (dry run)"
+			dryRun = " (dry run)"
 		}
-		s.printf("  held %s by %s%s until %s: %s: %s", f.Targets[r.Target].ID.Name, policies[r.Policy].ID.Name, rehearsed, clock(r.Until), r.Gate, r.Text())
+		s.printf("  held %s by %s%s until %s: %s: %s", f.Targets[r.Target].ID.Name, policies[r.Policy].ID.Name, dryRun, clock(r.Until), r.Gate, r.Text())
 	}
 	for _, h := range s.deduplicator.NewEvents(policies, f, d) {
 		s.printf("  news: %s %s%s: %s", h.Kind, h.Policy.Name, orNothing(h.Target.Name), h.Text)

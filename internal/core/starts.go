@@ -71,9 +71,9 @@ func (x *judgement) oldestUnhealthyFirst(a, b candidate) int {
 	return cmp.Compare(x.ageRank[a.verdict.Policy], x.ageRank[b.verdict.Policy])
 }
 
-func (d *planner) propose(c candidate, rehearsal bool) {
+func (d *planner) propose(c candidate, dryRun bool) {
 	t := &d.cluster.Targets[c.target]
-	p := &proposal{target: c.target, leader: c.verdict.Policy, verdict: c.verdict, repair: none, dryRun: rehearsal}
+	p := &proposal{target: c.target, leader: c.verdict.Policy, verdict: c.verdict, repair: none, dryRun: dryRun}
 	p.retry, p.relapsed = d.retryOf(p)
 	if !d.gatesOpen(p) {
 		return
@@ -82,7 +82,7 @@ func (d *planner) propose(c candidate, rehearsal bool) {
 		Target: c.target, Policy: p.leader, Verdict: *c.verdict, Retry: p.retry, Steps: d.policies[p.leader].StepsFor(t),
 		Name: RepairName(t.ID, d.lastNumber[t.ID]+1), Requested: d.repairRequestedAt(c.target),
 	}
-	if rehearsal {
+	if dryRun {
 		d.tallies[p.leader].InFlight += d.placesTaken(c.verdict)
 		d.decision.DryRunStarts = append(d.decision.DryRunStarts, start)
 		return

@@ -7,11 +7,11 @@ func (d *planner) findStuck() {
 	if d.cluster.Observed != Yes {
 		return
 	}
-	asker := newStuckRequester(&d.judgement)
+	requesters := newStuckRequester(&d.judgement)
 	for i := range d.cluster.Requests {
 		switch q := &d.cluster.Requests[i]; {
 		case q.stuck(d.now):
-			d.decision.Stuck = append(d.decision.Stuck, Stuck{Request: i, Policy: asker.of(q)})
+			d.decision.Stuck = append(d.decision.Stuck, Stuck{Request: i, Policy: requesters.of(q)})
 		case q.Own && q.Leaving:
 			d.wakeAt(q.LeavingSince.Add(stuckAfter))
 		}

@@ -141,7 +141,7 @@ func (v Verdict) Text() string {
 	case ConditionUntimed, TargetConditionUntimed:
 		return fmt.Sprintf("%s %s is %s but carries no lastTransitionTime, so it is not known for how long", v.whose(), v.Criterion.Type, v.Criterion.Status)
 	case ExternalRemediation:
-		return "an external remediator has been asked to repair it and has not finished"
+		return "it is marked for an external remediator, which has not finished"
 	case RemediationRequested:
 		return v.requestText()
 	case Premature:

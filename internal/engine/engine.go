@@ -91,10 +91,10 @@ func (e *Engine) passConfig(decide func([]core.Policy, core.Cluster, time.Time) 
 		}
 	}
 	for _, dialect := range e.Dialects {
-		_, standsBy := dialect.(BlockedReporter)
+		_, reportsBlocked := dialect.(BlockedReporter)
 		_, marks := dialect.(ConditionWriter)
 		_, confirms := dialect.(ConfirmationWithdrawer)
-		c.Dialects = append(c.Dialects, pass.Dialect{ReportsBlocked: standsBy, WritesConditions: marks, WithdrawsConfirmations: confirms})
+		c.Dialects = append(c.Dialects, pass.Dialect{ReportsBlocked: reportsBlocked, WritesConditions: marks, WithdrawsConfirmations: confirms})
 	}
 	return c
 }

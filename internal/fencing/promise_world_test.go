@@ -28,8 +28,8 @@ type lease struct {
 	bound bool
 }
 
-// sight is when a process of the manager has seen the Lease first as it is.
-type sight struct {
+// observed is when a process of the manager has seen the Lease first as it is.
+type observed struct {
 	revision, at int
 	seen         bool
 }
@@ -82,8 +82,8 @@ func (w *world) mustReset() bool {
 
 // readPromise has the manager read the Lease. It counts from when it has seen the last grant first.
 func (m *manager) readPromise(l lease, now int) {
-	if !m.sight.seen || m.sight.revision != l.revision {
-		m.sight = sight{l.revision, now, true}
+	if !m.observed.seen || m.observed.revision != l.revision {
+		m.observed = observed{l.revision, now, true}
 	}
 	m.notePromise(l, now)
 }
@@ -94,7 +94,7 @@ func (m *manager) notePromise(l lease, now int) {
 		m.promise.Boot = fmt.Sprint(l.boot)
 	}
 	if l.state == fencing.Revoked && l.timed {
-		m.promise.Expires = at(m.sight.at + expiresAfter)
+		m.promise.Expires = at(m.observed.at + expiresAfter)
 		m.promise.Expired = !m.promise.Begun.Before(m.promise.Expires)
 	}
 }
@@ -102,12 +102,12 @@ func (m *manager) notePromise(l lease, now int) {
 // writePromise has the manager revoke or free the promise, if the Lease is as it has read it.
 func (w *world) writePromise(k fencing.StepKind) {
 	m := &w.manager
-	if m.sight.revision != w.lease.revision {
+	if m.observed.revision != w.lease.revision {
 		m.promise = fencing.Promise{} // it is read again
 		return
 	}
 	w.lease.revision++
-	m.sight.revision = w.lease.revision
+	m.observed.revision = w.lease.revision
 	w.lease.state = fencing.Revoked
 	if k == fencing.FreePromise {
 		w.lease.state = fencing.NoPromise
@@ -117,14 +117,14 @@ func (w *world) writePromise(k fencing.StepKind) {
 
 // promiseKey is what of a promise decides about what follows.
 type promiseKey struct {
-	state, read    fencing.PromiseState
-	boot           int
-	about          string
-	timed, bound   bool
-	grant, sight   int
-	expires, begun int
-	seen, current  bool
-	stale          bool
+	state, read     fencing.PromiseState
+	boot            int
+	about           string
+	timed, bound    bool
+	grant, observed int
+	expires, begun  int
+	seen, current   bool
+	stale           bool
 }
 
 func (w *world) promiseKey() promiseKey {
@@ -132,13 +132,13 @@ func (w *world) promiseKey() promiseKey {
 	m := &w.manager
 	k := promiseKey{
 		state: w.lease.state, read: m.promise.State, boot: w.lease.boot, about: m.promise.Boot, timed: w.lease.timed, bound: w.lease.bound,
-		seen: m.sight.seen, current: m.sight.revision == w.lease.revision, stale: m.promise.Begun.Before(at(m.begun)),
+		seen: m.observed.seen, current: m.observed.revision == w.lease.revision, stale: m.promise.Begun.Before(at(m.begun)),
 	}
 	if w.lease.bound {
 		k.grant = min(w.now-w.lease.grant, old)
 	}
-	if m.sight.seen {
-		k.sight = min(w.now-m.sight.at, old)
+	if m.observed.seen {
+		k.observed = min(w.now-m.observed.at, old)
 	}
 	if !m.promise.Expires.IsZero() {
 		k.expires = max(int(m.promise.Expires.Sub(at(w.now))/tick), -1)

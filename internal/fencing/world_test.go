@@ -92,7 +92,7 @@ type manager struct {
 	revision int
 	power    fencing.Power
 	promise  fencing.Promise
-	sight    sight
+	observed observed
 	finished bool
 	// changeFailed is when the last change failed in this phase.
 	changeFailed time.Time

@@ -252,8 +252,8 @@ func TestHold(t *testing.T) {
 	if a = a.Read(selffence.Lease{Revision: 8, State: selffence.Condemned, Promise: condemned}); a.MayPet(101 * time.Second) {
 		t.Error("a condemned agent may pet")
 	}
-	sight := selffence.Sight{}.Observe(selffence.Lease{Revision: 8, State: selffence.Condemned, Promise: condemned, By: "uid"}, at(0))
-	if when, ok := sight.Expiry("uid"); ok {
+	observed := selffence.Observation{}.Observe(selffence.Lease{Revision: 8, State: selffence.Condemned, Promise: condemned, By: "uid"}, at(0))
+	if when, ok := observed.Expiry("uid"); ok {
 		t.Errorf("a promise that is not timed expires at %s", when)
 	}
 }

@@ -2,25 +2,25 @@ package selffence
 
 import "time"
 
-// Sight is when a manager has first seen the Lease of a node as it is, by its own clock. A manager that restarts sees it anew.
-type Sight struct {
+// Observation is when a manager has first seen the Lease of a node as it is, by its own clock. A manager that restarts sees it anew.
+type Observation struct {
 	Lease Lease
 	At    time.Time
 	// Acknowledged is when enough witnesses of the Lease were first known to have read it as it is, or zero.
 	Acknowledged time.Time
 }
 
-// Observe returns the sight after the Lease was read.
-func (s Sight) Observe(l Lease, now time.Time) Sight {
+// Observe returns the observation after the Lease was read.
+func (s Observation) Observe(l Lease, now time.Time) Observation {
 	if s.Lease != l { // also of the same revision: etcd may have been restored
-		return Sight{Lease: l, At: now}
+		return Observation{Lease: l, At: now}
 	}
 	return s
 }
 
-// Hear returns the sight after the Leases of witnesses were read. Read has the revision up to which each witness has read all Leases, by the name
+// ReadWitnesses returns the observation after the Leases of witnesses were read. Read has the revision up to which each witness has read all Leases, by the name
 // of its node.
-func (s Sight) Hear(read map[string]uint64, now time.Time) Sight {
+func (s Observation) ReadWitnesses(read map[string]uint64, now time.Time) Observation {
 	if s.Acknowledged.IsZero() && s.Lease.witnessed() && len(s.Lease.Unread(read)) <= s.Lease.spare() {
 		s.Acknowledged = now
 	}
@@ -28,11 +28,11 @@ func (s Sight) Hear(read map[string]uint64, now time.Time) Sight {
 }
 
 // Unwitnessed reports whether the clock of a promise waits for witnesses.
-func (s Sight) Unwitnessed() bool { return s.Lease.witnessed() && s.Acknowledged.IsZero() }
+func (s Observation) Unwitnessed() bool { return s.Lease.witnessed() && s.Acknowledged.IsZero() }
 
 // Condemn returns the Lease to write in place of the Lease that was seen, for a remediation. It reports false if there is no promise to
 // revoke. A Lease that is condemned already is left as it is.
-func (s Sight) Condemn(by string) (Lease, bool) {
+func (s Observation) Condemn(by string) (Lease, bool) {
 	if s.At.IsZero() || s.Lease.State != Promised {
 		return Lease{}, false
 	}
@@ -41,8 +41,8 @@ func (s Sight) Condemn(by string) (Lease, bool) {
 	return l, true
 }
 
-// Condemned returns the sight after that Lease was written. The grant that it replaced was seen when the Lease before it was.
-func (s Sight) Condemned(by string, revision uint64) Sight {
+// Condemned returns the observation after that Lease was written. The grant that it replaced was seen when the Lease before it was.
+func (s Observation) Condemned(by string, revision uint64) Observation {
 	s.Lease.State, s.Lease.By, s.Lease.Revision = Condemned, by, revision
 	s.Acknowledged = time.Time{}
 	return s
@@ -50,7 +50,7 @@ func (s Sight) Condemned(by string, revision uint64) Sight {
 
 // Expiry returns when the promise of a condemned Lease will have expired. It reports false if no time proves anything: the Lease is not
 // condemned by this remediation, its promise is not timed, or too few of its witnesses are known to have acknowledged.
-func (s Sight) Expiry(by string) (time.Time, bool) {
+func (s Observation) Expiry(by string) (time.Time, bool) {
 	p := s.Lease.Promise
 	if s.At.IsZero() || s.Lease.State != Condemned || s.Lease.By != by || !p.Timed || !p.Times.Valid() || s.Unwitnessed() {
 		return time.Time{}, false
@@ -64,7 +64,7 @@ func (s Sight) Expiry(by string) (time.Time, bool) {
 
 // Expired reports whether the boot of a Lease is proven to have ended: a read that began when the promise had expired shows the Lease as it was
 // condemned, so that there was no grant since.
-func (s Sight) Expired(by string, read Lease, begun time.Time) bool {
+func (s Observation) Expired(by string, read Lease, begun time.Time) bool {
 	at, ok := s.Expiry(by)
 	return ok && !begun.Before(at) && read == s.Lease
 }

@@ -40,46 +40,46 @@ func TestExpiry(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l := condemnedLease(c.change)
-			sight := selffence.Sight{}.Observe(l, at(0)).Hear(map[string]uint64{"x": 5}, at(1)).Observe(l, at(30))
-			if !l.Promise.Timed && sight.Unwitnessed() {
+			observed := selffence.Observation{}.Observe(l, at(0)).ReadWitnesses(map[string]uint64{"x": 5}, at(1)).Observe(l, at(30))
+			if !l.Promise.Timed && observed.Unwitnessed() {
 				t.Error("a promise that is not timed waits for witnesses")
 			}
 			if c.heard >= 0 {
-				sight = sight.Hear(map[string]uint64{"x": 6}, at(c.heard)).Hear(map[string]uint64{"x": 7}, at(50))
+				observed = observed.ReadWitnesses(map[string]uint64{"x": 6}, at(c.heard)).ReadWitnesses(map[string]uint64{"x": 7}, at(50))
 			}
-			got, ok := sight.Expiry("uid")
+			got, ok := observed.Expiry("uid")
 			if ok == c.want.IsZero() || !got.Equal(c.want) {
 				t.Errorf("it expires at %s (%t), want %s", got, ok, c.want)
 			}
-			if !ok && sight.Expired("uid", l, at(1000)) {
+			if !ok && observed.Expired("uid", l, at(1000)) {
 				t.Error("a promise that does not expire has expired")
 			}
-			if ok && (sight.Expired("uid", l, got.Add(-1)) || !sight.Expired("uid", l, got)) {
+			if ok && (observed.Expired("uid", l, got.Add(-1)) || !observed.Expired("uid", l, got)) {
 				t.Error("a read at the expiry proves it, and none before")
 			}
 			later := l
 			later.Revision++
-			if ok && sight.Expired("uid", later, got.Add(time.Hour)) {
+			if ok && observed.Expired("uid", later, got.Add(time.Hour)) {
 				t.Error("a Lease that was written since proves nothing")
 			}
 			other := l
 			other.Promise.Times.Validity += time.Second
-			if ok && sight.Expired("uid", other, got.Add(time.Hour)) {
+			if ok && observed.Expired("uid", other, got.Add(time.Hour)) {
 				t.Error("a Lease of another history of the cluster proves nothing")
 			}
 		})
 	}
-	unseen := selffence.Sight{Lease: condemnedLease(func(*selffence.Lease) {})}
+	unseen := selffence.Observation{Lease: condemnedLease(func(*selffence.Lease) {})}
 	if _, ok := unseen.Expiry("uid"); ok {
 		t.Error("a Lease that was never seen expires")
 	}
 }
 
-// TestWitnessesHeardBefore: the clock begins no earlier than the sight of the last grant.
+// TestWitnessesHeardBefore: the clock begins no earlier than the observation of the last grant.
 func TestWitnessesHeardBefore(t *testing.T) {
 	t.Parallel()
 	l := condemnedLease(func(l *selffence.Lease) { l.Promise.Witnesses[0] = "x" })
-	s := selffence.Sight{Lease: l, At: at(9), Acknowledged: at(1)}
+	s := selffence.Observation{Lease: l, At: at(9), Acknowledged: at(1)}
 	if got, ok := s.Expiry("uid"); !ok || !got.Equal(at(9).Add(l.Promise.Times.Wait())) {
 		t.Errorf("it expires at %s (%t)", got, ok)
 	}
@@ -88,30 +88,30 @@ func TestWitnessesHeardBefore(t *testing.T) {
 func TestCondemn(t *testing.T) {
 	t.Parallel()
 	promised := selffence.Lease{Revision: 5, State: selffence.Promised, Promise: timed()}
-	l, ok := selffence.Sight{}.Observe(promised, at(0)).Condemn("uid")
+	l, ok := selffence.Observation{}.Observe(promised, at(0)).Condemn("uid")
 	if want := (selffence.Lease{Revision: 5, State: selffence.Condemned, Promise: timed(), By: "uid"}); !ok || l != want {
 		t.Errorf("the manager writes %+v (%t), want %+v", l, ok, want)
 	}
 	renewed := promised
 	renewed.Revision++
-	if got := (selffence.Sight{}).Observe(promised, at(0)).Observe(renewed, at(3)); got != (selffence.Sight{Lease: renewed, At: at(3)}) {
-		t.Errorf("after a renewal the sight is %+v", got)
+	if got := (selffence.Observation{}).Observe(promised, at(0)).Observe(renewed, at(3)); got != (selffence.Observation{Lease: renewed, At: at(3)}) {
+		t.Errorf("after a renewal the observation is %+v", got)
 	}
-	heard := selffence.Sight{}.Observe(promised, at(0))
+	heard := selffence.Observation{}.Observe(promised, at(0))
 	heard.Acknowledged = at(0)
-	sight := heard.Condemned("uid", 6)
-	if want := (selffence.Sight{Lease: condemnedLease(func(l *selffence.Lease) { l.Promise = timed() }), At: at(0)}); sight != want {
-		t.Errorf("after the write the sight is %+v, want %+v", sight, want)
+	observed := heard.Condemned("uid", 6)
+	if want := (selffence.Observation{Lease: condemnedLease(func(l *selffence.Lease) { l.Promise = timed() }), At: at(0)}); observed != want {
+		t.Errorf("after the write the observation is %+v, want %+v", observed, want)
 	}
 	restored := promised
 	restored.Promise.Boot = "b"
-	if got := (selffence.Sight{}).Observe(promised, at(0)).Observe(restored, at(3)); got != (selffence.Sight{Lease: restored, At: at(3)}) {
-		t.Errorf("after another Lease of the same revision the sight is %+v", got)
+	if got := (selffence.Observation{}).Observe(promised, at(0)).Observe(restored, at(3)); got != (selffence.Observation{Lease: restored, At: at(3)}) {
+		t.Errorf("after another Lease of the same revision the observation is %+v", got)
 	}
-	for name, s := range map[string]selffence.Sight{
+	for name, s := range map[string]selffence.Observation{
 		"never seen":        {Lease: promised},
-		"condemned already": selffence.Sight{}.Observe(condemnedLease(func(*selffence.Lease) {}), at(0)),
-		"withdrawn":         selffence.Sight{}.Observe(selffence.Lease{Revision: 5, State: selffence.Withdrawn}, at(0)),
+		"condemned already": selffence.Observation{}.Observe(condemnedLease(func(*selffence.Lease) {}), at(0)),
+		"withdrawn":         selffence.Observation{}.Observe(selffence.Lease{Revision: 5, State: selffence.Withdrawn}, at(0)),
 	} {
 		if l, ok := s.Condemn("uid"); ok {
 			t.Errorf("%s: the manager writes %+v", name, l)
@@ -131,7 +131,7 @@ func TestAcknowledged(t *testing.T) {
 		}
 		read := map[string]uint64{"": 9, "stranger": 9}
 		for i := range count {
-			s := selffence.Sight{}.Observe(l, at(0)).Hear(read, at(1))
+			s := selffence.Observation{}.Observe(l, at(0)).ReadWitnesses(read, at(1))
 			if heard := !s.Acknowledged.IsZero(); heard != (i >= want) || s.Unwitnessed() == heard {
 				t.Errorf("with %d of %d witnesses, acknowledged is %t", i, count, heard)
 			}
@@ -140,9 +140,9 @@ func TestAcknowledged(t *testing.T) {
 			}
 			read[names[i]] = l.Revision
 		}
-		s := selffence.Sight{}.Observe(l, at(0)).Hear(read, at(1))
+		s := selffence.Observation{}.Observe(l, at(0)).ReadWitnesses(read, at(1))
 		if s.Acknowledged.IsZero() != (count == 0) || s.Unwitnessed() {
-			t.Errorf("all of %d witnesses have read it, and the sight is %+v", count, s)
+			t.Errorf("all of %d witnesses have read it, and the observation is %+v", count, s)
 		}
 	}
 }

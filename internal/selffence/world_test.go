@@ -81,7 +81,7 @@ type world struct {
 	// lease is the Lease in the API server.
 	lease     selffence.Lease
 	witnesses [mostWitnesses]witness
-	sight     selffence.Sight
+	observed  selffence.Observation
 	released  bool
 	// granted is when the request of the last grant was really sent.
 	granted int
@@ -93,18 +93,18 @@ type budget struct{ sleeps, lates, agentRestarts, losses, managerRestarts, witne
 
 // protocol has the functions that a planted fault replaces.
 type protocol struct {
-	mayPet   func(selffence.Agent, time.Duration) bool
-	written  func(selffence.Agent, uint64, int) selffence.Agent
-	expiry   func(w *world) bool
-	condemns func(stored, seen selffence.Lease) bool
-	disarms  func(selffence.Agent) bool
-	restart  func(witness) witness
-	read     func(selffence.Agent, selffence.Lease, int) selffence.Agent
-	accepts  func(stored selffence.Lease, r selffence.Request) bool
-	sends    func(selffence.Agent, selffence.Action, time.Duration) (selffence.Agent, selffence.Request)
-	hears    func(s selffence.Sight, read map[string]uint64, now time.Time) selffence.Sight
-	agrees   func(a selffence.Agent, witness string, sent time.Duration) selffence.Agent
-	overdue  func(selffence.Agent, time.Duration) bool
+	mayPet         func(selffence.Agent, time.Duration) bool
+	written        func(selffence.Agent, uint64, int) selffence.Agent
+	expiry         func(w *world) bool
+	condemns       func(stored, seen selffence.Lease) bool
+	disarms        func(selffence.Agent) bool
+	restart        func(witness) witness
+	read           func(selffence.Agent, selffence.Lease, int) selffence.Agent
+	accepts        func(stored selffence.Lease, r selffence.Request) bool
+	sends          func(selffence.Agent, selffence.Action, time.Duration) (selffence.Agent, selffence.Request)
+	readsWitnesses func(s selffence.Observation, read map[string]uint64, now time.Time) selffence.Observation
+	agrees         func(a selffence.Agent, witness string, sent time.Duration) selffence.Agent
+	overdue        func(selffence.Agent, time.Duration) bool
 }
 
 func correct() protocol {
@@ -112,16 +112,16 @@ func correct() protocol {
 		mayPet:  selffence.Agent.MayPet,
 		written: func(a selffence.Agent, revision uint64, _ int) selffence.Agent { return a.Written(revision) },
 		expiry: func(w *world) bool {
-			return w.sight.Expired("uid", w.lease, at(w.now))
+			return w.observed.Expired("uid", w.lease, at(w.now))
 		},
-		condemns: func(stored, seen selffence.Lease) bool { return stored.Revision == seen.Revision },
-		disarms:  func(selffence.Agent) bool { return false },
-		restart:  func(w witness) witness { return witness{acknowledged: w.acknowledged} },
-		read:     func(a selffence.Agent, l selffence.Lease, _ int) selffence.Agent { return a.Read(l) },
-		accepts:  func(stored selffence.Lease, r selffence.Request) bool { return stored.Revision == r.Lease.Revision },
-		sends:    selffence.Agent.Sends,
-		hears:    selffence.Sight.Hear,
-		agrees:   selffence.Agent.Agrees,
+		condemns:       func(stored, seen selffence.Lease) bool { return stored.Revision == seen.Revision },
+		disarms:        func(selffence.Agent) bool { return false },
+		restart:        func(w witness) witness { return witness{acknowledged: w.acknowledged} },
+		read:           func(a selffence.Agent, l selffence.Lease, _ int) selffence.Agent { return a.Read(l) },
+		accepts:        func(stored selffence.Lease, r selffence.Request) bool { return stored.Revision == r.Lease.Revision },
+		sends:          selffence.Agent.Sends,
+		readsWitnesses: selffence.Observation.ReadWitnesses,
+		agrees:         selffence.Agent.Agrees,
 		overdue: func(a selffence.Agent, now time.Duration) bool {
 			return a.Overdue(now) && a.Next(now) == selffence.Reset
 		},
@@ -309,15 +309,15 @@ var events = []event{
 		return w, ok
 	}},
 	{"the manager reads the Lease", func(_ *setup, w world) (world, bool) {
-		before := w.sight
-		w.sight = w.sight.Observe(w.lease, at(w.now))
-		return w, w.sight != before
+		before := w.observed
+		w.observed = w.observed.Observe(w.lease, at(w.now))
+		return w, w.observed != before
 	}},
 	{"the manager condemns the node", managerCondemns},
 	{"the manager restarts", func(_ *setup, w world) (world, bool) {
 		ok := w.budget.managerRestarts > 0
 		w.budget.managerRestarts--
-		w.sight = selffence.Sight{}
+		w.observed = selffence.Observation{}
 		return w, ok
 	}},
 	{"the manager learns that witnesses have acknowledged", func(s *setup, w world) (world, bool) {
@@ -328,11 +328,11 @@ var events = []event{
 				read[nameOf(i)] = w.lease.Revision
 			}
 		}
-		before := w.sight
+		before := w.observed
 		if before.Lease.State == selffence.Condemned {
-			w.sight = s.protocol.hears(w.sight, read, at(w.now))
+			w.observed = s.protocol.readsWitnesses(w.observed, read, at(w.now))
 		}
-		return w, w.sight != before
+		return w, w.observed != before
 	}},
 	{"the manager releases the workload", func(s *setup, w world) (world, bool) {
 		ok := !w.released && s.protocol.expiry(&w)
@@ -467,14 +467,14 @@ func answerArrives(s *setup, w world) (world, bool) {
 }
 
 func managerCondemns(s *setup, w world) (world, bool) {
-	l, ok := w.sight.Condemn("uid")
+	l, ok := w.observed.Condemn("uid")
 	if s.healthy || !ok || !s.protocol.condemns(w.lease, l) {
 		return w, false
 	}
 	revision := w.lease.Revision + 1
 	w.lease = l
 	w.lease.Revision = revision
-	w.sight = w.sight.Condemned("uid", revision)
+	w.observed = w.observed.Condemned("uid", revision)
 	return w, true
 }
 
@@ -698,7 +698,7 @@ func TestFaultsAreFound(t *testing.T) {
 	after := func(validity, timeout int) func(*world) bool {
 		wait := selffence.Times{Validity: boottime(validity), Watchdog: boottime(timeout)}.Wait()
 		return func(w *world) bool {
-			return w.sight.Lease.State == selffence.Condemned && w.lease.Revision == w.sight.Lease.Revision && !at(w.now).Before(w.sight.At.Add(wait))
+			return w.observed.Lease.State == selffence.Condemned && w.lease.Revision == w.observed.Lease.Revision && !at(w.now).Before(w.observed.At.Add(wait))
 		}
 	}
 	for name, fault := range map[string]struct {
@@ -729,7 +729,7 @@ func TestFaultsAreFound(t *testing.T) {
 		"the clock of the node is believed": {"the agent restarts", func(p *protocol) {
 			p.expiry = func(w *world) bool {
 				renewed := at(w.granted - 6) // its clock is six seconds behind
-				return w.sight.Lease.State == selffence.Condemned && !at(w.now).Before(renewed.Add(selffence.Times{Validity: 3 * tick, Watchdog: 5 * tick}.Wait()))
+				return w.observed.Lease.State == selffence.Condemned && !at(w.now).Before(renewed.Add(selffence.Times{Validity: 3 * tick, Watchdog: 5 * tick}.Wait()))
 			}
 		}},
 		"renewals have no precondition": {"the agent renews", func(p *protocol) {
@@ -789,7 +789,7 @@ func TestFaultsAreFound(t *testing.T) {
 			p.expiry = after(5, 2)
 		}},
 		"a majority of the witnesses suffices for the manager": {"a witness lies", func(p *protocol) {
-			p.hears = func(s selffence.Sight, read map[string]uint64, now time.Time) selffence.Sight {
+			p.readsWitnesses = func(s selffence.Observation, read map[string]uint64, now time.Time) selffence.Observation {
 				if s.Acknowledged.IsZero() && 5-len(s.Lease.Unread(read)) >= s.Lease.Promise.Witnesses.Majority() {
 					s.Acknowledged = now
 				}

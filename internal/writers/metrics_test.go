@@ -11,7 +11,7 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// TestMetrics: the series says whether the health check only rehearses, which the alert leaves out.
+// TestMetrics: the series says whether the health check is a dry run, which the alert leaves out.
 func TestMetrics(t *testing.T) {
 	m := NewMetrics()
 	descriptions := make(chan *prometheus.Desc, 2)

@@ -28,7 +28,7 @@ func foreignWriterConditions(manager string) []metav1.Condition {
 	}
 	return []metav1.Condition{{
 		Type: writers.Condition, Status: metav1.ConditionFalse, Reason: writers.Reason,
-		Message: writers.Message(manager, "nodes", "stop the other controller, or have Fettle only rehearse by annotation "+annotation.DryRun+": \"true\""),
+		Message: writers.Message(manager, "nodes", "stop the other controller, or make the health check a dry run by annotation "+annotation.DryRun+": \"true\""),
 	}}
 }
 

@@ -31,11 +31,12 @@ func Review(u *unstructured.Unstructured) ([]specparse.Remark, bool) {
 		unread = append(unread, lenient.Problem{Field: w.Field})
 	}
 	operators := faultyOperators(nhc.Spec.Selector)
-	h := &healthCheck{}
-	for _, problem := range h.problemsOf(&nhc.Spec, unread, nhc.Annotations) {
-		if len(operators) == 0 || !strings.HasPrefix(problem, "spec.selector ") { // faultyOperators reports more
-			remarks = append(remarks, specparse.Problem(problem))
-		}
+	h, spec := &healthCheck{}, nhc.Spec
+	if len(operators) > 0 { // they say more about the selector
+		spec.Selector = nil
+	}
+	for _, problem := range h.problemsOf(&spec, unread, nhc.Annotations) {
+		remarks = append(remarks, specparse.Problem(problem))
 	}
 	for i := range h.policy.Steps {
 		if problem := h.policy.Steps[i].Problem; problem != "" {

@@ -28,7 +28,7 @@ func foreignWriterConditions(manager string) []v1beta1.Condition {
 	}
 	return []v1beta1.Condition{{
 		Type: writers.Condition, Status: string(corev1.ConditionFalse), Severity: v1beta1.SeverityWarning, Reason: writers.Reason,
-		Message: writers.Message(manager, "machines", "stop the other controller, or have Fettle only rehearse by annotation "+annotation.DryRun+": \"true\""),
+		Message: writers.Message(manager, "machines", "stop the other controller, or make the health check a dry run by annotation "+annotation.DryRun+": \"true\""),
 	}}
 }
 

@@ -25,14 +25,14 @@ const (
 
 // Promises reads and writes the promises of nodes at the API server, never from a cache. It is safe for concurrent use.
 type Promises struct {
-	api    client.Client
-	now    func() time.Time
-	sights *sights
+	api          client.Client
+	now          func() time.Time
+	observations *observations
 }
 
 // New returns the promises of nodes, of which nothing was seen yet.
 func New(api client.Client, now func() time.Time) *Promises {
-	return &Promises{api: api, now: now, sights: newSights()}
+	return &Promises{api: api, now: now, observations: newObservations()}
 }
 
 // Promise is what this process knows of the promise of one node, for the remediation that revokes it. Only the reconcile of the remediation uses it.
@@ -54,8 +54,8 @@ type Promise struct {
 	failedToWrite bool
 }
 
-// Sight reads the promise of a node that is not Ready, so that its clock counts from now.
-func (a *Promises) Sight(ctx context.Context, node string) error {
+// Observe reads the promise of a node that is not Ready, so that its clock counts from now.
+func (a *Promises) Observe(ctx context.Context, node string) error {
 	lease, err := a.Get(ctx, node)
 	if apierrors.IsForbidden(err) {
 		return nil // nodes are not set up to fence themselves
@@ -64,13 +64,13 @@ func (a *Promises) Sight(ctx context.Context, node string) error {
 		return err
 	}
 	if record, err := promiselease.Decode(lease); err == nil {
-		a.sights.update(node, func(s selffence.Sight) selffence.Sight { return s.Observe(record.Lease, a.now()) })
+		a.observations.update(node, func(s selffence.Observation) selffence.Observation { return s.Observe(record.Lease, a.now()) })
 	}
 	return nil
 }
 
 // Drop forgets what was seen of a node, so that the clock of its promise counts anew.
-func (a *Promises) Drop(node string) { a.sights.drop(node) }
+func (a *Promises) Drop(node string) { a.observations.drop(node) }
 
 // Get reads the Lease of a node, and returns nil if there is none.
 func (a *Promises) Get(ctx context.Context, node string) (*coordinationv1.Lease, error) {
@@ -165,14 +165,14 @@ func (a *Promises) note(ctx context.Context, p *Promise, lease *coordinationv1.L
 
 // factsOf adds to the facts of a promise what a Lease says.
 func (a *Promises) factsOf(ctx context.Context, p *Promise, lease selffence.Lease, facts fencing.Promise) (fencing.Promise, error) {
-	seen := a.sights.update(p.Node, func(s selffence.Sight) selffence.Sight { return s.Observe(lease, facts.Ended) })
+	seen := a.observations.update(p.Node, func(s selffence.Observation) selffence.Observation { return s.Observe(lease, facts.Ended) })
 	facts.Boot = lease.Promise.Boot
 	switch {
 	case lease.State == selffence.Promised:
 		facts.State = fencing.Promised
 	case lease.State != selffence.Condemned:
 	case lease.By == string(p.By):
-		seen, err := a.hear(ctx, p, seen)
+		seen, err := a.readWitnesses(ctx, p, seen)
 		if err != nil {
 			return facts, err
 		}
@@ -192,8 +192,8 @@ func (a *Promises) factsOf(ctx context.Context, p *Promise, lease selffence.Leas
 	return facts, nil
 }
 
-// hear returns the sight of a condemned Lease once its witnesses were read, where its clock waits for them.
-func (a *Promises) hear(ctx context.Context, p *Promise, seen selffence.Sight) (selffence.Sight, error) {
+// readWitnesses returns the observation of a condemned Lease once its witnesses were read, where its clock waits for them.
+func (a *Promises) readWitnesses(ctx context.Context, p *Promise, seen selffence.Observation) (selffence.Observation, error) {
 	if !seen.Unwitnessed() {
 		return seen, nil
 	}
@@ -215,11 +215,11 @@ func (a *Promises) hear(ctx context.Context, p *Promise, seen selffence.Sight) (
 	}
 	p.Unread = seen.Lease.Unread(read)
 	now := a.now()
-	return a.sights.update(p.Node, func(s selffence.Sight) selffence.Sight {
+	return a.observations.update(p.Node, func(s selffence.Observation) selffence.Observation {
 		if s.Lease != seen.Lease {
 			return s // it is seen anew
 		}
-		return s.Hear(read, now)
+		return s.ReadWitnesses(read, now)
 	}), nil
 }
 
@@ -268,7 +268,7 @@ func (a *Promises) noteWrite(node string, replaced, written *coordinationv1.Leas
 	if err != nil || after.State != selffence.Condemned {
 		return
 	}
-	a.sights.update(node, func(s selffence.Sight) selffence.Sight {
+	a.observations.update(node, func(s selffence.Observation) selffence.Observation {
 		if s.Lease != before.Lease {
 			return s // it is seen anew
 		}

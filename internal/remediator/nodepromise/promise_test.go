@@ -76,22 +76,22 @@ func TestSight(t *testing.T) {
 	delete(broken.Annotations, annotation.PromiseState)
 	w := newWorld(t, leaseOf(t, "node-a"), broken)
 	for _, node := range []string{"node-a", "node-b", "node-c"} {
-		if err := w.Sight(t.Context(), node); err != nil {
+		if err := w.Observe(t.Context(), node); err != nil {
 			t.Error(err)
 		}
 	}
-	if seen, known := w.sights.byNode["node-a"]; len(w.sights.byNode) != 1 || !known || seen.Lease.Revision == 0 || !seen.At.Equal(noon) {
-		t.Errorf("%+v", w.sights.byNode)
+	if seen, known := w.observations.byNode["node-a"]; len(w.observations.byNode) != 1 || !known || seen.Lease.Revision == 0 || !seen.At.Equal(noon) {
+		t.Errorf("%+v", w.observations.byNode)
 	}
 	for want, err := range map[bool]error{false: apierrors.NewForbidden(schema.GroupResource{}, "", nil), true: errors.New("no")} {
 		w.fault = err
-		if got := w.Sight(t.Context(), "node-a"); (got != nil) != want {
+		if got := w.Observe(t.Context(), "node-a"); (got != nil) != want {
 			t.Errorf("after %v it fails with %v", err, got)
 		}
 	}
 	w.Drop("node-a")
-	if len(w.sights.byNode) != 0 {
-		t.Errorf("%+v", w.sights.byNode)
+	if len(w.observations.byNode) != 0 {
+		t.Errorf("%+v", w.observations.byNode)
 	}
 	if promiselease.Namespace != "fettle-agents" {
 		t.Error("the messages name another namespace")
@@ -123,7 +123,7 @@ func TestSeenAnewMeanwhile(t *testing.T) {
 	w.Read(t.Context(), p)
 	later := func(name string) {
 		if name == "w-0" {
-			w.sights.update("node-a", func(s selffence.Sight) selffence.Sight {
+			w.observations.update("node-a", func(s selffence.Observation) selffence.Observation {
 				l := s.Lease
 				l.Revision++
 				return s.Observe(l, noon.Add(time.Minute))
@@ -140,8 +140,10 @@ func TestSeenAnewMeanwhile(t *testing.T) {
 		t.Errorf("the promise is %+v, want an expiry at %s", p.Facts, want)
 	}
 	later("w-0")
-	w.sights.update("node-a", func(s selffence.Sight) selffence.Sight { return s.Hear(map[string]uint64{"w-0": 5000}, noon) })
-	if s := w.sights.byNode["node-a"]; s.Acknowledged.IsZero() {
+	w.observations.update("node-a", func(s selffence.Observation) selffence.Observation {
+		return s.ReadWitnesses(map[string]uint64{"w-0": 5000}, noon)
+	})
+	if s := w.observations.byNode["node-a"]; s.Acknowledged.IsZero() {
 		t.Errorf("the later Lease is not acknowledged: %+v", s)
 	}
 }

@@ -66,7 +66,7 @@ func (c *Client) refuseOrWait(ctx context.Context, rec *reconciliation, found pr
 	case string(baremetalhost.Unsuitable):
 		found.reason = v1alpha1.CannotStartUnsuitableBareMetalHostReason
 	default:
-		return c.standBy(ctx, rec, found)
+		return c.reportWaiting(ctx, rec, found)
 	}
 	return c.refuse(ctx, rec.r, found)
 }

@@ -36,7 +36,7 @@ func (c *Client) begin(ctx context.Context, rec *reconciliation) (*reconciliatio
 	rec.node, rec.bmc, rec.machine, rec.cluster = s.name, s.bmc, s.machine, s.cluster
 	rec.s = c.sessions.of(rec.key, rec.r.UID, rec.claims())
 	if other := c.fencedBy(ctx, rec); other != holderOf(rec.key) {
-		return nil, c.standBy(ctx, rec, problem{reason: anotherRemediation, message: other.String() + " fences node " + rec.node + ", and this one waits until it has ended"})
+		return nil, c.reportWaiting(ctx, rec, problem{reason: anotherRemediation, message: other.String() + " fences node " + rec.node + ", and this one waits until it has ended"})
 	}
 	found, err = c.readMember(ctx, rec, &s)
 	if can, err := c.canGoOn(ctx, rec, s, found, err); !can {
@@ -82,7 +82,7 @@ func (c *Client) canGoOn(ctx context.Context, rec *reconciliation, s subject, fo
 	case found.found():
 		return false, c.refuse(ctx, rec.r, found)
 	case s.waits.found():
-		return false, c.standBy(ctx, rec, s.waits)
+		return false, c.reportWaiting(ctx, rec, s.waits)
 	}
 	return true, nil
 }
@@ -94,7 +94,7 @@ func (c *Client) start(ctx context.Context, rec *reconciliation, s subject) (*re
 		return nil, errors.Join(err, c.publish(ctx, rec, notRead, "the machine of this remediation could not be read "+whyFailed(err)))
 	}
 	if found := c.machines.TakenBy(ctx, rec.r, machine, c.Works, c.OtherWorks); found.Found() {
-		return nil, c.standBy(ctx, rec, problemOf(found))
+		return nil, c.reportWaiting(ctx, rec, problemOf(found))
 	}
 	if (fencednode.HasWaited(&rec.r.Status.FencingStatus, anotherRemediation) || fencednode.HasWaited(&rec.r.Status.FencingStatus, fencednode.MachineMarked)) && s.node != nil && fencednode.IsReady(s.node) {
 		return nil, c.refuse(ctx, rec.r, problem{reason: v1alpha1.CannotStartFencedMeanwhileReason, message: "node " + rec.node + " has become Ready while this remediation waited for another controller or remediation, so nothing is left to do"})
@@ -118,8 +118,8 @@ func (c *Client) start(ctx context.Context, rec *reconciliation, s subject) (*re
 	return rec, nil
 }
 
-// standBy has a remediation that has done nothing wait. It holds neither the node nor the machine meanwhile.
-func (c *Client) standBy(ctx context.Context, rec *reconciliation, why problem) error {
+// reportWaiting has a remediation that has done nothing wait. It holds neither the node nor the machine meanwhile.
+func (c *Client) reportWaiting(ctx context.Context, rec *reconciliation, why problem) error {
 	c.wake(c.sessions.end(rec.key))
 	c.remediations.AddAfter(rec.key, requeueAfter)
 	return errors.Join(c.machines.Release(ctx, rec.r), c.publish(ctx, rec, why.reason, why.message))

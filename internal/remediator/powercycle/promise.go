@@ -38,7 +38,7 @@ func (c *Client) canRevoke(ctx context.Context, rec *reconciliation, s subject) 
 	case err != nil:
 		return false, errors.Join(err, c.publish(ctx, rec, notRead, "the FencePolicies could not be read "+whyFailed(err)))
 	case unknown.Found():
-		return false, c.standBy(ctx, rec, problemOf(unknown))
+		return false, c.reportWaiting(ctx, rec, problemOf(unknown))
 	}
 	if found := nodepromise.ReadyMeanwhile(&rec.r.Status.FencingStatus, s.node); found.Found() {
 		return false, c.refuse(ctx, rec.r, problemOf(found))

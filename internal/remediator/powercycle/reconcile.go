@@ -113,11 +113,11 @@ func (c *Client) open(ctx context.Context, rec *reconciliation) (*reconciliation
 	}
 	cluster, possible := clusterOf(r)
 	rec.cluster = cluster
-	switch legible := known(phase) && (phase == "" || r.Status.Node != nil) && possible; {
-	case !legible && deleting:
+	switch readable := known(phase) && (phase == "" || r.Status.Node != nil) && possible; {
+	case !readable && deleting:
 		c.emit(r, corev1.EventTypeWarning, statusInvalid, "status.phase is "+phase+", or status.node is missing, so nothing is taken back; look at the node and its host")
 		return nil, c.dropFinalizer(ctx, rec)
-	case !legible:
+	case !readable:
 		return nil, c.refuse(ctx, r, problem{reason: statusInvalid, message: "status.phase is " + phase + ", or status.node is missing, which Fettle doesn't write; delete the remediation"})
 	case phase == "" && deleting:
 		return nil, c.dropFinalizer(ctx, rec)

@@ -41,7 +41,7 @@ func (c *Client) begin(ctx context.Context, rec *reconciliation) (*reconciliatio
 	}
 	rec.s = c.sessions.of(rec.key, rec.r.UID, rec.node)
 	if other, held := c.fencedBy(ctx, rec); held {
-		return nil, c.standBy(ctx, rec, problem{Reason: anotherRemediation, Message: anotherMessage(other, rec.node)})
+		return nil, c.reportWaiting(ctx, rec, problem{Reason: anotherRemediation, Message: anotherMessage(other, rec.node)})
 	}
 	return c.start(ctx, rec, n, begun)
 }
@@ -53,7 +53,7 @@ func (c *Client) mayFence(ctx context.Context, rec *reconciliation, n *corev1.No
 	case err != nil:
 		return false, errors.Join(err, c.publish(ctx, rec, notRead, "the FencePolicies could not be read "+nodepromise.WhyFailed(err)))
 	case unknown.Found():
-		return false, c.standBy(ctx, rec, unknown)
+		return false, c.reportWaiting(ctx, rec, unknown)
 	case policy != "":
 		return false, c.refuse(ctx, rec.r, problem{Reason: v1alpha1.CannotStartPowerRequiredReason, Message: "FencePolicy " + policy + " requires both power and promise of node " + rec.node + ", and only a PowerRemediation proves both"})
 	}
@@ -70,7 +70,7 @@ func (c *Client) start(ctx context.Context, rec *reconciliation, n *corev1.Node,
 		return nil, errors.Join(err, c.publish(ctx, rec, notRead, "the machine of node "+rec.node+" could not be read "+nodepromise.WhyFailed(err)))
 	}
 	if found := c.machines.TakenBy(ctx, rec.r, machine, c.Works, c.OtherWorks); found.Found() {
-		return nil, c.standBy(ctx, rec, found)
+		return nil, c.reportWaiting(ctx, rec, found)
 	}
 	waited := fencednode.HasWaited(&rec.r.Status.FencingStatus, anotherRemediation) || fencednode.HasWaited(&rec.r.Status.FencingStatus, fencednode.MachineMarked)
 	if waited && fencednode.IsReady(n) {
@@ -91,8 +91,8 @@ func (c *Client) start(ctx context.Context, rec *reconciliation, n *corev1.Node,
 	return rec, nil
 }
 
-// standBy has a remediation that has done nothing wait. It holds neither the node nor the machine meanwhile.
-func (c *Client) standBy(ctx context.Context, rec *reconciliation, why problem) error {
+// reportWaiting has a remediation that has done nothing wait. It holds neither the node nor the machine meanwhile.
+func (c *Client) reportWaiting(ctx context.Context, rec *reconciliation, why problem) error {
 	c.Claims.Release(rec.holder())
 	c.remediations.AddAfter(rec.key, requeueAfter)
 	return errors.Join(c.machines.Release(ctx, rec.r), c.publish(ctx, rec, why.Reason, why.Message))

@@ -165,7 +165,7 @@ func (c *Client) readPromise(ctx context.Context, node string) error {
 	if len(policies.Items) == 0 {
 		return nil
 	}
-	return c.Promises.Sight(ctx, node)
+	return c.Promises.Observe(ctx, node)
 }
 
 // wakeNode has the remediations of a node reconciled now.
