@@ -28,7 +28,7 @@ func (t *Tally) Add(s *Setup, r *Result) {
 	for _, s := range r.Trace {
 		t.happened[s.Kind]++
 	}
-	for i, trait := range traits {
+	for i, trait := range &traits {
 		if trait.has(s) {
 			t.traits[i]++
 		}
