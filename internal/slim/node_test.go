@@ -205,7 +205,7 @@ func TestCopiesAreApart(t *testing.T) {
 	}
 }
 
-// TestMetaIsAnObject: it keeps fields as ObjectMeta does, and those that it has no room for are absent.
+// TestMetaIsAnObject: it keeps fields as ObjectMeta does, and leaves out the fields that it lacks.
 func TestMetaIsAnObject(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		full := filled[metav1.ObjectMeta]().Draw(t, "metadata")

@@ -44,12 +44,12 @@ func (d *Dialect) judgedElsewhere(s *store) *blockage {
 	}
 	acts, now := d.client.Home.ActsOn(d.nodesOf(s)), d.client.Now()
 	since := s.trackUnknown(acts == core.Unknown, now)
-	switch core.YieldTo(acts, now.Sub(since)) { //nolint:exhaustive // the default is core.YieldUnknown
+	switch yield := core.YieldTo(acts, now.Sub(since)); yield { //nolint:exhaustive // the default is core.YieldUnknown
 	case core.NoYield:
 		return nil
 	case core.YieldToHome:
 		d.wakeLater(s, wakeWhileBlocked)
-		return &blockage{startsOnly: true, reason: judgedElsewhereReason, message: fmt.Sprintf(
+		return &blockage{startsOnly: yield.BlocksStarts(), reason: judgedElsewhereReason, message: fmt.Sprintf(
 			nothingNewPrefix+"the nodes of cluster %s are those of the cluster that Fettle runs in, and NodeHealthChecks or MachineHealthChecks of machine.openshift.io act on them there; "+
 				"delete those, pause them, give them the annotation fettle.io/dry-run, or leave their kinds out of --dialects", d.cluster.Name)}
 	case core.YieldPending:
@@ -57,7 +57,7 @@ func (d *Dialect) judgedElsewhere(s *store) *blockage {
 		return &blockage{pending: true}
 	default: // core.YieldUnknown
 		d.wakeLater(s, wakeWhileUnknown)
-		return &blockage{startsOnly: true, reason: judgedElsewhereUnknownReason, message: fmt.Sprintf(
+		return &blockage{startsOnly: yield.BlocksStarts(), reason: judgedElsewhereUnknownReason, message: fmt.Sprintf(
 			nothingNewPrefix+"NodeHealthChecks or MachineHealthChecks of machine.openshift.io may act on the nodes of cluster %s, and Fettle can't read them; "+
 				"grant Fettle's ClusterRole the verbs get, list and watch on their resources, or leave their kinds out of --dialects", d.cluster.Name)}
 	}

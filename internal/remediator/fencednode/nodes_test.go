@@ -108,7 +108,7 @@ func TestRestores(t *testing.T) {
 	}
 }
 
-// TestSaved: fields that Fettle has set for the fencing, or that Kubernetes sets by itself, are left out, and so are those that no owner would remove.
+// TestSaved: fields that Fettle has set for the fencing, or that Kubernetes sets by itself, are left out. Fields without an owner who would remove them are left out too.
 func TestSaved(t *testing.T) {
 	passing := []corev1.Taint{ownTaint, outOfServiceTaint, {Key: "node.kubernetes.io/unreachable", Effect: corev1.TaintEffectNoExecute}}
 	for _, key := range []string{
