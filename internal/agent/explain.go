@@ -95,7 +95,8 @@ func (l *Leases) Explain(ctx context.Context, boot string, why promiselease.NoPr
 		}
 	}
 	own := record.Promise.Boot == boot
-	if record.State == selffence.Condemned || own && record.State == selffence.Promised || own && record.Why == why && record.Address == l.Address {
+	shown := own && record.Why == why && record.Address == l.Address // a text of texts
+	if record.State == selffence.Condemned || own && record.State == selffence.Promised || shown {
 		return nil
 	}
 	wanted, err := promiselease.Encode(l.node, promiselease.Record{

@@ -420,10 +420,10 @@ func TestRepairServesARequest(t *testing.T) {
 		f := observed([]Target{c.target}, []Repair{c.repair}, c.requests...)
 		d := plannerOf([]Policy{p}, f)
 		a := repairRequestHistory{running: 0, of: 0}
-		if got := d.serves(&f.Repairs[0], &a); got != c.want || !a.turned.Equal(c.turned) {
+		if got := d.hasServed(&f.Repairs[0], &a); got != c.want || !a.turned.Equal(c.turned) {
 			t.Errorf("%s: it serves: %t, by a condition that turns after %s, want %s", name, got, a.turned, c.turned)
 		}
-		if a = (repairRequestHistory{running: 0, of: none}); d.serves(&f.Repairs[0], &a) && c.repair.Recovered.IsZero() && len(c.repair.Tried) == 0 {
+		if a = (repairRequestHistory{running: 0, of: none}); d.hasServed(&f.Repairs[0], &a) && c.repair.Recovered.IsZero() && len(c.repair.Tried) == 0 {
 			t.Errorf("%s: it serves the request about a target that is gone", name)
 		}
 	}

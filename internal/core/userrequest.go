@@ -46,14 +46,14 @@ func newUserRequestIndex(requests *requestIndex) *userRequestIndex {
 
 // statusOf decides whether the user's request about a target counts.
 func (x *userRequestIndex) statusOf(target int) RepairRequestStatus {
-	t, a := &x.cluster.Targets[target], x.repairRequests[target]
+	t, history := &x.cluster.Targets[target], x.repairRequests[target]
 	status := RepairRequestStatus{Target: target, RepairRequest: t.RepairRequest}
-	status.State = x.stateOf(status.RepairRequest, a)
+	status.State = x.resolve(status.RepairRequest, history)
 	if status.State == RequestPending && status.At.Before(t.Created.Add(-requestAhead)) {
 		status.State = RequestInherited
 	}
-	a.pending = status.State == RequestPending
-	if a.pending && !a.begun {
+	history.pending = status.State == RequestPending
+	if history.pending && !history.begun {
 		status.Lapses = status.At.Add(RequestLasts)
 		x.wakeAt(status.Lapses)
 	}
@@ -118,21 +118,23 @@ func (x *userRequestIndex) findRunningTargets() {
 	}
 }
 
-func (x *userRequestIndex) stateOf(q RepairRequest, a *repairRequestHistory) RepairRequestState {
+// resolve returns the state of a request. It sets in the history whether the repair under way began with the request,
+// and since when a condition of the node must turn.
+func (x *userRequestIndex) resolve(q RepairRequest, history *repairRequestHistory) RepairRequestState {
 	from := x.now
 	switch {
 	case q.Unreadable:
 		return RequestUnreadable
 	case q.Ahead:
 		return RequestAhead
-	case !q.At.After(latest(a.ended, a.served)):
+	case !q.At.After(latest(history.ended, history.served)):
 		return RequestServed
-	case a.running != none:
-		r := &x.cluster.Repairs[a.running]
+	case history.running != none:
+		r := &x.cluster.Repairs[history.running]
 		if !q.At.After(latest(r.Started, r.Requested)) {
-			from, a.begun = r.Started, true
+			from, history.begun = r.Started, true
 		}
-		if x.serves(r, a) {
+		if x.hasServed(r, history) {
 			return RequestServed
 		}
 	}
@@ -142,28 +144,28 @@ func (x *userRequestIndex) stateOf(q RepairRequest, a *repairRequestHistory) Rep
 	return RequestPending
 }
 
-// serves reports whether a running repair has done its work. Where a remediator does not report success, the node shows
-// it.
-func (x *requestIndex) serves(r *Repair, a *repairRequestHistory) bool {
+// hasServed reports whether a running repair has done its work. Where a remediator does not report success, the node
+// shows it: hasServed sets in the history since when a condition of the node must turn.
+func (x *requestIndex) hasServed(r *Repair, history *repairRequestHistory) bool {
 	step, more := r.step()
 	switch {
 	case !r.Recovered.IsZero(), !more:
 		return true
-	case a.of == none:
+	case history.of == none:
 		return false
 	case step.Nature.Effect().MarksForRemediator:
-		return !r.Begun.IsZero() && !x.cluster.Targets[a.of].ExternallyRemediated && !x.markMayLag(r)
+		return !r.Begun.IsZero() && !x.cluster.Targets[history.of].ExternallyRemediated && !x.markMayLag(r)
 	case !step.Nature.Effect().CreatesRequest:
 		return false
 	}
-	for _, i := range x.requestsAbout[a.of] {
+	for _, i := range x.requestsAbout[history.of] {
 		q := &x.cluster.Requests[i]
 		switch {
 		case !r.made(q) || !q.isFor(step):
 		case q.Succeeded == Yes, q.Own && q.Leaving:
 			return true
 		case q.Succeeded == Unknown && q.Processing != Yes:
-			a.turned = q.Created
+			history.turned = q.Created
 		}
 	}
 	return false

@@ -7,8 +7,8 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// stateOf returns how the request about the first target stands.
-func stateOf(t *testing.T, d core.Decision) core.RepairRequestStatus {
+// requestStatus returns how the request about the first target stands.
+func requestStatus(t *testing.T, d core.Decision) core.RepairRequestStatus {
 	t.Helper()
 	for _, a := range d.RepairRequests {
 		if a.Target == 0 {
@@ -47,7 +47,7 @@ func TestWhichRepairsServeARequest(t *testing.T) {
 		"hours after one began that is under way": {aNode("a", hours), []core.Repair{repair(n, p, started(ago(10*time.Hour)))}, core.RequestLapsed},
 	} {
 		d := core.Decide([]core.Policy{p}, clusterOf([]core.Target{c.target}, c.repairs...), noon)
-		if got := stateOf(t, d); got.State != c.want {
+		if got := requestStatus(t, d); got.State != c.want {
 			t.Errorf("%s: the request stands as %+v, want state %d", name, got, c.want)
 		}
 	}
@@ -75,7 +75,7 @@ func TestRepairRequestLapsesBesideARepair(t *testing.T) {
 		f := clusterOf([]core.Target{n}, c.repair)
 		f.Requests = []core.Request{requestFor(p, n, rebooting, func(q *core.Request) { q.Processing = core.Yes })}
 		d := core.Decide([]core.Policy{p}, f, noon)
-		if got := stateOf(t, d); !got.Lapses.Equal(c.want) || !d.NextAt.Equal(c.want) {
+		if got := requestStatus(t, d); !got.Lapses.Equal(c.want) || !d.NextAt.Equal(c.want) {
 			t.Errorf("%s: it lapses at %s, and the next look is at %s; want both at %s", name, got.Lapses, d.NextAt, c.want)
 		}
 	}
@@ -109,7 +109,7 @@ func TestWhatServesARequestUnderWay(t *testing.T) {
 		f := clusterOf([]core.Target{c.target}, repair(n, c.policy, started(ago(90*time.Second)), c.change))
 		f.Requests = c.requests
 		d := core.Decide([]core.Policy{c.policy}, f, noon)
-		if got := stateOf(t, d); got.State != c.want {
+		if got := requestStatus(t, d); got.State != c.want {
 			t.Errorf("%s: the request stands as %+v, want state %d", name, got, c.want)
 		}
 		if !c.next.IsZero() && !d.NextAt.Equal(c.next) {

@@ -171,7 +171,7 @@ func (u *Universe) checkPass(p *passRun) {
 	if p.found || p.freed || p.engine.repeat {
 		return
 	}
-	again := u.look(p.engine)
+	again := u.preview(p.engine)
 	if actions := actionsOf(&again.decision); actions != "" {
 		u.complain("I8: nothing has changed since the pass, and another would do something: %s", actions)
 	}

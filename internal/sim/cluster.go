@@ -97,16 +97,16 @@ type lease struct {
 	renewed, until time.Time
 }
 
-// stranger holds leases that no engine has taken.
-const stranger = "stranger"
+// foreignHolder holds leases that no engine has taken.
+const foreignHolder = "another tool"
 
 // takeLease lets another tool take a lease that is free, or release its own.
 func (c *apiServer) takeLease(slot int) {
 	node := fmt.Sprintf("node-%d", slot)
 	switch c.leases[node].holder {
 	case "":
-		c.leases[node] = lease{stranger, at(c.now), at(c.now).Add(veryLong)}
-	case stranger:
+		c.leases[node] = lease{foreignHolder, at(c.now), at(c.now).Add(veryLong)}
+	case foreignHolder:
 		delete(c.leases, node)
 	}
 }

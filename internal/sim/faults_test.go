@@ -11,8 +11,8 @@ import (
 // which was lost: the remediator can't be told that its time is over.
 var notStopped = []string{"ladder: the remediator was not told"}
 
-// flightWorlds are small worlds in which each call of a pass is a step among others, in any order that the pass offers.
-func flightWorlds() map[string]world {
+// steppedWorlds are small worlds in which each call of a pass is a step among others, in any order that the pass offers.
+func steppedWorlds() map[string]world {
 	two := []core.Policy{onePolicy(2)}
 	unlimited := []core.Policy{onePolicy(2, inFlight(core.Unlimited()))}
 	escalating := []core.Policy{nodePolicy(1, twoSteps)}
@@ -35,7 +35,7 @@ func flightWorlds() map[string]world {
 }
 
 // TestSmallWorldsCallByCall explores every interleaving of the calls of passes with what else happens.
-func TestSmallWorldsCallByCall(t *testing.T) { explore(t, flightWorlds()) }
+func TestSmallWorldsCallByCall(t *testing.T) { explore(t, steppedWorlds()) }
 
 // explore explores worlds to their depth, and finds no broken promise.
 func explore(t *testing.T, worlds map[string]world) {

@@ -96,7 +96,7 @@ type passFault struct {
 var noFault = passFault{crashAfter: never, loses: never, fails: never} //nolint:gochecknoglobals // a constant
 
 // begin begins a pass of an engine, at once or call by call.
-func (u *Universe) begin(e *engine, flies bool) *passRun {
+func (u *Universe) begin(e *engine, stepped bool) *passRun {
 	if u.setup.Faults.NoExpectations {
 		e.state, e.digestCache = &pass.State{}, nil
 	}
@@ -107,12 +107,12 @@ func (u *Universe) begin(e *engine, flies bool) *passRun {
 	p.siblingUnknown = make([]bool, len(u.truth.machines))
 	s := e.shows(u)
 	e.leases = maps.Clone(u.truth.leases)
-	if flies {
+	if stepped {
 		p.stepped = &steppedPass{state: e.state, snapshot: s}
 		s = own(s)
 	}
 	p.pass = pass.New(p.config, p.state, s)
-	p.look()
+	p.refresh()
 	u.noteShown(p)
 	return p
 }
@@ -161,8 +161,8 @@ func (u *Universe) clock(e *engine) pass.ClockReading {
 // off returns by how much the clock of an engine is fast, by that of the API server.
 func (u *Universe) off(e *engine) time.Duration { return e.skew - Ticks(u.truth.ahead) }
 
-// look takes in the calls and the decision of the step machine.
-func (p *passRun) look() {
+// refresh takes over the calls and the decision of the step machine.
+func (p *passRun) refresh() {
 	p.calls = append(p.calls, p.pass.Calls()...)
 	p.policies, p.cluster, p.decision = p.pass.Policies(), *p.pass.Cluster(), *p.pass.Decision()
 }
@@ -230,7 +230,7 @@ func (u *Universe) make(p *passRun, c *pass.Call, m passFault) {
 	if p.stepped != nil {
 		p.stepped.note(c.ID, r)
 	}
-	p.look()
+	p.refresh()
 }
 
 // plant changes a result as a faulty runner would.
@@ -308,8 +308,8 @@ func (u *Universe) next(p *passRun) time.Time {
 	return next
 }
 
-// look lets a copy of an engine decide, and returns what it would do.
-func (u *Universe) look(e *engine) *passRun {
+// preview lets a copy of an engine decide, and returns what it would do.
+func (u *Universe) preview(e *engine) *passRun {
 	p := u.begin(e.clone(), false)
 	for p.pass.Deciding() && len(p.calls) > 0 {
 		c := p.take(0)

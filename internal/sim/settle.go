@@ -129,7 +129,7 @@ func (u *Universe) wakeByTime() bool {
 // repair runs.
 func (u *Universe) atRest() {
 	for _, e := range u.engines {
-		p := u.look(e)
+		p := u.preview(e)
 		u.idleAtRest(p)
 		u.judgedAtRest(p)
 		if e.cluster != workloadCluster {

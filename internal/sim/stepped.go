@@ -92,11 +92,11 @@ func (u *Universe) resume(e *engine) *passRun {
 	p := &passRun{engine: e, state: f.state.Clone(), progress: f.progress.clone(), config: u.config(e)}
 	p.stepped = &steppedPass{state: f.state, snapshot: f.snapshot, results: slices.Clip(f.results), sum: f.sum}
 	p.pass = pass.New(p.config, p.state, own(f.snapshot))
-	p.look()
+	p.refresh()
 	for _, r := range f.results {
 		p.calls = slices.DeleteFunc(p.calls, func(c pass.Call) bool { return c.ID == r.call })
 		p.pass.Done(pass.Call{ID: r.call}, r.result)
-		p.look()
+		p.refresh()
 	}
 	return p
 }

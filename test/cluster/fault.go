@@ -51,6 +51,7 @@ type Injected struct {
 	mu   sync.Mutex
 	over bool
 	hits []time.Time
+	held int
 }
 
 // Inject activates a fault. It ends with the test at the latest.
@@ -96,6 +97,12 @@ func (i *Injected) hit() bool {
 	return true
 }
 
+func (i *Injected) addHeld(n int) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.held += n
+}
+
 // wait returns after a while, or when the fault or the request is over.
 func (i *Injected) wait(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
@@ -107,8 +114,18 @@ func (i *Injected) wait(ctx context.Context, d time.Duration) {
 	}
 }
 
+// Held returns how many requests and pieces of watches the fault holds now. A request that its client gives up is not
+// held any more.
+func (i *Injected) Held() int {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.held
+}
+
 // keepBack blocks until the fault or the request is over.
 func (i *Injected) keepBack(ctx context.Context) {
+	i.addHeld(1)
+	defer i.addHeld(-1)
 	select {
 	case <-i.ended:
 	case <-ctx.Done():

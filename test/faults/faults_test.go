@@ -24,9 +24,10 @@ func TestFaults(t *testing.T) {
 		c.InstallRemediators(t)
 		free <- c
 	}
+	beside := cluster.Beside(t)
+	defer beside.Wait()
 	run := func(name string, fault func(t *testing.T, c *cluster.Cluster, name string)) {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		beside.Run(name, func(t *testing.T) {
 			c := <-free
 			t.Cleanup(func() { free <- c })
 			fault(t, c, strings.ReplaceAll(name, " ", "-"))

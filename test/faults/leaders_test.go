@@ -87,17 +87,21 @@ func leaderHaltedAsItRecords(s *machineFixture) {
 	records := proxy.Inject(s.t, cluster.Fault{Method: "POST", Path: s.repairsHere(), Stall: true})
 	s.longBroken(first)
 	s.Eventually(s.t, "the leader records", func(context.Context) error {
-		if n := len(records.Hits()); n < 3 {
+		if n := records.Held(); n < 3 {
 			return fmt.Errorf("%d records are on their way", n)
 		}
 		return nil
 	})
 	leads.Halt(s.t)
+	held := records.Held() // on a busy machine the leader may have given up some of them
+	if held == 0 {
+		s.t.Fatal("the leader has given up all its records before it was halted")
+	}
 	s.breakNodes(older, time.Now().Add(-2*time.Hour))
 	s.leaderIs(holder)
 	s.wantDeleting(3)
 	records.End()
-	s.wantRepairs(6)
+	s.wantRepairs(3 + held)
 	leads.Resume(s.t)
 	leads.WantEnd(s.t)
 	s.keepsDeleting(3)

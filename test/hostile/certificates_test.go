@@ -58,9 +58,10 @@ func TestI14CertificatesOfAgents(t *testing.T) {
 	w.Apply(t, moreRequests)
 	w.awaitRequestPolicy()
 	w.StartFettle(t)
+	beside := cluster.Beside(t)
+	defer beside.Wait()
 	for name, row := range w.requestRows() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		beside.Run(name, func(t *testing.T) {
 			r := w.request("fettle-agent-"+strings.ReplaceAll(name, " ", "-"), promisedNode, newKey(t), nil)
 			if row.change != nil {
 				row.change(r)

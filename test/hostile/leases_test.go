@@ -54,9 +54,10 @@ const moreRights = `
 func TestI14LeasesOfNodes(t *testing.T) {
 	t.Parallel()
 	w := newLeasesWorld(t)
+	beside := cluster.Beside(t)
+	defer beside.Wait()
 	for name, row := range w.rows() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		beside.Run(name, func(t *testing.T) {
 			err := row.do(cluster.Context(t), row.as)
 			switch {
 			case row.refusal == "" && err != nil:

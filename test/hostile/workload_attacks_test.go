@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -61,16 +62,23 @@ func bomb(status int) http.HandlerFunc {
 		w.Header().Set("Content-Encoding", "gzip")
 		w.Header().Set("Content-Type", workloadProtobuf)
 		w.WriteHeader(status)
-		z := gzip.NewWriter(w)
-		zeros := make([]byte, 1<<20)
-		for range 512 {
-			if _, err := z.Write(zeros); err != nil {
+		for range 32 {
+			if _, err := w.Write(zeros()); err != nil {
 				return
 			}
 		}
-		_ = z.Close()
 	}
 }
+
+// zeros returns 16 MiB of zeros, compressed. Repeated, they are one stream. Compressing them for each request would take
+// the time of the tests beside.
+var zeros = sync.OnceValue(func() []byte { //nolint:gochecknoglobals // a constant
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	_, _ = z.Write(make([]byte, 16<<20))
+	_ = z.Close()
+	return b.Bytes()
+})
 
 // flood writes the same bytes until the reader stops.
 func flood(w io.Writer, chunk []byte) {

@@ -24,6 +24,8 @@ func TestAutoscalerOfMachineSets(t *testing.T) {
 	}})
 	c.InstallFettle(t)
 	c.StartFettle(t)
+	beside := cluster.Beside(t)
+	defer beside.Wait()
 	for name, run := range map[string]func(*scaled){
 		"scale-too-many": tooManyFail,
 		"scale-few":      fewFail,
@@ -32,8 +34,7 @@ func TestAutoscalerOfMachineSets(t *testing.T) {
 		"scale-judged":   judgedMachineIsScaledDown,
 		"scale-during":   scaledWhileARepairRuns,
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		beside.Run(name, func(t *testing.T) {
 			run(newScaled(t, c, name))
 		})
 	}

@@ -72,9 +72,10 @@ func TestClusterAPIHealthCheck(t *testing.T) {
 		"given-up":          replacementsAreGivenUp,
 		"no-secret":         secretThatComesLate,
 	}
+	beside := cluster.Beside(t)
+	defer beside.Wait()
 	for name, run := range cases {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		beside.Run(name, func(t *testing.T) {
 			run(newClusterFixture(t, management, workload, name))
 		})
 	}

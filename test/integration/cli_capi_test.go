@@ -49,9 +49,10 @@ func TestCommandLineOnClusterAPI(t *testing.T) {
 		"ask-watch":     followAWorkloadCluster,
 		"ask-files":     checkFilesOfClusterAPI,
 	}
+	beside := cluster.Beside(t)
+	defer beside.Wait()
 	for name, run := range cases {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		beside.Run(name, func(t *testing.T) {
 			run(newClusterFixture(t, management, workload, name))
 		})
 	}

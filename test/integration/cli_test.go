@@ -46,9 +46,10 @@ func TestCommandLine(t *testing.T) {
 		"files":          checkFiles,
 		"files-existing": checkWhatExists,
 	}
+	beside := cluster.Beside(t)
+	defer beside.Wait()
 	for name, run := range cases {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		beside.Run(name, func(t *testing.T) {
 			run(newMachineFixture(t, c, name))
 		})
 	}

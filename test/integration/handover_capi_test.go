@@ -31,13 +31,13 @@ func TestHandoverClusterAPI(t *testing.T) {
 	from := provisioned(t, management, workload, "handover-from")
 	clusterAPIMarks(from)
 	management.StartFettle(t)
-	t.Run("from", func(t *testing.T) {
-		t.Parallel()
+	beside := cluster.Beside(t)
+	defer beside.Wait()
+	beside.Run("from", func(t *testing.T) {
 		handoverFromClusterAPI(&clusterFixture{Client: from.Client, t: t, management: management, workload: workload, namespace: from.namespace})
 	})
 	for name, run := range map[string]func(*clusterFixture){"handover-to": handoverToClusterAPI, "handover-both": bothFollow} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		beside.Run(name, func(t *testing.T) {
 			run(provisioned(t, management, workload, name))
 		})
 	}

@@ -33,11 +33,12 @@ func TestHandoverMedik8s(t *testing.T) {
 	t.Run("from", func(t *testing.T) {
 		handoverFromMedik8s(&pool{&machineFixture{Cluster: c, t: t, namespace: from.namespace}}, beforeFettle)
 	})
+	beside := cluster.Beside(t)
+	defer beside.Wait()
 	for name, run := range map[string]func(*pool){
 		"handover-to": handoverToMedik8s, "their-lease": leaseOfMedik8s, "handover-both": bothAct, "by-hand": statusEditedByHand,
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		beside.Run(name, func(t *testing.T) {
 			run(newPool(t, c, name))
 		})
 	}

@@ -18,14 +18,15 @@ func TestRequestsLeftBehind(t *testing.T) {
 	c := cluster.Start(t, cluster.Options{Args: []string{noNodeController}})
 	c.InstallFettleForNodes(t)
 	c.StartFettle(t)
+	beside := cluster.Beside(t)
+	defer beside.Wait()
 	for name, run := range map[string]func(*pool){
 		"replaced":  replacedBesideAStuckObject,
 		"not-done":  replacementThatFails,
 		"booting":   replacementThatBoots,
 		"come-back": nodeOfAnEarlierLife,
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		beside.Run(name, func(t *testing.T) {
 			run(newPool(t, c, "behind-"+name))
 		})
 	}

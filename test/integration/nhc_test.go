@@ -68,9 +68,10 @@ func TestNodeHealthCheck(t *testing.T) {
 		"given-up":        relapsesAreGivenUp,
 		"criteria":        criteriaOfANode,
 	}
+	beside := cluster.Beside(t)
+	defer beside.Wait()
 	for name, run := range cases {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		beside.Run(name, func(t *testing.T) {
 			run(newPool(t, c, name))
 		})
 	}

@@ -31,16 +31,15 @@ func TestNodeProblemDetector(t *testing.T) {
 	c.InstallFettle(t)
 	c.InstallRemediators(t)
 	c.StartFettle(t)
-	t.Run("nodes", func(t *testing.T) {
-		t.Parallel()
+	beside := cluster.Beside(t)
+	defer beside.Wait()
+	beside.Run("nodes", func(t *testing.T) {
 		detectedOnANode(newPool(t, c, "npd-nodes"))
 	})
-	t.Run("deleted", func(t *testing.T) {
-		t.Parallel()
+	beside.Run("deleted", func(t *testing.T) {
 		detectedAndDeleted(newMachineFixture(t, c, "npd-deleted"))
 	})
-	t.Run("requested", func(t *testing.T) {
-		t.Parallel()
+	beside.Run("requested", func(t *testing.T) {
 		detectedAndRequested(&pool{newMachineFixture(t, c, "npd-requested")})
 	})
 }

@@ -60,9 +60,10 @@ func TestMachineHealthCheck(t *testing.T) {
 		"two-writers":    anotherWriterOfOpenShift,
 		"edited-status":  statusOfMachinesEditedByHand,
 	}
+	beside := cluster.Beside(t)
+	defer beside.Wait()
 	for name, run := range cases {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		beside.Run(name, func(t *testing.T) {
 			run(newMachineFixture(t, c, name))
 		})
 	}

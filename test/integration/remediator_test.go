@@ -43,9 +43,10 @@ func TestMachineDeletionRemediation(t *testing.T) {
 		"withdrawn": remediationWithdrawnMidWork,
 		"refused":   deletionThatIsRefused,
 	}
+	beside := cluster.Beside(t)
+	defer beside.Wait()
 	for name, run := range cases {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		beside.Run(name, func(t *testing.T) {
 			run(newMachineFixture(t, c, name))
 		})
 	}

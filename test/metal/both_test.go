@@ -22,11 +22,12 @@ func TestPowerAndPromise(t *testing.T) {
 	s := newSite(t)
 	s.allowSelfFencing(t)
 	s.StartFettle(t)
+	beside := cluster.Beside(t)
+	defer beside.Wait()
 	for name, story := range map[string]func(*selfFenced){
 		"both-move": movesByBoth, "both-hold": isHeldByItsPromise, "both-bmc": isHeldByItsPower, "both-orphan": isFreedAfterForce, "both-none": promisesNothingTimed,
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		beside.Run(name, func(t *testing.T) {
 			story(&selfFenced{pool: s.newPool(t, name)})
 		})
 	}

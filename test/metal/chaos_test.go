@@ -26,6 +26,8 @@ func TestPowerRemediationInterrupted(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.StartFettle(t)
+	beside := cluster.Beside(t)
+	defer beside.Wait()
 	for name, test := range map[string]func(*pool){
 		"deleted-at-once":     deletedAtOnce,
 		"deleted-off":         deletedWhilePoweringOff,
@@ -42,8 +44,7 @@ func TestPowerRemediationInterrupted(t *testing.T) {
 		"tenant":              tenantMayNot,
 		"deleted-and-stopped": deletedAndStopped,
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		beside.Run(name, func(t *testing.T) {
 			test(s.newPool(t, name))
 		})
 	}

@@ -316,6 +316,8 @@ func TestExternalBaremetal(t *testing.T) {
 	s := newMachineSite(t)
 	s.StartFettle(t)
 	powersOnceAllowed(s.newPool(t, "allowed"))
+	beside := cluster.Beside(t)
+	defer beside.Wait()
 	for name, test := range map[string]func(*pool){
 		"tainted":     powersWithTheTaint,
 		"marked":      marksByDefault,
@@ -325,8 +327,7 @@ func TestExternalBaremetal(t *testing.T) {
 		"marked-late": waitsForALateMark,
 		"planted":     twoAreNoticed,
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		beside.Run(name, func(t *testing.T) {
 			test(s.newPool(t, name))
 		})
 	}

@@ -107,20 +107,19 @@ func TestFaultsOfBMCs(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.StartFettle(t, "--log-level=debug") // so that the search for secrets reads those lines too
+	beside := cluster.Beside(t)
+	defer beside.Wait()
 	for name, f := range faultsOfBMCs() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		beside.Run(name, func(t *testing.T) {
 			p := &faulty{pool: &pool{T: t, site: s, name: name}}
 			p.begins(f)
 			p.isFenced(f)
 		})
 	}
-	t.Run("planted", func(t *testing.T) {
-		t.Parallel()
+	beside.Run("planted", func(t *testing.T) {
 		secretsAreFoundEverywhere(s.newPool(t, "planted"))
 	})
-	t.Run("check", func(t *testing.T) {
-		t.Parallel()
+	beside.Run("check", func(t *testing.T) {
 		checksWithTheRightsOfItsDocs(&pool{T: t, site: s, name: "check"})
 	})
 }

@@ -28,6 +28,8 @@ func TestPowerRemediationOfMachines(t *testing.T) {
 	s := newSite(t, "--machine-api")
 	s.AllowMetal3(t)
 	s.StartFettle(t)
+	beside := cluster.Beside(t)
+	defer beside.Wait()
 	for name, test := range map[string]func(*pool){
 		"replaced":      machineIsReplaced,
 		"m3-replaced":   metal3MachineIsReplaced,
@@ -39,8 +41,7 @@ func TestPowerRemediationOfMachines(t *testing.T) {
 		"quorum":        controlPlaneUnderQuorum,
 		"domain":        domainIsStaggered,
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		beside.Run(name, func(t *testing.T) {
 			test(&pool{T: t, site: s, name: name})
 		})
 	}

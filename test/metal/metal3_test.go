@@ -31,6 +31,8 @@ func TestBareMetalHost(t *testing.T) {
 	s := newSite(t)
 	s.AllowMetal3(t)
 	s.StartFettle(t)
+	beside := cluster.Beside(t)
+	defer beside.Wait()
 	for name, test := range map[string]func(*pool){
 		"m3-cycle":    metal3Cycle,
 		"m3-lag":      metal3Lags,
@@ -50,8 +52,7 @@ func TestBareMetalHost(t *testing.T) {
 		"m3-renamed":  bmcNamesAnotherHost,
 		"m3-unnamed":  bmcOfAHostIsDeleted,
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		beside.Run(name, func(t *testing.T) {
 			test(s.newMetal3Pool(t, name))
 		})
 	}

@@ -214,9 +214,10 @@ func TestPowerRemediationWithoutTheAPIServer(t *testing.T) {
 	s, proxy := behindProxy(t)
 	all := make(chan *held, len(phases))
 	t.Run("phases", func(group *testing.T) {
+		beside := cluster.Beside(group)
+		defer beside.Wait()
 		for in := range phases {
-			group.Run(in, func(sub *testing.T) {
-				sub.Parallel()
+			beside.Run(in, func(sub *testing.T) {
 				h := s.newHeld(sub, t, proxy, "away", in)
 				h.in.begin(h)
 				h.hangs(h.first())

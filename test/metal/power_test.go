@@ -22,6 +22,8 @@ func TestPowerRemediation(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.StartFettle(t)
+	beside := cluster.Beside(t)
+	defer beside.Wait()
 	for name, test := range map[string]func(*pool){
 		"cycle":        powerCycle,
 		"delete-node":  nodeIsDeleted,
@@ -39,8 +41,7 @@ func TestPowerRemediation(t *testing.T) {
 		"ipmi":         powerCycleByIPMI,
 		"changed":      bmcIsChanged,
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		beside.Run(name, func(t *testing.T) {
 			test(s.newPool(t, name))
 		})
 	}

@@ -32,12 +32,13 @@ func TestSelfFencing(t *testing.T) {
 	s := newMachineSite(t)
 	s.allowSelfFencing(t)
 	s.StartFettle(t)
+	beside := cluster.Beside(t)
+	defer beside.Wait()
 	for name, story := range map[string]func(*selfFenced){
 		"sf-reset": resetsItself, "sf-deleted": resetsItselfByDeletion, "sf-none": promisesNothing, "sf-recovers": recoversMeanwhile, "sf-why": statesWhy,
 		"sf-machine": resetsItselfForItsMachine, "sf-orphan": isFreedAfterRemoval,
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		beside.Run(name, func(t *testing.T) {
 			p := s.newPool(t, name)
 			story(&selfFenced{pool: p})
 		})

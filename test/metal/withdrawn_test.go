@@ -22,13 +22,14 @@ import (
 func TestPowerRemediationWithoutItsHealthCheck(t *testing.T) {
 	t.Parallel()
 	s, proxy := behindProxy(t)
+	beside := cluster.Beside(t)
+	defer beside.Wait()
 	for name, check := range map[string]struct{ create, remove func(*held) }{
 		"nhc": {(*held).checkedByNodes, (*held).deletesNodeCheck},
 		"mhc": {(*held).checkedByMachines, (*held).deletesMachineCheck},
 	} {
 		for in := range phases {
-			t.Run(name+"-"+in, func(sub *testing.T) {
-				sub.Parallel()
+			beside.Run(name+"-"+in, func(sub *testing.T) {
 				h := s.newHeld(sub, t, proxy, name, in)
 				check.create(h)
 				h.in.begin(h)

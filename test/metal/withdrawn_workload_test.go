@@ -77,9 +77,10 @@ func TestWorkloadClusterWithoutItsHealthCheck(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
 	f.management.StartFettle(t, "--watch-filter=fettle")
+	beside := cluster.Beside(t)
+	defer beside.Wait()
 	for in, phase := range fleetPhases {
-		t.Run(in, func(sub *testing.T) {
-			sub.Parallel()
+		beside.Run(in, func(sub *testing.T) {
 			h := &heldInFleet{member: f.newMember(sub, "gone-"+in), all: t}
 			h.judgedBy(takenOver)
 			phase.begin(h)

@@ -233,14 +233,15 @@ func TestPowerRemediationOfWorkloadClusters(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
 	f.management.StartFettle(t, "--watch-filter=fettle")
+	beside := cluster.Beside(t)
+	defer beside.Wait()
 	for name, test := range map[string]func(*member){
 		"by-fettle":      byFettle,
 		"by-cluster-api": byClusterAPI,
 		"silent":         clusterIsSilent,
 		"gives-up":       ownerHasRequest,
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		beside.Run(name, func(t *testing.T) {
 			test(f.newMember(t, name))
 		})
 	}

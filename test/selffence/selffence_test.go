@@ -82,10 +82,11 @@ func (w *world) plays(t *testing.T, k *killed, stories []named) {
 	go func() {
 		defer close(ended)
 		t.Run("all", func(t *testing.T) {
+			beside := cluster.Beside(t)
+			defer beside.Wait()
 			for number, s := range stories {
 				m := w.nodes[number]
-				t.Run(s.name, func(t *testing.T) {
-					t.Parallel()
+				beside.Run(s.name, func(t *testing.T) {
 					w.workload(t, s.name, m.part.Node, w.nodes[len(w.nodes)-1].part.Node)
 					s.play(&story{T: t, machine: m, w: w, set: s.name})
 				})

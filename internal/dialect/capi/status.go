@@ -219,7 +219,7 @@ func (s *conditionBuilder) deprecatedCondition(t *conditionValue, was *clusterv1
 	if t.Status != metav1.ConditionTrue {
 		c.Reason, c.Severity, c.Message = t.Reason, clusterv1.ConditionSeverity(t.Severity), messages.Message(t.Message)
 	}
-	if was != nil && was.Status == c.Status && was.Reason == c.Reason && was.Severity == c.Severity && was.Message == c.Message {
+	if was != nil && was.Status == c.Status && was.Reason == c.Reason && was.Severity == c.Severity && was.Message == c.Message { // a text of texts
 		c.LastTransitionTime = was.LastTransitionTime
 	}
 	return c

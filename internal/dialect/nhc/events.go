@@ -126,7 +126,7 @@ func enabledEvents(old, fresh *v1alpha1.NodeHealthCheckStatus) []event {
 	switch {
 	case enabled && (was == nil || isTrue(old, v1alpha1.DisabledCondition)):
 		events = append(events, event{Reason: "Enabled", Note: "nodes are checked, and remediated when they are unhealthy"})
-	case !enabled && (was == nil || was.Status != now.Status || was.Reason != now.Reason || was.Message != now.Message):
+	case !enabled && (was == nil || was.Status != now.Status || was.Reason != now.Reason || was.Message != now.Message): // a text of texts
 		events = append(events, event{Warning: true, Reason: "Disabled", Note: now.Reason + ": " + now.Message})
 	}
 	if fresh.Phase == v1alpha1.PhasePaused && old.Phase != v1alpha1.PhasePaused {

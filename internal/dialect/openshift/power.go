@@ -82,17 +82,17 @@ func BuiltInTemplate(r core.Reference) *unstructured.Unstructured {
 func readPower(annotations map[string]string, usual ExternalBaremetal) (template string, err error) {
 	way, template := usual, deletingTemplate
 	var problems []error
-	if text, set := annotations[annotation.ExternalBaremetal]; set {
-		if err := way.Set(text); err != nil {
-			problems = append(problems, fmt.Errorf("annotation %s is %s; %w", annotation.ExternalBaremetal, lenient.Quote(text), err))
+	if value, set := annotations[annotation.ExternalBaremetal]; set {
+		if err := way.Set(value); err != nil {
+			problems = append(problems, fmt.Errorf("annotation %s is %s; %w", annotation.ExternalBaremetal, lenient.Quote(value), err))
 		}
 	}
-	switch text, set := annotations[annotation.PowerRelease]; {
-	case !set, text == releaseByDeletion:
-	case text == releaseByTaint:
+	switch value, set := annotations[annotation.PowerRelease]; {
+	case !set, value == releaseByDeletion:
+	case value == releaseByTaint:
 		template = taintingTemplate
 	default:
-		problems = append(problems, fmt.Errorf("annotation %s is %s; give %s or %s", annotation.PowerRelease, lenient.Quote(text), releaseByDeletion, releaseByTaint))
+		problems = append(problems, fmt.Errorf("annotation %s is %s; give %s or %s", annotation.PowerRelease, lenient.Quote(value), releaseByDeletion, releaseByTaint))
 	}
 	if way != PowerRemediation {
 		template = ""

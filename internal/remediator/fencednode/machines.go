@@ -158,8 +158,8 @@ func (m Machines) NamedBy(ctx context.Context, node *corev1.Node) (*unstructured
 }
 
 // keyOf returns the namespace and the name that an annotation has.
-func keyOf(text string) (types.NamespacedName, bool) {
-	namespace, name, found := strings.Cut(text, "/")
+func keyOf(key string) (types.NamespacedName, bool) {
+	namespace, name, found := strings.Cut(key, "/")
 	return types.NamespacedName{Namespace: namespace, Name: name}, found && namespace != "" && name != ""
 }
 

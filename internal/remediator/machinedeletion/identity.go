@@ -57,8 +57,8 @@ const (
 )
 
 // machineKey parses namespace/name.
-func machineKey(text string) (types.NamespacedName, bool) {
-	namespace, name, _ := strings.Cut(text, "/")
+func machineKey(key string) (types.NamespacedName, bool) {
+	namespace, name, _ := strings.Cut(key, "/")
 	if namespace == "" || name == "" || strings.Contains(name, "/") {
 		return types.NamespacedName{}, false
 	}
