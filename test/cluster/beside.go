@@ -17,11 +17,17 @@ type Subtests struct {
 	group errgroup.Group
 }
 
-// Beside returns the subtests of a test. The test must call Wait before it returns.
+// Beside returns the subtests of a test, which run a few at a time. The test must call Wait before it returns.
 func Beside(t *testing.T) *Subtests {
 	t.Helper()
+	return BesideN(t, atATime)
+}
+
+// BesideN returns the subtests of a test, of which n run at a time. The test must call Wait before it returns.
+func BesideN(t *testing.T, n int) *Subtests {
+	t.Helper()
 	s := &Subtests{t: t}
-	s.group.SetLimit(atATime)
+	s.group.SetLimit(n)
 	return s
 }
 

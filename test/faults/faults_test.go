@@ -9,8 +9,8 @@ import (
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
-// sandboxes is how many sandboxes two cores can carry. Most faults wait: for a lease to expire, or for a pause.
-const sandboxes = 3
+// sandboxes is how many faults run at a time. Most of them wait: for a lease to expire, or for a pause.
+const sandboxes = 6
 
 // TestFaults runs each fault on a sandbox for itself, since every Fettle works on the whole of its cluster.
 func TestFaults(t *testing.T) {
@@ -24,7 +24,7 @@ func TestFaults(t *testing.T) {
 		c.InstallRemediators(t)
 		free <- c
 	}
-	beside := cluster.Beside(t)
+	beside := cluster.BesideN(t, sandboxes)
 	defer beside.Wait()
 	run := func(name string, fault func(t *testing.T, c *cluster.Cluster, name string)) {
 		beside.Run(name, func(t *testing.T) {
