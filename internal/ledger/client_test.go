@@ -109,7 +109,11 @@ func TestWatching(t *testing.T) {
 		}
 	}
 	r := render(anEntry(), "")
-	wakes("a repair that Fettle has just recorded", 0, func() { in.Of("Repair").Handler.OnAdd(stored(t, r), false) })
+	ended := r.DeepCopy()
+	ended.Status.Phase = "Succeeded"
+	wakes("a repair that has ended", 0, func() { in.Of("Repair").Handler.OnAdd(stored(t, ended), false) })
+	in.Of("Repair").Handler.OnDelete(stored(t, ended))
+	wakes("a repair that runs", 1, func() { in.Of("Repair").Handler.OnAdd(stored(t, r), false) })
 	tried := r.DeepCopy()
 	tried.Status.Attempts = 1
 	wakes("how far it has come", 1, func() { in.Of("Repair").Handler.OnUpdate(stored(t, r), stored(t, tried)) })

@@ -93,15 +93,14 @@ func (p *record) DeepCopyObject() runtime.Object {
 }
 
 // hasProgressed reports whether another client has changed the progress of the repair since the old record, or may
-// have.
+// have. Old is nil if the cache had none.
 func (p *record) hasProgressed(old *record) bool {
 	r := &p.repair
 	if r.Attempts > 0 {
 		return true
 	}
-	moved := len(r.Tried) > 0 || !r.Recovered.IsZero() || !r.Begun.IsZero()
-	if old == nil {
-		return moved
+	if old == nil { // its creation may have had no answer, or come so late that no pass expects it any more
+		return r.Running() || len(r.Tried) > 0 || !r.Recovered.IsZero() || !r.Begun.IsZero()
 	}
 	was := &old.repair
 	return len(r.Tried) != len(was.Tried) || !r.Recovered.Equal(was.Recovered) || !r.Begun.Equal(was.Begun) || r.Answer != was.Answer

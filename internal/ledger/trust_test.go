@@ -230,7 +230,7 @@ func TestI15IgnoredRepairsAreLoggedInBounds(t *testing.T) {
 		t.Error("no event is in another namespace")
 	}
 	in.Of("Repair").Handler.OnAdd(writtenAs(t, "tenant", core.RepairName(core.ID{Kind: "Machine", Namespace: "tenant", Name: "m", UID: "m-uid"}, 1),
-		strings.ReplaceAll(aSpec(`"retry": "often"`), `"machines"`, `"tenant"`), `{}`), true)
+		strings.ReplaceAll(aSpec(`"retry": "often"`), `"machines"`, `"tenant"`), `{"phase": "Succeeded"}`), true)
 	if events := *logged; len(events) != warningBurst+2 || !strings.Contains(events[len(events)-1], "RepairUnreadable") {
 		t.Error("the flood hides a Repair that counts and can't be read")
 	}

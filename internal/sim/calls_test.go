@@ -52,7 +52,7 @@ func TestPlantedFaultsOfCallsAreFound(t *testing.T) {
 	cases := map[string]planted{
 		"missing statuses are not told": {setup("statuses that are not written"), sim.Faults{SilentStatuses: true}, "I9", nil},
 		"cut off taken for granted":     {setup("deletions that are cut off"), sim.Faults{GrantedCutOffs: true}, "convergence", nil},
-		"the state of passes is lost":   {abandoned, sim.Faults{Forgetful: true}, "convergence", nil},
+		"the state of passes is lost":   {abandoned, sim.Faults{Forgetful: true, NewRepairsUnnoticed: true}, "convergence", nil},
 		"policies are not read":         {setup("edits during a pass"), sim.Faults{NoPolicyRead: true}, "I1", nil},
 	}
 	for name, c := range cases {

@@ -52,6 +52,8 @@ type Faults struct {
 	// SilentStatuses reports no status as not written, GrantedCutOffs takes a call of a remedy that was cut off for a granted call,
 	// Forgetful forgets what passes have done when a pass is abandoned, and NoPolicyRead takes the cache's word for the version of a policy.
 	SilentStatuses, GrantedCutOffs, Forgetful, NoPolicyRead bool
+	// NewRepairsUnnoticed passes no more when the cache gets a repair that it did not have.
+	NewRepairsUnnoticed bool
 	// NoConditions writes no conditions, KeptConfirmations withdraws no confirmation, GuessedSiblings takes a machine that is
 	// not known for known, and SilentDialects don't say that nothing is known.
 	NoConditions, KeptConfirmations, GuessedSiblings, SilentDialects bool

@@ -69,8 +69,8 @@ func (u *Universe) endDeletions() bool {
 	return ended
 }
 
-// catchUp brings every cache in sync, and reports whether that wakes an engine. A repair that changes does so only if a
-// user deleted it or its remedy was refused.
+// catchUp brings every cache in sync, and reports whether that wakes an engine. A repair wakes an engine if the
+// cache did not have it and it runs, a user deleted it, or its remedy was refused.
 func (u *Universe) catchUp() bool {
 	woken := false
 	for _, e := range u.engines {
@@ -85,11 +85,16 @@ func (u *Universe) catchUp() bool {
 			woken = woken || u.truth.entry(r.Name) < 0
 		}
 		for _, r := range e.cluster.own(u.truth.ledger) {
-			woken = woken || r.Attempts > e.attempts(r.Name)
+			woken = woken || r.Attempts > e.attempts(r.Name) || r.Running() && !e.hasRepair(r.Name) && !u.setup.Faults.NewRepairsUnnoticed
 		}
 		e.resync(u.truth)
 	}
 	return woken
+}
+
+// hasRepair reports whether the cache has a repair.
+func (e *engine) hasRepair(name string) bool {
+	return slices.ContainsFunc(e.ledger, func(r core.Repair) bool { return r.Name == name })
 }
 
 // attempts returns the attempts of a repair, as far as the cache shows.
