@@ -69,8 +69,7 @@ func (u *Universe) endDeletions() bool {
 	return ended
 }
 
-// catchUp brings every cache in sync, and reports whether that wakes an engine. A repair wakes an engine if the
-// cache did not have it and it runs, a user deleted it, or its remedy was refused.
+// catchUp brings every cache in sync, and reports whether that wakes an engine.
 func (u *Universe) catchUp() bool {
 	woken := false
 	for _, e := range u.engines {
@@ -81,15 +80,21 @@ func (u *Universe) catchUp() bool {
 		for template := range e.requests {
 			woken = woken || !maps.Equal(e.leases, u.truth.leases) || e.edition != u.editionFor(e) || e.staleRequests(u.truth, template)
 		}
-		for _, r := range e.ledger {
-			woken = woken || u.truth.entry(r.Name) < 0
-		}
-		for _, r := range e.cluster.own(u.truth.ledger) {
-			woken = woken || r.Attempts > e.attempts(r.Name) || r.Running() && !e.hasRepair(r.Name) && !u.setup.Faults.NewRepairsUnnoticed
-		}
+		woken = woken || u.wakesByLedger(e)
 		e.resync(u.truth)
 	}
 	return woken
+}
+
+// wakesByLedger reports whether a change that the cache of the ledger lacks wakes an engine. A repair does so if the
+// cache did not have it and it runs, a user deleted it, or its remedy was refused.
+func (u *Universe) wakesByLedger(e *engine) bool {
+	isGone := func(r core.Repair) bool { return u.truth.entry(r.Name) < 0 }
+	wakes := func(r core.Repair) bool {
+		isNew := r.Running() && !e.hasRepair(r.Name) && !u.setup.Faults.NewRepairsUnnoticed
+		return isNew || r.Attempts > e.attempts(r.Name)
+	}
+	return slices.ContainsFunc(e.ledger, isGone) || slices.ContainsFunc(e.cluster.own(u.truth.ledger), wakes)
 }
 
 // hasRepair reports whether the cache has a repair.

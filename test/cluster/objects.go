@@ -97,7 +97,7 @@ func (c *Cluster) Apply(t testing.TB, text string) {
 }
 
 // patience is how long Eventually waits. It is long, since the machines that run tests may be busy.
-const patience = 150 * time.Second
+const patience = 4 * time.Minute
 
 // Eventually waits until check returns no error, and fails the test if that never happens.
 func (c *Cluster) Eventually(t testing.TB, what string, check func(context.Context) error) {

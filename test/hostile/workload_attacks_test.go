@@ -72,7 +72,7 @@ func bomb(status int) http.HandlerFunc {
 
 // zeros returns 16 MiB of zeros, compressed. Repeated, they are one stream. Compressing them for each request would take
 // the time of the tests beside.
-var zeros = sync.OnceValue(func() []byte { //nolint:gochecknoglobals // a constant
+var zeros = sync.OnceValue(func() []byte {
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
 	_, _ = z.Write(make([]byte, 16<<20))

@@ -27,7 +27,7 @@ import (
 )
 
 // workloadWithin bounds how long a test waits for a state. The honest cluster needs milliseconds.
-const workloadWithin = 150 * time.Second
+const workloadWithin = 4 * time.Minute
 
 // workloadConnections has the connections without the rest of Fettle. Attacks on them need no management cluster.
 type workloadConnections struct {

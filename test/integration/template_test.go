@@ -139,7 +139,7 @@ func (r *remediation) survey(steps ...core.Step) ([]core.Step, core.Cluster) {
 }
 
 // templatePatience is how long a test waits for a state. It is long, since the machines that run tests may be busy.
-const templatePatience = 150 * time.Second
+const templatePatience = 4 * time.Minute
 
 // wantProblem waits until the first step has a problem with these words, or none for "". Like the engine, it looks only
 // when it is woken. It returns how long that took.
