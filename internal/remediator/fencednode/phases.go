@@ -36,8 +36,9 @@ func NewPhases(kind string) *Phases {
 	}
 }
 
-// Set stores the phase of a remediation. A remediation that has not begun, or has ended, is in none.
-func (p *Phases) Set(key types.NamespacedName, s *v1alpha1.FencingStatus) {
+// Set stores the phase of a remediation at an instant. A remediation that has not begun, or has ended, is in none. A
+// start that is recorded for later counts from now on: the clock of the process that recorded it was fast.
+func (p *Phases) Set(key types.NamespacedName, s *v1alpha1.FencingStatus, now time.Time) {
 	if p == nil {
 		return
 	}
@@ -47,11 +48,18 @@ func (p *Phases) Set(key types.NamespacedName, s *v1alpha1.FencingStatus) {
 		delete(p.since, key)
 		return
 	}
-	p.since[key] = phase{fencing.Phase(s.Phase), s.PhaseSince.Time}
+	is, was := phase{fencing.Phase(s.Phase), s.PhaseSince.Time}, p.since[key]
+	if is.began.After(now) {
+		is.began = now
+	}
+	if is.name == was.name && was.began.Before(is.began) {
+		return
+	}
+	p.since[key] = is
 }
 
 // Drop drops a remediation that is gone.
-func (p *Phases) Drop(key types.NamespacedName) { p.Set(key, &v1alpha1.FencingStatus{}) }
+func (p *Phases) Drop(key types.NamespacedName) { p.Set(key, &v1alpha1.FencingStatus{}, time.Time{}) }
 
 // Describe sends the description of the metric.
 func (p *Phases) Describe(to chan<- *prometheus.Desc) { to <- p.desc }

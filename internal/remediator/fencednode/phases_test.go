@@ -26,14 +26,17 @@ func TestPhasesThatLast(t *testing.T) {
 		do   func()
 		want map[string]time.Duration
 	}{
-		{"nothing has begun", func() { power.Set(a, &v1alpha1.FencingStatus{}) }, map[string]time.Duration{}},
-		{"one begins", func() { power.Set(a, in(fencing.Preparing, time.Minute)) }, map[string]time.Duration{"Power Preparing": time.Minute}},
-		{"an older one", func() { power.Set(b, in(fencing.Preparing, time.Hour)) }, map[string]time.Duration{"Power Preparing": time.Hour}},
-		{"of another kind", func() { self.Set(b, in(fencing.Preparing, time.Second)) }, map[string]time.Duration{"Power Preparing": time.Hour, "SelfFence Preparing": time.Second}},
-		{"the older goes on", func() { power.Set(b, in(fencing.Booting, 0)) }, map[string]time.Duration{"Power Preparing": time.Minute, "Power Booting": 0, "SelfFence Preparing": time.Second}},
-		{"it ends", func() { power.Set(b, in(fencing.Failed, 0)) }, map[string]time.Duration{"Power Preparing": time.Minute, "SelfFence Preparing": time.Second}},
+		{"nothing has begun", func() { power.Set(a, &v1alpha1.FencingStatus{}, noon) }, map[string]time.Duration{}},
+		{"one begins", func() { power.Set(a, in(fencing.Preparing, time.Minute), noon) }, map[string]time.Duration{"Power Preparing": time.Minute}},
+		{"an older one", func() { power.Set(b, in(fencing.Preparing, time.Hour), noon) }, map[string]time.Duration{"Power Preparing": time.Hour}},
+		{"of another kind", func() { self.Set(b, in(fencing.Preparing, time.Second), noon) }, map[string]time.Duration{"Power Preparing": time.Hour, "SelfFence Preparing": time.Second}},
+		{"the older goes on", func() { power.Set(b, in(fencing.Booting, 0), noon) }, map[string]time.Duration{"Power Preparing": time.Minute, "Power Booting": 0, "SelfFence Preparing": time.Second}},
+		{"it ends", func() { power.Set(b, in(fencing.Failed, 0), noon) }, map[string]time.Duration{"Power Preparing": time.Minute, "SelfFence Preparing": time.Second}},
+		{"one that a fast clock has recorded", func() { power.Set(b, in(fencing.Booting, -time.Hour), noon) }, map[string]time.Duration{"Power Preparing": time.Minute, "Power Booting": 0, "SelfFence Preparing": time.Second}},
+		{"a minute later", func() { power.Set(b, in(fencing.Booting, -time.Hour), noon.Add(time.Minute)) }, map[string]time.Duration{"Power Preparing": time.Minute, "Power Booting": 0, "SelfFence Preparing": time.Second}},
+		{"it goes", func() { power.Drop(b) }, map[string]time.Duration{"Power Preparing": time.Minute, "SelfFence Preparing": time.Second}},
 		{"the other is gone", func() { power.Drop(a) }, map[string]time.Duration{"SelfFence Preparing": time.Second}},
-		{"its start is missing", func() { self.Set(b, &v1alpha1.FencingStatus{Phase: string(fencing.Booting)}) }, map[string]time.Duration{}},
+		{"its start is missing", func() { self.Set(b, &v1alpha1.FencingStatus{Phase: string(fencing.Booting)}, noon) }, map[string]time.Duration{}},
 	} {
 		step.do()
 		if d := cmp.Diff(step.want, agesOf(t, registry)); d != "" {
@@ -41,7 +44,7 @@ func TestPhasesThatLast(t *testing.T) {
 		}
 	}
 	var none *Phases
-	none.Set(a, in(fencing.Booting, 0))
+	none.Set(a, in(fencing.Booting, 0), noon)
 	none.Drop(a)
 	if left := len(power.since) + len(self.since); left != 0 {
 		t.Errorf("it remembers %d remediations", left)

@@ -2,6 +2,7 @@ package powercycle
 
 import (
 	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/types"
@@ -116,9 +117,9 @@ func (m *Metrics) clear(key types.NamespacedName) {
 }
 
 // setPhase measures since when a remediation is in its phase.
-func (m *Metrics) setPhase(r *v1alpha1.PowerRemediation) {
+func (m *Metrics) setPhase(r *v1alpha1.PowerRemediation, now time.Time) {
 	if m != nil {
-		m.phases.Set(client.ObjectKeyFromObject(r), &r.Status.FencingStatus)
+		m.phases.Set(client.ObjectKeyFromObject(r), &r.Status.FencingStatus, now)
 	}
 }
 

@@ -109,7 +109,7 @@ func (c *Client) open(ctx context.Context, rec *reconciliation) (*reconciliation
 	deleting := !r.DeletionTimestamp.IsZero()
 	phase := r.Status.Phase
 	if known(phase) {
-		c.Metrics.setPhase(r)
+		c.Metrics.setPhase(r, c.Now())
 	}
 	cluster, possible := clusterOf(r)
 	rec.cluster = cluster

@@ -69,7 +69,7 @@ func (c *Client) write(ctx context.Context, rec *reconciliation, record fencing.
 	rec.s.power = rec.s.power.Recorded(rec.record)
 	if begins {
 		c.Metrics.wait(rec.key, "")
-		c.Metrics.setPhase(rec.r)
+		c.Metrics.setPhase(rec.r, c.Now())
 		rec.s.turn, rec.s.changeFailed = time.Time{}, time.Time{}
 		if before != fencing.Preparing || rec.record.Phase != fencing.PoweringOff { // both command the same
 			rec.s.power.RetryAt, rec.s.failures = time.Time{}, 0 // a phase must not end by a failure of an earlier one

@@ -4,6 +4,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"time"
 
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
 	"github.com/fettle-io/fettle/internal/fencing"
@@ -49,9 +50,9 @@ func (m *Metrics) Collect(to chan<- prometheus.Metric) {
 }
 
 // setPhase measures since when a remediation is in its phase.
-func (m *Metrics) setPhase(r *v1alpha1.SelfFenceRemediation) {
+func (m *Metrics) setPhase(r *v1alpha1.SelfFenceRemediation, now time.Time) {
 	if m != nil {
-		m.phases.Set(client.ObjectKeyFromObject(r), &r.Status.FencingStatus)
+		m.phases.Set(client.ObjectKeyFromObject(r), &r.Status.FencingStatus, now)
 	}
 }
 

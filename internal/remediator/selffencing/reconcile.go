@@ -68,7 +68,7 @@ func (c *Client) open(ctx context.Context, key types.NamespacedName) (*reconcili
 	rec := &reconciliation{key: key, r: r, config: configOf(&r.Spec)}
 	deleting, phase := !r.DeletionTimestamp.IsZero(), r.Status.Phase
 	if known(phase) {
-		c.Metrics.setPhase(r)
+		c.Metrics.setPhase(r, c.Now())
 	}
 	switch valid := known(phase) && (phase == "" || r.Status.Node != nil); {
 	case !valid && deleting:

@@ -58,7 +58,7 @@ func (c *Client) write(ctx context.Context, rec *reconciliation, record fencing.
 	rec.record = recordOf(&rec.r.Status)
 	if begins {
 		rec.s.changeFailed = time.Time{}
-		c.Metrics.setPhase(rec.r)
+		c.Metrics.setPhase(rec.r, c.Now())
 		c.announce(rec, status)
 	}
 	node, raw := rec.facts.Node, rec.raw
