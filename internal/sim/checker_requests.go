@@ -153,7 +153,7 @@ func (u *Universe) holdsLease(p *passRun, r *request) bool {
 	return !r.Leaving && !overdue && !erased && !again && u.truth.hasRequest(r.slot)
 }
 
-// seenWithin is how long a cache may lag behind a request before Fettle does not count the request any more.
+// seenWithin is how long a cache may lag behind a request or a repair before Fettle does not count it any more.
 const seenWithin = time.Minute
 
 func (m machine) nodeUnhealthy(now int) bool {

@@ -82,11 +82,13 @@ type apiServer struct {
 	leases map[string]lease
 	// recorded counts the repairs that the ledger ever had.
 	recorded uint64
+	// recordedAt has, by the names of repairs, the tick at which the pass began that has written each last and got an answer.
+	recordedAt map[string]int
 }
 
 func (c *apiServer) clone() *apiServer {
 	twin := *c
-	twin.leases = maps.Clone(c.leases)
+	twin.leases, twin.recordedAt = maps.Clone(c.leases), maps.Clone(c.recordedAt)
 	twin.machines, twin.ledger, twin.requests = slices.Clone(c.machines), slices.Clone(c.ledger), slices.Clone(c.requests)
 	return &twin
 }
@@ -155,6 +157,7 @@ func (c *apiServer) amend(r core.Repair) uint64 {
 
 func (c *apiServer) erase(name string) {
 	c.ledger = slices.DeleteFunc(c.ledger, func(r core.Repair) bool { return r.Name == name })
+	delete(c.recordedAt, name)
 }
 
 func (c *apiServer) entry(name string) int {

@@ -112,12 +112,27 @@ func (u *Universe) withdrawConfirmation(p *passRun, t *core.Target) {
 		u.complain("I1: a confirmation was withdrawn by an engine whose caches are not in step")
 	case !t.ConfirmedHealthy:
 		u.complain("I10: a confirmation of %s was withdrawn, and no user has confirmed it", t.ID.UID)
-	case len(u.engines) == 1 && u.atOnce(p) && u.truth.inRepair(t.ID.UID) && !p.hasCreated(t.ID.UID):
+	case len(u.engines) == 1 && u.atOnce(p) && u.truth.inRepair(t.ID.UID) && !p.hasCreated(t.ID.UID) && !u.overdue(p, t.ID.UID):
 		u.complain("I10: the confirmation of %s was withdrawn while its repair runs", t.ID.UID)
 	}
 	if m.nodeID().UID == t.ID.UID && !u.setup.Faults.KeptConfirmations {
 		m.node.confirmed, m.usedBy = false, none
 	}
+}
+
+// noteRecorded notes when the pass began that has written a repair, if the API server has answered.
+func (u *Universe) noteRecorded(p *passRun, c *pass.Call, r *pass.Result) {
+	if u.setup.Reports && r.OK && (c.Kind == pass.CreateRepair || c.Kind == pass.UpdateRepair) {
+		u.truth.recordedAt[r.Repair.Name] = p.beganAt
+	}
+}
+
+// overdue reports whether an engine no longer counts the running repair of a target: its cache has lacked the repair for too
+// long since the repair was written.
+func (u *Universe) overdue(p *passRun, uid string) bool {
+	name := u.truth.repairOf(uid)
+	written, answered := u.truth.recordedAt[name]
+	return answered && Ticks(u.truth.now-written) >= seenWithin && !p.engine.hasRepair(name)
 }
 
 // none is the place of no engine. Places of engines begin at 1 where they are stored.

@@ -1,6 +1,7 @@
 package sim_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/fettle-io/fettle/internal/core"
@@ -32,6 +33,39 @@ func reportWorlds() map[string]world {
 
 // TestSmallWorldsOfReports explores every interleaving in each of these worlds too.
 func TestSmallWorldsOfReports(t *testing.T) { explore(t, reportWorlds()) }
+
+// TestConfirmationOfARepairThatNoCacheShows: a confirmation may be withdrawn while a repair runs only if the cache has lacked
+// the repair for a minute. A process that forgets it earlier is found.
+func TestConfirmationOfARepairThatNoCacheShows(t *testing.T) {
+	const minute = 6 // ticks
+	for name, c := range map[string]struct {
+		ticks int
+		fault sim.Faults
+		want  string
+	}{
+		"less than a minute":                {minute - 1, sim.Faults{}, ""},
+		"a minute":                          {minute, sim.Faults{}, ""},
+		"less than a minute, and forgotten": {minute - 1, sim.Faults{Forgetful: true}, "I10: the confirmation of node-0.0 was withdrawn while its repair runs"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			u := sim.New(sim.Setup{Policies: []core.Policy{nodePolicy(1)}, Nodes: 1, NotReady: 1, Now: 2, Reports: true, MissedStatuses: 1, Faults: c.fault})
+			happens := func(kinds ...sim.Kind) {
+				for _, kind := range kinds {
+					u = u.After(sim.Step{Kind: kind})
+				}
+			}
+			happens(sim.Pass, sim.Pass, sim.SeeRequests, sim.Flap, sim.Confirm, sim.SeeNode)
+			happens(slices.Repeat([]sim.Kind{sim.Tick}, c.ticks)...)
+			happens(sim.BeginPass, sim.AbandonPass, sim.Pass)
+			if got := u.Complaint(); got != c.want {
+				t.Errorf("the checker says %q, want %q", got, c.want)
+			}
+			if got := u.Settle(); got != c.want {
+				t.Errorf("at rest the checker says %q, want %q", got, c.want)
+			}
+		})
+	}
+}
 
 // TestPlantedFaultsOfReportsAreFound: the search finds what goes wrong with reports and conditions.
 func TestPlantedFaultsOfReportsAreFound(t *testing.T) {

@@ -36,6 +36,8 @@ type progress struct {
 	created []core.Repair
 	// began is the edit of the policies at which it began.
 	began int
+	// beganAt is the tick at which it began.
+	beganAt int
 	// others reports whether it could know, when it last read its policies, that policies of the home cluster act on the
 	// same nodes.
 	others core.Tri
@@ -100,7 +102,7 @@ func (u *Universe) begin(e *engine, stepped bool) *passRun {
 	if u.setup.Faults.NoExpectations {
 		e.state, e.digestCache = &pass.State{}, nil
 	}
-	p := &passRun{engine: e, progress: progress{skew: map[taskKey]time.Duration{}, written: map[core.ID]bool{}, read: map[core.ID]int{}, began: u.truth.edited, others: u.othersAct(e)}, config: u.config(e), state: e.state.Clone()}
+	p := &passRun{engine: e, progress: progress{skew: map[taskKey]time.Duration{}, written: map[core.ID]bool{}, read: map[core.ID]int{}, began: u.truth.edited, beganAt: u.truth.now, others: u.othersAct(e)}, config: u.config(e), state: e.state.Clone()}
 	for _, m := range u.truth.machines {
 		p.unhealthy = append(p.unhealthy, m.unhealthy(u.truth.now))
 	}
@@ -224,6 +226,7 @@ func (u *Universe) make(p *passRun, c *pass.Call, m passFault) {
 	if c.Kind == pass.WriteStatuses {
 		p.noteWritten(c, &r, &m)
 	}
+	u.noteRecorded(p, c, &r)
 	p.wrote = p.wrote || writes(c) || isStatuses(*c)
 	u.plant(p, c, &r)
 	p.pass.Done(*c, r)
