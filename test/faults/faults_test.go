@@ -10,7 +10,7 @@ import (
 )
 
 // sandboxes is how many faults run at a time. Most of them wait: for a lease to expire, or for a pause.
-const sandboxes = 6
+const sandboxes = 4
 
 // TestFaults runs each fault on a sandbox for itself, since every Fettle works on the whole of its cluster.
 func TestFaults(t *testing.T) {
