@@ -5,5 +5,13 @@
 //	c.InstallFettle(t)
 //	fettle := c.StartFettle(t)
 //
+// Tests of one control plane that don't meet are subtests that run beside each other:
+//
+//	beside := cluster.Beside(t)
+//	defer beside.Wait()
+//	for name, test := range tests {
+//		beside.Run(name, func(t *testing.T) { test(t, c) })
+//	}
+//
 // It needs the binaries that make build puts into bin/.
 package cluster

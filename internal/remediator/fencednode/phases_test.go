@@ -32,7 +32,7 @@ func TestPhasesThatLast(t *testing.T) {
 		{"of another kind", func() { self.Set(b, in(fencing.Preparing, time.Second), noon) }, map[string]time.Duration{"Power Preparing": time.Hour, "SelfFence Preparing": time.Second}},
 		{"the older goes on", func() { power.Set(b, in(fencing.Booting, 0), noon) }, map[string]time.Duration{"Power Preparing": time.Minute, "Power Booting": 0, "SelfFence Preparing": time.Second}},
 		{"it ends", func() { power.Set(b, in(fencing.Failed, 0), noon) }, map[string]time.Duration{"Power Preparing": time.Minute, "SelfFence Preparing": time.Second}},
-		{"one that a fast clock has recorded", func() { power.Set(b, in(fencing.Booting, -time.Hour), noon) }, map[string]time.Duration{"Power Preparing": time.Minute, "Power Booting": 0, "SelfFence Preparing": time.Second}},
+		{"a start by a fast clock", func() { power.Set(b, in(fencing.Booting, -time.Hour), noon) }, map[string]time.Duration{"Power Preparing": time.Minute, "Power Booting": 0, "SelfFence Preparing": time.Second}},
 		{"a minute later", func() { power.Set(b, in(fencing.Booting, -time.Hour), noon.Add(time.Minute)) }, map[string]time.Duration{"Power Preparing": time.Minute, "Power Booting": 0, "SelfFence Preparing": time.Second}},
 		{"it goes", func() { power.Drop(b) }, map[string]time.Duration{"Power Preparing": time.Minute, "SelfFence Preparing": time.Second}},
 		{"the other is gone", func() { power.Drop(a) }, map[string]time.Duration{"SelfFence Preparing": time.Second}},
