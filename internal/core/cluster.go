@@ -107,6 +107,17 @@ type Cluster struct {
 	Workers map[ID]bool
 	// ExpectedUntil is when the first expectation in the snapshot expires; zero when none does.
 	ExpectedUntil time.Time
+	// Age is how long before the decision the caches were read.
+	Age time.Duration
+}
+
+// ShownAt returns when a decision may conclude that there is no write that the caches may lack until
+// an instant. They must have been read after that instant. The zero instant stays zero.
+func (c *Cluster) ShownAt(until time.Time) time.Time {
+	if until.IsZero() {
+		return until
+	}
+	return until.Add(c.Age)
 }
 
 // nodeKind is the kind of targets that are nodes.

@@ -52,3 +52,14 @@ func TestLeaseWithoutAHolder(t *testing.T) {
 		t.Errorf("it is refused: %v", d.Refusals)
 	}
 }
+
+// TestShownAt: caches that were read earlier show a write later. An instant that is never stays so.
+func TestShownAt(t *testing.T) {
+	f := core.Cluster{Age: 10 * time.Second}
+	if got, want := f.ShownAt(noon), noon.Add(10*time.Second); !got.Equal(want) {
+		t.Errorf("it is shown at %s, want %s", got, want)
+	}
+	if got := f.ShownAt(time.Time{}); !got.IsZero() {
+		t.Errorf("what is never lacking is shown at %s", got)
+	}
+}

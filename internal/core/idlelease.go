@@ -6,11 +6,6 @@ import (
 	"time"
 )
 
-// leaseIdleTime is how long a lease must have been unchanged before it counts as left behind. A
-// lease is taken after its repair was recorded. So the repair that explains it is known by then,
-// also to another leader.
-const leaseIdleTime = 10 * time.Second
-
 // holderPrefix begins the names of Fettle's holders, and of no others.
 const holderPrefix = "fettle.io/"
 
@@ -34,7 +29,9 @@ func CurrentHolder(former string) string {
 
 // releaseIdleLeases releases the leases that were left behind, so that others can service the node.
 // A process may have stopped before it released one, the release may have been refused, or the
-// Repair was deleted. By a wrong clock it is not known how long a lease has been unchanged.
+// Repair was deleted. A leader renews a lease right before it calls a remedy, so a lease that was
+// renewed a moment ago may belong to a request that no cache shows. By a wrong clock it is not known
+// how long a lease has been unchanged.
 func (d *planner) releaseIdleLeases() {
 	if d.cluster.Observed != Yes || d.cluster.ClockAgrees != Yes || len(d.cluster.Leases) == 0 || len(d.cluster.UnlistedTemplates) > 0 {
 		return
@@ -44,7 +41,7 @@ func (d *planner) releaseIdleLeases() {
 		if !holders[l.Holder] || busy[l.Node] {
 			continue
 		}
-		if idle := latest(l.Renewed.Add(leaseIdleTime), unanswered[l.Node]); d.now.Before(idle) {
+		if idle := d.cluster.ShownAt(latest(l.Renewed.Add(expectationLimit), unanswered[l.Node])); d.now.Before(idle) {
 			d.wakeAt(idle)
 			continue
 		}

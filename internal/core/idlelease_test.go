@@ -114,3 +114,35 @@ func TestUnansweredUntil(t *testing.T) {
 		}
 	}
 }
+
+// TestKeepsLeaseUntil: the lease of a node stays for a minute after its renewal where another process may have taken the
+// step, and where no cache has shown its request.
+func TestKeepsLeaseUntil(t *testing.T) {
+	began, renewed := ago(10*time.Minute), ago(30*time.Second)
+	asks := func(r *core.Repair) { r.Steps = []core.Step{ask(rebooting, 0)} }
+	deletes := func(r *core.Repair) { r.Steps = []core.Step{{Remedy: "Delete"}} }
+	elsewhere := func(r *core.Repair) { r.RecordedElsewhere = true }
+	seen := func(r *core.Repair) { r.StepSeen = 1 }
+	attempt := func(r *core.Repair) { r.Attempts, r.LastAttempt = 1, noon }
+	for name, c := range map[string]struct {
+		changes []func(*core.Repair)
+		renewed time.Time
+		want    time.Time
+	}{
+		"its request is unseen":       {[]func(*core.Repair){asks}, renewed, renewed.Add(time.Minute)},
+		"its request was seen":        {[]func(*core.Repair){asks, seen}, renewed, time.Time{}},
+		"it was not renewed since":    {[]func(*core.Repair){asks}, ago(time.Hour), began.Add(time.Minute)},
+		"nothing is known of a lease": {[]func(*core.Repair){asks}, time.Time{}, began.Add(time.Minute)},
+		"its last call has failed":    {[]func(*core.Repair){asks, attempt}, renewed, noon.Add(time.Minute)},
+		"this process has deleted":    {[]func(*core.Repair){deletes}, renewed, time.Time{}},
+		"another one may have":        {[]func(*core.Repair){deletes, elsewhere}, renewed, renewed.Add(time.Minute)},
+	} {
+		r := core.Repair{Started: began}
+		for _, change := range c.changes {
+			change(&r)
+		}
+		if got := r.KeepsLeaseUntil(c.renewed); !got.Equal(c.want) {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+	}
+}

@@ -443,12 +443,15 @@ func TestNoLeaseIsLeftBehind(t *testing.T) {
 		return f
 	}
 	alone, give := with([]core.Target{n}, nil), []string{"release n of p"}
+	old := lease(alone, "p", ago(time.Minute))
+	old.Age = 10 * time.Second
 	unseen := lease(alone, "p", ago(time.Hour))
 	unseen.UnlistedTemplates = []core.Reference{rebooting}
 	for name, c := range map[string]remediationCase{
 		"left long ago":           {"", lease(alone, "p", ago(time.Hour)), give, time.Time{}},
-		"left just now":           {"its repair may not be seen yet", lease(alone, "p", ago(time.Second)), nil, noon.Add(9 * time.Second)},
-		"at its time":             {"act at the deadline", lease(alone, "p", ago(10*time.Second)), give, time.Time{}},
+		"left just now":           {"its repair may not be seen yet", lease(alone, "p", ago(time.Second)), nil, noon.Add(59 * time.Second)},
+		"at its time":             {"act at the deadline", lease(alone, "p", ago(time.Minute)), give, time.Time{}},
+		"by old caches":           {"they may have shown a request since", old, nil, noon.Add(10 * time.Second)},
 		"it does not say when":    {"", lease(alone, "p", time.Time{}), give, time.Time{}},
 		"another holder's":        {"", lease(alone, "maintenance", ago(time.Hour)), nil, time.Time{}},
 		"without a holder":        {"", lease(alone, "", ago(time.Hour)), nil, time.Time{}},

@@ -180,14 +180,30 @@ func (r *Repair) UnansweredUntil() time.Time {
 	if r.Attempts > 0 {
 		until = r.LastAttempt.Add(expectationLimit)
 	}
-	step, more := r.step()
-	if requests := more && step.Nature.Effect().CreatesRequest; (r.RecordedElsewhere || requests) && r.StepSeen <= len(r.Tried) {
+	if r.mayBeTakenElsewhere() {
 		until = latest(until, r.StepBegan().Add(expectationLimit))
 	}
 	for i := range r.Tried {
 		if i >= r.StepSeen {
 			until = latest(until, r.Tried[i].Ended.Add(expectationLimit))
 		}
+	}
+	return until
+}
+
+// mayBeTakenElsewhere reports whether another process may have taken the step under way, while no cache has shown that.
+func (r *Repair) mayBeTakenElsewhere() bool {
+	step, more := r.step()
+	requests := more && step.Nature.Effect().CreatesRequest
+	return (r.RecordedElsewhere || requests) && r.StepSeen <= len(r.Tried)
+}
+
+// KeepsLeaseUntil returns until when the lease of its node stays, zero for no longer. It stays while the remedy may have
+// done something that no cache shows. Another process that takes the step long after it was due renews the lease first.
+func (r *Repair) KeepsLeaseUntil(renewed time.Time) time.Time {
+	until := r.UnansweredUntil()
+	if !renewed.IsZero() && r.mayBeTakenElsewhere() {
+		until = latest(until, renewed.Add(expectationLimit))
 	}
 	return until
 }

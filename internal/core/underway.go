@@ -51,7 +51,7 @@ func (x *requestIndex) outOfSteps(repair int) bool {
 // unanswered reports whether the remedy of a repair may have done something that no cache shows. A wrong clock does not
 // tell when that is over.
 func (in *input) unanswered(r *Repair) bool {
-	until := r.UnansweredUntil()
+	until := in.cluster.ShownAt(r.UnansweredUntil())
 	in.wakeAt(until)
 	return !until.IsZero() && (clockHolds(in.cluster, &r.Policy) != 0 || in.now.Before(until))
 }

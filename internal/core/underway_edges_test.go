@@ -117,18 +117,20 @@ func TestUnansweredRepairs(t *testing.T) {
 		ended  time.Duration
 		seen   int
 		agrees Tri
+		age    time.Duration
 		want   bool
 		next   time.Time
 	}{
-		"a moment ago":                       {10 * time.Second, 0, Yes, true, atNoon.Add(50 * time.Second)},
-		"long ago":                           {time.Minute, 0, Yes, false, time.Time{}},
-		"long ago, by a wrong clock":         {time.Minute, 0, No, true, time.Time{}},
-		"seen":                               {10 * time.Second, 1, Yes, false, time.Time{}},
-		"seen, by a clock that is not known": {10 * time.Second, 1, Unknown, false, time.Time{}},
+		"a moment ago":                       {10 * time.Second, 0, Yes, 0, true, atNoon.Add(50 * time.Second)},
+		"long ago":                           {time.Minute, 0, Yes, 0, false, time.Time{}},
+		"long ago, by old caches":            {time.Minute, 0, Yes, 5 * time.Second, true, atNoon.Add(5 * time.Second)},
+		"long ago, by a wrong clock":         {time.Minute, 0, No, 0, true, time.Time{}},
+		"seen":                               {10 * time.Second, 1, Yes, 0, false, time.Time{}},
+		"seen, by a clock that is not known": {10 * time.Second, 1, Unknown, 0, false, time.Time{}},
 	} {
 		r := repairOf(&p, n.ID, triedSteps(1), func(r *Repair) { r.Tried[0].Ended, r.StepSeen = atNoon.Add(-c.ended), c.seen })
 		f := observed(nil, nil)
-		f.ClockAgrees = c.agrees
+		f.ClockAgrees, f.Age = c.agrees, c.age
 		d := plannerOf(nil, f)
 		if got := d.unanswered(&r); got != c.want || !d.next.Equal(c.next) {
 			t.Errorf("%s: unanswered: %t, and the next pass is at %s", name, got, d.next)

@@ -217,6 +217,52 @@ func TestLeaseOfUnselectedTarget(t *testing.T) {
 	}
 }
 
+// TestLeaseStaysWhileARequestMayBeUnseen: the lease of a repair that has ended stays while the caches may lack a request.
+// Caches that were read long before the decision may lack more.
+func TestLeaseStaysWhileARequestMayBeUnseen(t *testing.T) {
+	released := []string{"ReleaseLease a-node"}
+	for name, c := range map[string]struct {
+		holder  string
+		renewed time.Duration
+		slow    time.Duration
+		want    []string
+	}{
+		"renewed a moment ago":             {"fettle", 59 * time.Second, 0, []string{}},
+		"renewed a minute ago":             {"fettle", time.Minute, 0, released},
+		"renewed by another holder":        {"others", time.Second, 0, released},
+		"a minute ago after a slow read":   {"fettle", 59 * time.Second, time.Second, []string{}},
+		"a minute before the caches' time": {"fettle", time.Minute, 10 * time.Second, released},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := worldOf(t, "a", "b")
+			w.repairOf("a").Holder = "fettle"
+			w.leases["a-node"] = lease{c.holder, w.now.Add(-c.renewed), w.now.Add(time.Hour)}
+			w.decides(core.Decision{Confirm: []int{1}, Finishes: []core.Finish{{Repair: 0, Outcome: core.Recovered}}})
+			w.slow["ReadNode b"] = c.slow
+			equal(t, "released", only(w.runs(-1, ending{}), "ReleaseLease"), c.want)
+		})
+	}
+}
+
+// TestAgeOfTheCaches: each decision of a pass knows how long ago the caches were read.
+func TestAgeOfTheCaches(t *testing.T) {
+	w := newWorld()
+	if err := w.addPolicy("workers", "ask", []string{"in-flight=1"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.addMachine("a", []string{"sick"}); err != nil {
+		t.Fatal(err)
+	}
+	var ages []time.Duration
+	w.config.Decide = func(policies []core.Policy, cluster core.Cluster, now time.Time) core.Decision {
+		ages = append(ages, cluster.Age)
+		return core.Decide(policies, cluster, now)
+	}
+	w.slow["ReadNode a"], w.slow["CreateRepair a"], w.slow["ListRunning"] = 3*time.Second, time.Second, time.Second
+	w.runs(-1, ending{})
+	equal(t, "ages", ages[:3], []time.Duration{0, 3 * time.Second, 5 * time.Second})
+}
+
 // TestEventsOfWithdrawals: users are told once of the requests for one target, and by the policy as it is.
 func TestEventsOfWithdrawals(t *testing.T) {
 	w := worldOf(t, "a")

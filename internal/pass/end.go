@@ -20,6 +20,9 @@ type ending struct {
 	dialect              int
 	target               core.Target
 
+	// renewed is when the lease of the node was renewed last, as the caches show; zero where they show none of the holder.
+	renewed time.Time
+
 	recorded bool
 }
 
@@ -34,7 +37,7 @@ func (p *Pass) endings() int {
 	for i := range p.cluster.Targets {
 		targetOf[p.cluster.Targets[i].ID] = i
 	}
-	inRepair, requested := p.nodesInRepair(), p.requestedTargets()
+	inRepair, requested, renewed := p.nodesInRepair(), p.requestedTargets(), p.leasesRenewed()
 	for i := range p.decision.Finishes {
 		f := &p.decision.Finishes[i]
 		end := ending{finish: f, repair: p.cluster.Repairs[f.Repair]}
@@ -49,6 +52,7 @@ func (p *Pass) endings() int {
 				// its remediator is still at work.
 				end.node = ""
 			}
+			end.renewed = renewed[heldLease{end.node, end.holder}]
 		}
 		p.ends = append(p.ends, end)
 	}
@@ -89,6 +93,18 @@ func (p *Pass) requestedTargets() map[core.ID]bool {
 		targets[p.cluster.Requests[i].Target] = true
 	}
 	return targets
+}
+
+// heldLease identifies the lease of a node by a holder.
+type heldLease struct{ node, holder string }
+
+// leasesRenewed returns when each lease was renewed last.
+func (p *Pass) leasesRenewed() map[heldLease]time.Time {
+	renewed := make(map[heldLease]time.Time, len(p.cluster.Leases))
+	for _, l := range p.cluster.Leases {
+		renewed[heldLease{l.Node, l.Holder}] = l.Renewed
+	}
+	return renewed
 }
 
 // nodesInRepair returns the nodes of repairs that run after this pass.
@@ -146,7 +162,7 @@ func (p *Pass) endRecorded(t *task, c *Call, r *Result) {
 // name. If none does, the lease is released as an orphan.
 func (p *Pass) releaseEnded(_ *task, i int) []Call {
 	end := &p.ends[i]
-	until := end.repair.UnansweredUntil()
+	until := p.cluster.ShownAt(end.repair.KeepsLeaseUntil(end.renewed))
 	unanswered := !until.IsZero() && (p.clock.Agrees != core.Yes || until.After(p.now))
 	if !p.config.Leases || end.holder == "" || end.node == "" || unanswered {
 		return nil

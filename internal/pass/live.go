@@ -106,7 +106,7 @@ func (p *Pass) applyLive() bool {
 	for i, t := range l.targets {
 		p.applyLiveAnswer(&p.cluster.Targets[t], &l.answers[i], l.polled[t])
 	}
-	p.now, p.cluster.ClockAgrees = p.later(p.clock.Now), p.clock.Agrees
+	p.now, p.cluster.ClockAgrees, p.cluster.Age = p.later(p.clock.Now), p.clock.Agrees, p.ageAt(p.clock.Now)
 	for _, t := range l.targets {
 		p.state.Expectations.OverlayLive(&p.cluster.Targets[t], p.now)
 	}

@@ -211,6 +211,9 @@ func (p *Pass) Next() time.Time {
 // that is set during the pass ends nothing early.
 func (p *Pass) later(now time.Time) time.Time { return p.now.Add(now.Sub(p.now)) }
 
+// ageAt returns how long before an instant the caches were read.
+func (p *Pass) ageAt(now time.Time) time.Duration { return p.cluster.Age + now.Sub(p.now) }
+
 func earliest(a, b time.Time) time.Time {
 	if a.IsZero() || (!b.IsZero() && b.Before(a)) {
 		return b

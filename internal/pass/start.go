@@ -167,7 +167,7 @@ func (p *Pass) runningListed(t *task, _ *Call, r *Result) {
 		return
 	}
 	policies, cluster := core.Fenced(p.policies, p.cluster, p.withoutGone(r.Repairs))
-	cluster.ClockAgrees = r.Clock.Agrees
+	cluster.ClockAgrees, cluster.Age = r.Clock.Agrees, p.ageAt(r.Clock.Now)
 	for _, a := range p.config.Decide(policies, cluster, p.later(r.Clock.Now)).StepStarts {
 		admitted := &cluster.Repairs[a.Repair]
 		for i := range p.starts {
