@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -194,7 +193,7 @@ func (f *Fettle) WantEnd(t testing.TB) {
 // wantNoRace fails the test if a process found a data race. Its exit code may be about something else.
 func (f *Fettle) wantNoRace(t testing.TB) {
 	t.Helper()
-	if log, err := os.ReadFile(f.process.log); err != nil || bytes.Contains(log, []byte("DATA RACE")) {
+	if log, err := os.ReadFile(f.process.log); err != nil || races(log) > 0 {
 		t.Errorf("fettle has a data race (%v)\n%s", err, f.process.tail())
 	}
 }
