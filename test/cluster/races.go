@@ -12,7 +12,7 @@ const manager = `  sigs\.k8s\.io/controller-runtime/pkg/manager\.\(\*controllerM
 var raceOfManagers = regexp.MustCompile(`(?s)^\s*(Write|Read) at [^\n]*\n` + manager + `(initLeaderElector\.func\d+|engageStopProcedure)\(\)\n` +
 	`.*\nPrevious (write|read) at [^\n]*\n` + manager + `(initLeaderElector\.func\d+|engageStopProcedure)\(\)\n`)
 
-// races returns how many data races the log of a process reports, without those that controller-runtime has with itself.
+// races returns how many data races the log of a process reports. A race of controller-runtime with itself does not count.
 func races(log []byte) int {
 	found := 0
 	for i, report := range bytes.Split(log, []byte("WARNING: DATA RACE")) {
