@@ -22,8 +22,9 @@ type Phases struct {
 
 // phase is a phase that a remediation is in.
 type phase struct {
-	name  fencing.Phase
-	began time.Time
+	name fencing.Phase
+	// recorded is when it began by its record, and began from when it counts.
+	recorded, began time.Time
 }
 
 // NewPhases returns what measures the remediations of a kind. No two for the same kind can be registered.
@@ -48,11 +49,11 @@ func (p *Phases) Set(key types.NamespacedName, s *v1alpha1.FencingStatus, now ti
 		delete(p.since, key)
 		return
 	}
-	is, was := phase{fencing.Phase(s.Phase), s.PhaseSince.Time}, p.since[key]
+	is, was := phase{name: fencing.Phase(s.Phase), recorded: s.PhaseSince.Time, began: s.PhaseSince.Time}, p.since[key]
 	if is.began.After(now) {
 		is.began = now
 	}
-	if is.name == was.name && was.began.Before(is.began) {
+	if goesOn := is.name == was.name && is.recorded.Equal(was.recorded); goesOn && was.began.Before(is.began) {
 		return
 	}
 	p.since[key] = is
