@@ -62,4 +62,7 @@ func TestShownAt(t *testing.T) {
 	if got := f.ShownAt(time.Time{}); !got.IsZero() {
 		t.Errorf("what is never lacking is shown at %s", got)
 	}
+	if got, want := f.ShownUntil(noon), noon.Add(-70*time.Second); !got.Equal(want) {
+		t.Errorf("writes until %s are shown, want %s", got, want)
+	}
 }

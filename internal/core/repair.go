@@ -180,7 +180,7 @@ func (r *Repair) UnansweredUntil() time.Time {
 	if r.Attempts > 0 {
 		until = r.LastAttempt.Add(expectationLimit)
 	}
-	if r.mayBeTakenElsewhere() {
+	if r.MayBeTakenElsewhere() {
 		until = latest(until, r.StepBegan().Add(expectationLimit))
 	}
 	for i := range r.Tried {
@@ -191,8 +191,8 @@ func (r *Repair) UnansweredUntil() time.Time {
 	return until
 }
 
-// mayBeTakenElsewhere reports whether another process may have taken the step under way, while no cache has shown that.
-func (r *Repair) mayBeTakenElsewhere() bool {
+// MayBeTakenElsewhere reports whether another process may have taken the step under way, while no cache has shown that.
+func (r *Repair) MayBeTakenElsewhere() bool {
 	step, more := r.step()
 	requests := more && step.Nature.Effect().CreatesRequest
 	return (r.RecordedElsewhere || requests) && r.StepSeen <= len(r.Tried)
@@ -202,7 +202,7 @@ func (r *Repair) mayBeTakenElsewhere() bool {
 // done something that no cache shows. Another process that takes the step long after it was due renews the lease first.
 func (r *Repair) KeepsLeaseUntil(renewed time.Time) time.Time {
 	until := r.UnansweredUntil()
-	if !renewed.IsZero() && r.mayBeTakenElsewhere() {
+	if !renewed.IsZero() && r.MayBeTakenElsewhere() {
 		until = latest(until, renewed.Add(expectationLimit))
 	}
 	return until

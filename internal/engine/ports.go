@@ -105,8 +105,9 @@ type NodeLeases interface {
 	// Acquire takes or renews the lease of a target's node. It returns false while another holder
 	// has it.
 	Acquire(ctx context.Context, t core.Target, holder string, during time.Duration) (bool, error)
-	// Release gives a lease back. A lease that is missing, or that another holder has, is no error.
-	Release(ctx context.Context, node, holder string) error
+	// Release gives a lease back that was not renewed after an instant. By the zero instant it does
+	// so in any case. A lease that is missing, renewed later, or of another holder is no error.
+	Release(ctx context.Context, node, holder string, renewedBy time.Time) error
 }
 
 // ConditionWriter is a dialect that writes verdicts into the conditions of targets.

@@ -59,6 +59,8 @@ func (a *requester) Withdraw(ctx context.Context, r core.Request) error {
 type nodeLeases struct {
 	fixture *fixture
 	taken   map[string]bool
+	// renewedBy is that of the last release.
+	renewedBy time.Time
 }
 
 func (l *nodeLeases) Acquire(ctx context.Context, t core.Target, holder string, during time.Duration) (bool, error) {
@@ -66,7 +68,8 @@ func (l *nodeLeases) Acquire(ctx context.Context, t core.Target, holder string, 
 	return err == nil && !l.taken[t.Node.Name], err
 }
 
-func (l *nodeLeases) Release(ctx context.Context, node, holder string) error {
+func (l *nodeLeases) Release(ctx context.Context, node, holder string, renewedBy time.Time) error {
+	l.renewedBy = renewedBy
 	return l.fixture.record(ctx, "release "+node+" of "+holder)
 }
 
@@ -700,6 +703,9 @@ func TestEndLeavesTheLeaseOfANamesake(t *testing.T) {
 			t.Fatalf("%s: the pass failed: %v", sentence, err)
 		}
 		c.wantDid(sentence, did, append([]string{"record workers", "amend a: Succeeded"}, tc.did...)...)
+		if released := len(tc.did) > 0; released == c.leases.renewedBy.IsZero() {
+			t.Errorf("%s: a lease that was renewed after %s is released", sentence, c.leases.renewedBy)
+		}
 	}
 }
 

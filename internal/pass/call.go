@@ -41,7 +41,8 @@ const (
 	StopRequest
 	// WithdrawRequest withdraws a request: Request.
 	WithdrawRequest
-	// ReleaseLease releases the lease of a node: Node, Holder.
+	// ReleaseLease releases the lease of a node: Node, Holder, At. A lease that was renewed after At stays, unless At is
+	// zero.
 	ReleaseLease
 	// WriteConditions writes on targets how they were judged: Dialect, Policies, Cluster, Judged, Until. Answer: OK,
 	// when some are left.

@@ -244,6 +244,42 @@ func TestLeaseStaysWhileARequestMayBeUnseen(t *testing.T) {
 	}
 }
 
+// TestLeaseThatIsRenewedDuringThePass: the caches show a lease that was renewed long ago. It stays if another leader has
+// renewed it since, as the API server shows. Once the request of the step was seen, it goes at the end in any case.
+func TestLeaseThatIsRenewedDuringThePass(t *testing.T) {
+	ends := core.Decision{Finishes: []core.Finish{{Repair: 0, Outcome: core.Recovered}}}
+	idle := core.Decision{LeaseReleases: []core.NodeLease{{Node: "other", Holder: "fettle"}}}
+	for name, c := range map[string]struct {
+		decision core.Decision
+		node     string
+		seen     int
+		renewed  time.Duration
+		stays    bool
+	}{
+		"at the end of its repair":    {ends, "a-node", 0, 59 * time.Second, true},
+		"a minute before":             {ends, "a-node", 0, time.Minute, false},
+		"after its request":           {ends, "a-node", 1, time.Second, false},
+		"without a repair":            {idle, "other", 0, 59 * time.Second, true},
+		"a minute before, and no one": {idle, "other", 0, time.Minute, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := worldOf(t, "a")
+			w.repairOf("a").Holder = "fettle"
+			w.leases[c.node] = lease{"fettle", w.now.Add(-time.Hour), w.now.Add(time.Hour)}
+			w.decides(c.decision)
+			decide := w.config.Decide
+			w.config.Decide = func(policies []core.Policy, cluster core.Cluster, now time.Time) core.Decision {
+				w.leases[c.node], cluster.Repairs[0].StepSeen = lease{"fettle", w.now.Add(-c.renewed), w.now.Add(time.Hour)}, c.seen
+				return decide(policies, cluster, now)
+			}
+			equal(t, "released", only(w.runs(-1, ending{}), "ReleaseLease"), []string{"ReleaseLease " + c.node})
+			if _, stays := w.leases[c.node]; stays != c.stays {
+				t.Errorf("the lease stays: %t, want %t", stays, c.stays)
+			}
+		})
+	}
+}
+
 // TestAgeOfTheCaches: each decision of a pass knows how long ago the caches were read.
 func TestAgeOfTheCaches(t *testing.T) {
 	w := newWorld()

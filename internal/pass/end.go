@@ -159,7 +159,8 @@ func (p *Pass) endRecorded(t *task, c *Call, r *Result) {
 
 // releaseEnded releases the lease of the node, unless the remedy may have done something that no cache shows. A clock that
 // is wrong does not tell that. It is not tried again here, since another repair may soon hold the lease under the same
-// name. If none does, the lease is released as an orphan.
+// name. If none does, the lease is released as an orphan. Another leader that takes the step renews the lease first, and
+// the caches may lack that.
 func (p *Pass) releaseEnded(_ *task, i int) []Call {
 	end := &p.ends[i]
 	until := p.cluster.ShownAt(end.repair.KeepsLeaseUntil(end.renewed))
@@ -167,7 +168,11 @@ func (p *Pass) releaseEnded(_ *task, i int) []Call {
 	if !p.config.Leases || end.holder == "" || end.node == "" || unanswered {
 		return nil
 	}
-	return []Call{{Kind: ReleaseLease, Node: end.node, Holder: end.holder}}
+	call := Call{Kind: ReleaseLease, Node: end.node, Holder: end.holder}
+	if end.repair.MayBeTakenElsewhere() {
+		call.At = p.cluster.ShownUntil(p.now)
+	}
+	return []Call{call}
 }
 
 func (p *Pass) endedReleased(t *task, c *Call, r *Result) {

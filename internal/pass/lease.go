@@ -97,7 +97,7 @@ func (p *Pass) leasesToRelease() int { return len(p.running.orphaned) }
 
 func (p *Pass) releaseLease(_ *task, i int) []Call {
 	l := p.running.orphaned[i]
-	return []Call{{Kind: ReleaseLease, Node: l.Node, Holder: l.Holder}}
+	return []Call{{Kind: ReleaseLease, Node: l.Node, Holder: l.Holder, At: p.cluster.ShownUntil(p.now)}}
 }
 
 func (p *Pass) leaseReleased(t *task, c *Call, r *Result) {

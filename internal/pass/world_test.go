@@ -212,7 +212,7 @@ func (w *world) does(c pass.Call) (r pass.Result) {
 			w.leases[c.Target.Node.Name] = lease{c.Holder, w.now, w.now.Add(c.For)}
 		}
 	case pass.ReleaseLease:
-		if w.leases[c.Node].holder == c.Holder {
+		if l := w.leases[c.Node]; l.holder == c.Holder && (c.At.IsZero() || !l.renewed.After(c.At)) {
 			delete(w.leases, c.Node)
 		}
 	case pass.StartRemedy:

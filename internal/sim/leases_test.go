@@ -73,3 +73,21 @@ func TestLeaseOfARepairOfAnotherLeader(t *testing.T) {
 		t.Error(complaint)
 	}
 }
+
+// TestLeaseThatAnotherLeaderRenewsDuringAPass: one leader records a repair, and its pass that ends the repair begins. Then
+// another leader renews the lease and takes the step. The lease of the node stays, though the pass does not know of both.
+func TestLeaseThatAnotherLeaderRenewsDuringAPass(t *testing.T) {
+	u := leasedNodes(1, 2, func(s *sim.Setup) { s.Misses, s.Ticks, s.Flaps, s.SteppedPasses = 1, 7, 1, 2 })
+	u = plays(t, u, sim.Step{Kind: sim.FailingPass, Which: 5}, sim.Step{Kind: sim.SeeLedger}, sim.Step{Kind: sim.SeeLedger, Engine: 1})
+	u = plays(t, u, repeated(sim.Step{Kind: sim.Tick}, 7)...)
+	u = plays(t, u, sim.Step{Kind: sim.BeginPass, Engine: 1}, sim.Step{Kind: sim.MakeCall, Engine: 1}, sim.Step{Kind: sim.Flap}, sim.Step{Kind: sim.SeeNode},
+		sim.Step{Kind: sim.BeginPass})
+	for _, engine := range []int{1, 0} {
+		for next := (sim.Step{Kind: sim.MakeCall, Engine: engine}); slices.Contains(u.Steps(), next); {
+			u = plays(t, u, next)
+		}
+	}
+	if complaint := u.Settle(); complaint != "" {
+		t.Error(complaint)
+	}
+}

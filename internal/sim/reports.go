@@ -38,6 +38,9 @@ func (u *Universe) report(p *passRun, c *pass.Call) (r pass.Result) {
 	case pass.AcquireLease:
 		r.OK = u.truth.hold(c.Target.Node.Name, c.Holder, c.For)
 	case pass.ReleaseLease:
+		if !c.At.IsZero() && u.truth.leases[c.Node].renewed.After(c.At) {
+			break
+		}
 		u.checkRelease(p, c.Node, c.Holder)
 		p.freed = u.truth.release(c.Node, c.Holder) || p.freed
 	}

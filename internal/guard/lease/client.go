@@ -209,11 +209,11 @@ func (c *Client) create(ctx context.Context, l *unstructured.Unstructured) error
 	return err //nolint:wrapcheck // Acquire adds the operation
 }
 
-// Release deletes the lease of a node. A lease that is missing, or that another holder has, is no
-// error.
-func (c *Client) Release(ctx context.Context, node, holder string) error {
+// Release deletes the lease of a node that was not renewed after an instant. By the zero instant it
+// does so in any case. A lease that is missing, renewed later, or of another holder is no error.
+func (c *Client) Release(ctx context.Context, node, holder string, renewedBy time.Time) error {
 	for range maxAttempts {
-		err := c.release(ctx, node, holder)
+		err := c.release(ctx, node, holder, renewedBy)
 		if client.IgnoreNotFound(err) == nil {
 			return nil
 		}
@@ -224,12 +224,16 @@ func (c *Client) Release(ctx context.Context, node, holder string) error {
 	return explain("giving back", node, errContended)
 }
 
-func (c *Client) release(ctx context.Context, node, holder string) error {
+func (c *Client) release(ctx context.Context, node, holder string, renewedBy time.Time) error {
 	l := object(node)
 	if err := c.Live.Get(ctx, client.ObjectKeyFromObject(l), l); err != nil {
 		return err //nolint:wrapcheck // Release adds the operation
 	}
-	if r := read(l); r.holder != holder {
+	old := read(l)
+	c.mu.Lock()
+	r := c.leases.withFirstSeen(node, &old)
+	c.mu.Unlock()
+	if r.holder != holder || !renewedBy.IsZero() && r.heldFrom(c.Now()).After(renewedBy) {
 		return nil
 	}
 	uid, revision := l.GetUID(), l.GetResourceVersion()

@@ -339,7 +339,7 @@ func TestContendedLease(t *testing.T) {
 		t.Errorf("held: %t, %v, after %v", got, err, f.api.calls)
 	}
 	f.api.calls = nil
-	err = f.Release(t.Context(), "n", us)
+	err = f.Release(t.Context(), "n", us, time.Time{})
 	if !errors.Is(err, errContended) || !strings.HasPrefix(err.Error(), "giving back the lease of node n: ") || len(f.api.calls) != 6 {
 		t.Errorf("released: %v, after %v", err, f.api.calls)
 	}
@@ -373,7 +373,7 @@ func TestRelease(t *testing.T) {
 					tc.change(f.api)
 				}
 			}
-			if err := f.Release(t.Context(), "n", us); err != nil {
+			if err := f.Release(t.Context(), "n", us, time.Time{}); err != nil {
 				t.Errorf("releasing: %v", err)
 			}
 			if diff := cmp.Diff(tc.calls, f.api.calls); diff != "" {
@@ -383,6 +383,51 @@ func TestRelease(t *testing.T) {
 				t.Errorf("stored: %s; want %s", stored, tc.stored)
 			}
 		})
+	}
+}
+
+// TestReleaseOfARenewedLease: a lease that was renewed after the instant stays, also if that happens during the release.
+func TestReleaseOfARenewedLease(t *testing.T) {
+	aMinuteAgo := noon.Add(-time.Minute)
+	for name, tc := range map[string]struct {
+		renewed time.Duration
+		change  func(f *fakeAPI)
+		stored  string
+	}{
+		"before":             {2 * time.Minute, nil, "none"},
+		"then":               {time.Minute, nil, "none"},
+		"later":              {59 * time.Second, nil, us + " since -59s for 1h0m0s"},
+		"by a clock ahead":   {-time.Minute, nil, us + " since 1m0s for 1h0m0s"},
+		"during the release": {2 * time.Minute, func(f *fakeAPI) { f.has(held(us, 0, 0)) }, us + " since 0s for 1h0m0s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newClientFixture(t)
+			f.api.has(held(us, time.Hour, tc.renewed))
+			f.api.afterGet = func() {
+				if f.api.afterGet = nil; tc.change != nil {
+					tc.change(f.api)
+				}
+			}
+			if err := f.Release(t.Context(), "n", us, aMinuteAgo); err != nil {
+				t.Errorf("releasing: %v", err)
+			}
+			if stored := f.api.holder(); stored != tc.stored {
+				t.Errorf("stored: %s; want %s", stored, tc.stored)
+			}
+		})
+	}
+}
+
+// TestReleaseOfALeaseLongAhead: a renewal in the future counts from when the watch saw it.
+func TestReleaseOfALeaseLongAhead(t *testing.T) {
+	f := newClientFixture(t)
+	f.api.has(held(us, 0, -time.Hour))
+	f.watched(t)
+	for _, stays := range []bool{true, false} {
+		if err := f.Release(t.Context(), "n", us, f.now.Add(-time.Minute)); err != nil || (len(f.api.leases) == 1) != stays {
+			t.Errorf("at %s it stays: %t, want %t (%v)", f.now, !stays, stays, err)
+		}
+		f.now = f.now.Add(time.Minute)
 	}
 }
 
@@ -432,7 +477,7 @@ func TestRefusedCalls(t *testing.T) {
 		f := newClientFixture(t)
 		f.api.has(held(us, 0, 0))
 		f.api.fail[verb] = forbidden
-		if err := f.Release(t.Context(), "n", us); err == nil || err.Error() != "giving back the lease of node n: "+role+forbidden.Error() {
+		if err := f.Release(t.Context(), "n", us, time.Time{}); err == nil || err.Error() != "giving back the lease of node n: "+role+forbidden.Error() {
 			t.Errorf("a %s that is forbidden: %v", verb, err)
 		}
 	}
