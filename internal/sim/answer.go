@@ -71,7 +71,8 @@ func (u *Universe) readNode(p *passRun, t *core.Target) core.Node {
 		return n
 	}
 	slot := slotOf(t)
-	p.unhealthy[slot] = u.truth.machines[slot].unhealthy(u.truth.now)
+	u.noteLiveDate(p.engine, t, u.truth.machines[slot])
+	p.unhealthy[slot] = p.engine.justified(u.truth.machines[slot], u.truth.now)
 	n := u.truth.readNode(slot)
 	if t.ID.Kind == "Node" && n.UID != t.ID.UID {
 		n = core.Node{State: core.NodeGone, Name: t.ID.Name}

@@ -36,6 +36,16 @@ func callWorlds() map[string]world {
 		"clocks of nodes that are behind": {
 			sim.Setup{Policies: ladder.Policies, Nodes: 1, AheadNodes: -60, NodeJumps: 1, Ticks: 4, Flaps: 3, Mends: 1}, 9,
 		},
+		// A node fails once more at the very date that its fast clock had written before.
+		"clocks of nodes that are set right": {
+			sim.Setup{Policies: []core.Policy{onePolicy(1)}, Machines: 1, NotReady: 1, AheadNodes: 1, NodeJumps: 1, Ticks: 4, Flaps: 3}, 10,
+		},
+		"clocks that are set right, and requests": {
+			sim.Setup{Policies: []core.Policy{nodePolicy(1)}, Nodes: 1, NotReady: 1, AheadNodes: 1, NodeJumps: 1, Ticks: 4, Flaps: 3}, 10,
+		},
+		"clocks that are set right, and marks": {
+			sim.Setup{Policies: []core.Policy{markPolicy(1)}, Machines: 1, NotReady: 1, AheadNodes: 1, NodeJumps: 1, Ticks: 4, Flaps: 3}, 10,
+		},
 	}
 }
 
@@ -50,10 +60,14 @@ func TestPlantedFaultsOfCallsAreFound(t *testing.T) {
 	abandoned.OnlySteppedPasses = false
 	abandoned.Abandonments, abandoned.SteppedPasses = 1, 1
 	cases := map[string]planted{
-		"missing statuses are not told": {setup("statuses that are not written"), sim.Faults{SilentStatuses: true}, "I9", nil},
-		"cut off taken for granted":     {setup("deletions that are cut off"), sim.Faults{GrantedCutOffs: true}, "convergence", nil},
-		"the state of passes is lost":   {abandoned, sim.Faults{Forgetful: true, NewRepairsUnnoticed: true}, "convergence", nil},
-		"policies are not read":         {setup("edits during a pass"), sim.Faults{NoPolicyRead: true}, "I1", nil},
+		"missing statuses are not told":                {setup("statuses that are not written"), sim.Faults{SilentStatuses: true}, "I9", nil},
+		"cut off taken for granted":                    {setup("deletions that are cut off"), sim.Faults{GrantedCutOffs: true}, "convergence", nil},
+		"the state of passes is lost":                  {abandoned, sim.Faults{Forgetful: true, NewRepairsUnnoticed: true}, "convergence", nil},
+		"policies are not read":                        {setup("edits during a pass"), sim.Faults{NoPolicyRead: true}, "I1", nil},
+		"too early, by clocks set right":               {setup("clocks of nodes that are set right"), sim.Faults{Decide: early}, "I5", nil},
+		"no live read, by clocks set right":            {setup("clocks of nodes that are set right"), sim.Faults{NoLiveRead: true}, "I5", nil},
+		"too early, by clocks set right, for requests": {setup("clocks that are set right, and requests"), sim.Faults{Decide: early}, "I5", nil},
+		"no live read, by clocks set right, for marks": {setup("clocks that are set right, and marks"), sim.Faults{NoLiveRead: true}, "I5", nil},
 	}
 	for name, c := range cases {
 		t.Run(name, c.isFound)

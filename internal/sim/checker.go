@@ -20,7 +20,7 @@ func (u *Universe) checkDeletion(p *passRun, before *apiServer, slot int) {
 		u.complain("I1: %s was deleted by an engine whose caches are not in step", meant.UID)
 	case m.id().UID != meant.UID:
 		u.complain("I11: %s was judged, and %s was deleted", meant.UID, m.id().UID)
-	case u.atOnce(p) && !m.unhealthy(before.now), !p.unhealthy[slot]:
+	case u.atOnce(p) && !p.engine.justified(m, before.now), !p.unhealthy[slot]:
 		u.complain("I5: %s was deleted, and in truth no criterion had held for its time when its node was read live", meant.UID)
 	case m.deleting:
 		return

@@ -91,6 +91,8 @@ type engine struct {
 	// state is the state that its passes share. It is never changed once a pass is over, so that copies of an engine
 	// may share it.
 	state *pass.State
+	// dates are the future dates of nodes that its passes have seen, for the checker.
+	dates []futureDate
 	// digestCache identifies the state; nil while that was not needed.
 	digestCache []byte
 	// stepped is the pass under way, nil when there is none.
@@ -144,7 +146,7 @@ func (e *engine) forget(now int) {
 		e.outOfStep = now
 	}
 	e.inStep, e.repeat, e.nextAt, e.passed = false, false, time.Time{}, false
-	e.state, e.digestCache, e.stepped = &pass.State{}, nil, nil
+	e.state, e.digestCache, e.stepped, e.dates = &pass.State{}, nil, nil, nil
 }
 
 // digest returns the same for engines of the same state. What only decides about events does not count.

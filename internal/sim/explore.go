@@ -156,6 +156,7 @@ func (u *Universe) fingerprint() fingerprint {
 		b = dump(b, reflect.ValueOf(e.passed))
 		b = dump(b, reflect.ValueOf(e.edition))
 		b = dump(b, reflect.ValueOf(e.skew))
+		b = dump(b, reflect.ValueOf(e.dates))
 		b = append(b, e.digest()...)
 		b = append(b, e.stepped.digest()...)
 	}

@@ -103,11 +103,12 @@ func (u *Universe) begin(e *engine, stepped bool) *passRun {
 		e.state, e.digestCache = &pass.State{}, nil
 	}
 	p := &passRun{engine: e, progress: progress{skew: map[taskKey]time.Duration{}, written: map[core.ID]bool{}, read: map[core.ID]int{}, began: u.truth.edited, beganAt: u.truth.now, others: u.othersAct(e)}, config: u.config(e), state: e.state.Clone()}
+	s := e.shows(u)
+	u.noteDates(e, &s.Cluster)
 	for _, m := range u.truth.machines {
-		p.unhealthy = append(p.unhealthy, m.unhealthy(u.truth.now))
+		p.unhealthy = append(p.unhealthy, e.justified(m, u.truth.now))
 	}
 	p.siblingUnknown = make([]bool, len(u.truth.machines))
-	s := e.shows(u)
 	e.leases = maps.Clone(u.truth.leases)
 	if stepped {
 		p.stepped = &steppedPass{state: e.state, snapshot: s}
