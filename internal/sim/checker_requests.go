@@ -100,7 +100,7 @@ func (u *Universe) checkRequest(p *passRun, before *apiServer, b remedyStart) {
 	case !u.atOnce(p):
 	case !m.node.exists, m.nodeID().UID != t.ID.UID:
 		u.complain("I11: %s was judged, and a request was made about a namesake", t.ID.UID)
-	case !m.nodeUnhealthy(before.now) && !p.engine.datedAlike(m, before.now):
+	case !p.engine.justifiedByNode(m, before.now):
 		u.complain("I5: a remediator of %s was asked, and in truth no criterion had held for its time when it was read live", t.ID.UID)
 	}
 	if m.deleting && m.byFettle && before.inRepair(m.id().UID) && u.sees(p.engine, "Machine") {

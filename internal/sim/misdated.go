@@ -19,8 +19,8 @@ func (d *futureDate) is(m machine) bool {
 	return d.slot == m.slot && d.node == m.nodeID().UID && m.node.exists && !m.node.ready && d.date == m.node.since+m.node.ahead
 }
 
-// noteDates notes the future dates that a pass sees in its cache, and forgets those that it sees no more. The checker does not
-// rely on the memory of the engine alone. The slice is never changed, but replaced.
+// noteDates notes the future dates that a pass sees in its cache, and no others. The checker does not rely on the memory of
+// the engine alone. The slice is never changed, but replaced.
 func (u *Universe) noteDates(e *engine, f *core.Cluster) {
 	if f.Observed != core.Yes {
 		return
@@ -39,8 +39,8 @@ func (u *Universe) noteDates(e *engine, f *core.Cluster) {
 // noteLiveDate notes the future date that a live read of the node of a target shows.
 func (u *Universe) noteLiveDate(e *engine, t *core.Target, m machine) {
 	if d, known := u.futureDate(e, t.ID.UID, m); known {
-		others := slices.DeleteFunc(slices.Clone(e.dates), func(d futureDate) bool { return d.target == t.ID.UID })
-		e.dates = append(others, d)
+		dates := slices.DeleteFunc(slices.Clone(e.dates), func(d futureDate) bool { return d.target == t.ID.UID })
+		e.dates = slices.Concat(dates, []futureDate{d})
 	}
 }
 
@@ -62,3 +62,8 @@ func (e *engine) datedAlike(m machine, now int) bool {
 
 // justified reports whether the truth, as far as an engine could know, justifies a repair now.
 func (e *engine) justified(m machine, now int) bool { return m.unhealthy(now) || e.datedAlike(m, now) }
+
+// justifiedByNode reports the same of a repair of the node.
+func (e *engine) justifiedByNode(m machine, now int) bool {
+	return m.nodeUnhealthy(now) || e.datedAlike(m, now)
+}
