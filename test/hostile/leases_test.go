@@ -67,7 +67,7 @@ func TestI14LeasesOfNodes(t *testing.T) {
 			}
 		})
 	}
-	t.Run("priority", w.havePriority)
+	beside.Run("priority", w.havePriority)
 }
 
 // leasesWorld has Leases in each state, which were written before the policy was there.
@@ -85,7 +85,6 @@ type leasesWorld struct {
 
 // havePriority: the API server serves renewals at a priority level of their own, and no list of Leases.
 func (w *leasesWorld) havePriority(t *testing.T) {
-	t.Parallel()
 	var schema flowcontrolv1.FlowSchema
 	if err := w.Get(cluster.Context(t), client.ObjectKey{Name: "fettle-agents"}, &schema); err != nil {
 		t.Fatal(err)
