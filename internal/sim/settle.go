@@ -150,6 +150,7 @@ func (u *Universe) atRest() {
 		}
 	}
 	u.confirmationsAtRest()
+	u.leasesAtRest()
 	if u.setup.Nodes > 0 || u.delegates {
 		return
 	}
@@ -221,4 +222,21 @@ func (u *Universe) permitsNothing(p core.Policy) bool {
 		}
 	}
 	return p.Paused || p.Problem != "" || unhealthy > p.ShortCircuit.MaxUnhealthy.FloorOf(selected)
+}
+
+// leasesAtRest checks that no lease of Fettle is left behind. A policy that is gone or in dry run keeps its lease, and so
+// does a Repair that a user has deleted.
+func (u *Universe) leasesAtRest() {
+	if u.truth.removed || u.setup.Erasures > 0 {
+		return
+	}
+	for node, l := range u.truth.leases {
+		isAbout := func(r core.Repair) bool { return r.Running() && r.Node == node }
+		if l.holder == foreignHolder || slices.ContainsFunc(u.truth.ledger, isAbout) {
+			continue
+		}
+		if !slices.ContainsFunc(u.truth.requests, func(r request) bool { return r.Target.Name == node }) {
+			u.complain("I3: at rest the lease of %s is held by %s, and nothing is done there", node, l.holder)
+		}
+	}
 }
