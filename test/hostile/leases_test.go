@@ -85,6 +85,7 @@ type leasesWorld struct {
 
 // havePriority: the API server serves renewals at a priority level of their own, and no list of Leases.
 func (w *leasesWorld) havePriority(t *testing.T) {
+	t.Helper()
 	var schema flowcontrolv1.FlowSchema
 	if err := w.Get(cluster.Context(t), client.ObjectKey{Name: "fettle-agents"}, &schema); err != nil {
 		t.Fatal(err)
