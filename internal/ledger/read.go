@@ -93,7 +93,7 @@ func (p *record) DeepCopyObject() runtime.Object {
 }
 
 // hasProgressed reports whether another client has changed the progress of the repair since the old record, or may
-// have. Old is nil if the cache had none.
+// have. Old is nil if the cache had none: then a repair that runs or has any progress has progressed.
 func (p *record) hasProgressed(old *record) bool {
 	r := &p.repair
 	if r.Attempts > 0 {
