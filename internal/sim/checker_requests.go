@@ -72,11 +72,13 @@ func (c *apiServer) leftByRequests(uid string, requests []request) bool {
 
 // heldOut reports whether a node counts as out: a request about it stands, and it is not left to people. If its repair
 // was deleted from the ledger, or the node is left to people as far as the engine could know, the engine
-// knows the request for the policy that asked, and by its state alone, which must be in sync.
+// knows the request for the policy that asked, and by its state alone, which must be in sync. A node that no policy
+// selects is not held, by the truth or by the cache of the engine.
 func (c *apiServer) heldOut(e *engine, policy *core.ID, slot int, remade bool) bool {
 	m := c.machines[slot]
+	unselected := m.node.deselected || e.nodes[slot].deselected
 	for _, r := range c.requests {
-		if r.slot != slot || !m.node.exists || m.node.deselected || r.Target.UID != m.nodeID().UID || c.leftToPeople(r.Target.UID) {
+		if r.slot != slot || !m.node.exists || unselected || r.Target.UID != m.nodeID().UID || c.leftToPeople(r.Target.UID) {
 			continue
 		}
 		seen := r.Policy == *policy && e.nodes[slot] == m.node && !e.staleRequests(c, r.template)

@@ -48,6 +48,7 @@ func nodeWorlds() map[string]world {
 	two := []core.Policy{nodePolicy(2, twoSteps)}
 	shared := []core.Policy{nodePolicy(1, inFlight(core.Unlimited())), onePolicy(1, inFlight(core.Unlimited()), younger)}
 	sharing := []core.Policy{nodePolicy(2, inFlight(core.Unlimited())), onePolicy(2, inFlight(core.Unlimited()), younger)}
+	limited := []core.Policy{nodePolicy(2, inFlight(core.Unlimited())), onePolicy(2, younger)}
 	return map[string]world{
 		"nodes that flap, and remediators":          {sim.Setup{Policies: classic, Nodes: 2, NotReady: 2, Ticks: 3, Flaps: 2, Mends: 1}, 9},
 		"a ladder of two steps":                     {sim.Setup{Policies: escalating, Nodes: 1, NotReady: 1, Ticks: 5, Flaps: 1, Mends: 1, Defeats: 2}, 12},
@@ -64,6 +65,7 @@ func nodeWorlds() map[string]world {
 		"a ledger that loses repairs of nodes":      {sim.Setup{Policies: escalating, Nodes: 1, NotReady: 1, Ticks: 4, Erasures: 1, Crashes: 1, Flaps: 1}, 11},
 		"policies that are paused":                  {sim.Setup{Policies: escalating, Nodes: 1, NotReady: 1, Ticks: 4, Pauses: 2, Flaps: 2}, 11},
 		"nodes that no policy selects":              {sim.Setup{Policies: classic, Nodes: 2, NotReady: 2, Ticks: 2, Deselections: 2, Flaps: 1}, 10},
+		"machines of nodes that no policy selects":  {sim.Setup{Policies: limited, Machines: 2, Nodes: 2, NotReady: 1, Now: 2, Failures: 1, Deselections: 2}, 9},
 		"recoveries that must last":                 {sim.Setup{Policies: []core.Policy{nodePolicy(1, twoSteps, healthyDelay(sim.Ticks(1)))}, Nodes: 1, NotReady: 1, Ticks: 5, Flaps: 3, Crashes: 1}, 11},
 		"refused requests":                          {sim.Setup{Policies: escalating, Nodes: 1, NotReady: 1, Ticks: 4, Refusals: 2, Flaps: 1}, 12},
 		"a control plane of nodes":                  {sim.Setup{Policies: []core.Policy{nodePolicy(3, inFlight(core.Unlimited()))}, Nodes: 3, NotReady: 2, Ticks: 3, ControlPlane: 3, QuorumSurvives: core.Yes, Crashes: 1, Flaps: 1}, 10},
