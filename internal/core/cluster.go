@@ -121,7 +121,9 @@ func (c *Cluster) ShownAt(until time.Time) time.Time {
 }
 
 // ShownUntil returns the latest instant whose writes the caches must show by now.
-func (c *Cluster) ShownUntil(now time.Time) time.Time { return now.Add(-c.Age - expectationLimit) }
+func (c *Cluster) ShownUntil(now time.Time) time.Time {
+	return now.Add(-c.Age - expectationLimit)
+}
 
 // nodeKind is the kind of targets that are nodes.
 const nodeKind = "Node"

@@ -209,8 +209,8 @@ func (c *Client) create(ctx context.Context, l *unstructured.Unstructured) error
 	return err //nolint:wrapcheck // Acquire adds the operation
 }
 
-// Release deletes the lease of a node that was not renewed after an instant. By the zero instant it
-// does so in any case. A lease that is missing, renewed later, or of another holder is no error.
+// Release deletes the lease of a node, unless it was renewed after an instant. The zero instant
+// stands for no limit. A lease that is missing, was renewed later, or has another holder is no error.
 func (c *Client) Release(ctx context.Context, node, holder string, renewedBy time.Time) error {
 	for range maxAttempts {
 		err := c.release(ctx, node, holder, renewedBy)
