@@ -144,6 +144,11 @@ mutate: ## Break the code in small ways and list what no test notices (PACKAGES=
 	@mkdir -p bin && go build -o bin/mutate ./hack/mutate
 	@bin/mutate -package "$(PACKAGES)" -part "$(PART)" -budget "$(BUDGET)" -o bin/mutants.txt
 
+.PHONY: survivors
+survivors: ## Check that each mutant that hack/mutate/survivors.txt explains exists
+	@mkdir -p bin && go build -o bin/mutate ./hack/mutate
+	@bin/mutate -list >/dev/null
+
 .PHONY: fuzz
 fuzz: ## Look for input that breaks a promise or a reader, for FUZZTIME each (60s, or 1000x inputs)
 	@hack/fuzz $(FUZZTIME)
@@ -175,7 +180,7 @@ lint: $(GOLANGCI_LINT) ## Check the rules of the house and run the linters
 	@hack/lint $(abspath $<)
 
 .PHONY: verify
-verify: ## Fail if generate, format or tidy changes a file, or lint complains
+verify: ## Fail if generate, format or tidy changes a file, or lint or survivors complains
 	@hack/verify
 
 .PHONY: modverify

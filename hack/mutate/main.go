@@ -86,11 +86,25 @@ func (o options) run(ctx context.Context) (bool, error) {
 	if err := s.prepare(ctx); err != nil {
 		return false, err
 	}
+	ok := s.explainsNoOther()
 	if o.list {
 		s.listMutants()
-		return true, nil
+		return ok, nil
 	}
-	return s.tryAll(ctx)
+	passed, err := s.tryAll(ctx)
+	return ok && passed, err
+}
+
+// explainsNoOther reports whether each explained mutant of the packages exists. It prints the missing mutants.
+func (s *session) explainsNoOther() bool {
+	ok := true
+	for i, t := range s.targets {
+		for _, key := range s.explained.unknown(t.dir, s.packages[i].mutants) {
+			fmt.Fprintf(os.Stderr, "error: %s explains a mutant that doesn't exist: %s\n", s.survivors, key)
+			ok = false
+		}
+	}
+	return ok
 }
 
 // prepare finds all mutants and what is known of them.
@@ -143,10 +157,6 @@ func (s *session) tryAll(ctx context.Context) (bool, error) {
 	ok, place := true, 0
 	for i, t := range s.targets {
 		mutants := s.packages[i].mutants
-		for _, key := range s.explained.unknown(t.dir, mutants) {
-			fmt.Fprintf(s.out, "error: %s explains a mutant that doesn't exist: %s\n", s.survivors, key)
-			ok = false
-		}
 		var chosen []*mutant
 		for _, m := range mutants {
 			if s.part.has(place, s.total) && s.chooses(m) {

@@ -69,7 +69,9 @@ func (l *nodeLeases) Acquire(ctx context.Context, t core.Target, holder string, 
 }
 
 func (l *nodeLeases) Release(ctx context.Context, node, holder string, renewedBy time.Time) error {
+	l.fixture.mu.Lock()
 	l.renewedBy = renewedBy
+	l.fixture.mu.Unlock()
 	return l.fixture.record(ctx, "release "+node+" of "+holder)
 }
 
