@@ -22,6 +22,7 @@ import (
 	"github.com/fettle-io/fettle/internal/guard/clock"
 	nodelease "github.com/fettle-io/fettle/internal/guard/lease"
 	"github.com/fettle-io/fettle/internal/guard/upgrade"
+	"github.com/fettle-io/fettle/internal/informer"
 	"github.com/fettle-io/fettle/internal/ledger"
 	"github.com/fettle-io/fettle/internal/lenient"
 	"github.com/fettle-io/fettle/internal/servedapi"
@@ -55,6 +56,7 @@ func newManager(config *rest.Config, o controllerOptions, log logr.Logger) (ctrl
 	if err != nil {
 		return nil, fmt.Errorf("preparing the controller: %w", err)
 	}
+	manager = sharingManager{manager, informer.Share(manager.GetCache(), &slim.Node{})}
 	m, err := newControllerMetrics(o)
 	if err != nil {
 		return nil, err
@@ -66,6 +68,16 @@ func newManager(config *rest.Config, o controllerOptions, log logr.Logger) (ctrl
 	acting := &leader{loop: parts.loop, metrics: m.engine, log: log.WithName("leader"), lease: held}
 	return manager, errors.Join(add(manager, acting), add(manager, leaderOnly{parts.deletion, held}), add(manager, leaderOnly{parts.power, held}), add(manager, leaderOnly{parts.selfFence, held}), add(manager, leaderOnly{parts.fenceStatus, held}), add(manager, leaderOnly{parts.signer, held}), parts.addTo(manager))
 }
+
+// sharingManager is a manager with a cache in which handlers share a subscription to nodes.
+type sharingManager struct {
+	ctrl.Manager
+
+	cache cache.Cache
+}
+
+// GetCache returns the cache.
+func (m sharingManager) GetCache() cache.Cache { return m.cache }
 
 func add(manager ctrl.Manager, part interface{ Start(context.Context) error }) error {
 	if err := manager.Add(part); err != nil {
