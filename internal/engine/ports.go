@@ -106,8 +106,9 @@ type NodeLeases interface {
 	// has it.
 	Acquire(ctx context.Context, t core.Target, holder string, during time.Duration) (bool, error)
 	// Release gives a lease back, unless it was renewed after an instant. The zero instant stands for
-	// no limit. A lease that is missing, was renewed later, or has another holder is no error.
-	Release(ctx context.Context, node, holder string, renewedBy time.Time) error
+	// no limit. It returns whether it did. A lease that is missing, was renewed later, or has another
+	// holder is no error.
+	Release(ctx context.Context, node, holder string, renewedBy time.Time) (bool, error)
 }
 
 // ConditionWriter is a dialect that writes verdicts into the conditions of targets.

@@ -257,7 +257,7 @@ func (e *Engine) call(ctx context.Context, c *pass.Call, r *pass.Result) (err er
 	case pass.AcquireLease:
 		r.OK, err = e.NodeLeases.Acquire(ctx, c.Target, c.Holder, c.For)
 	case pass.ReleaseLease:
-		err = e.NodeLeases.Release(ctx, c.Node, c.Holder, c.At)
+		r.OK, err = e.NodeLeases.Release(ctx, c.Node, c.Holder, c.At)
 	case pass.StartRemedy:
 		r.RemedyResult, err = e.Remedies[c.RemedyCall.Step.Remedy].Start(ctx, *c.RemedyCall)
 	case pass.StopRequest, pass.WithdrawRequest:

@@ -68,11 +68,12 @@ func (l *nodeLeases) Acquire(ctx context.Context, t core.Target, holder string, 
 	return err == nil && !l.taken[t.Node.Name], err
 }
 
-func (l *nodeLeases) Release(ctx context.Context, node, holder string, renewedBy time.Time) error {
+func (l *nodeLeases) Release(ctx context.Context, node, holder string, renewedBy time.Time) (bool, error) {
 	l.fixture.mu.Lock()
 	l.renewedBy = renewedBy
 	l.fixture.mu.Unlock()
-	return l.fixture.record(ctx, "release "+node+" of "+holder)
+	err := l.fixture.record(ctx, "release "+node+" of "+holder)
+	return err == nil, err
 }
 
 // factSource adds requests, and calls a function.

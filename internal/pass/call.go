@@ -42,7 +42,7 @@ const (
 	// WithdrawRequest withdraws a request: Request.
 	WithdrawRequest
 	// ReleaseLease releases the lease of a node: Node, Holder, At. A lease that was renewed after At stays, unless At is
-	// zero.
+	// zero. Answer: OK; OK is false when there was nothing to release.
 	ReleaseLease
 	// WriteConditions writes on targets how they were judged: Dialect, Policies, Cluster, Judged, Until. Answer: OK,
 	// when some are left.

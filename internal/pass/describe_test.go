@@ -190,7 +190,7 @@ func answerText(r *pass.Result, k pass.Kind) string {
 		return fmt.Sprintf("%d run", len(r.Repairs))
 	case k == pass.StartRemedy:
 		return r.RemedyResult.String()
-	case k == pass.CreateRepair, k == pass.UpdateRepair, k == pass.AcquireLease, k == pass.DeleteRepair, k == pass.FindSibling:
+	case k == pass.CreateRepair, k == pass.UpdateRepair, k == pass.AcquireLease, k == pass.ReleaseLease, k == pass.DeleteRepair, k == pass.FindSibling:
 		return map[bool]string{true: "done", false: "not done"}[r.OK]
 	case k == pass.WriteConditions && r.OK:
 		return "some are left"

@@ -106,7 +106,7 @@ func (p *Pass) leaseReleased(t *task, c *Call, r *Result) {
 		t.end(r.Err)
 	case r.Err != nil:
 		t.end(fmt.Errorf("releasing a lease without a repair: %w", r.Err))
-	default:
+	case r.OK:
 		p.report(Event{Kind: OrphanedLeaseReleased, Node: c.Node, Holder: c.Holder})
 	}
 }

@@ -214,6 +214,7 @@ func (w *world) does(c pass.Call) (r pass.Result) {
 	case pass.ReleaseLease:
 		if l := w.leases[c.Node]; l.holder == c.Holder && (c.At.IsZero() || !l.renewed.After(c.At)) {
 			delete(w.leases, c.Node)
+			r.OK = true
 		}
 	case pass.StartRemedy:
 		r.RemedyResult = w.start(c.RemedyCall)

@@ -42,7 +42,8 @@ func (u *Universe) report(p *passRun, c *pass.Call) (r pass.Result) {
 			break
 		}
 		u.checkRelease(p, c.Node, c.Holder)
-		p.freed = u.truth.release(c.Node, c.Holder) || p.freed
+		r.OK = u.truth.release(c.Node, c.Holder)
+		p.freed = r.OK || p.freed
 	}
 	return r
 }

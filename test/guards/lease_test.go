@@ -205,7 +205,7 @@ func hold(t *testing.T, guard *lease.Client, n core.Target, holder string, want 
 
 func release(t *testing.T, guard *lease.Client, n core.Target, holder string) {
 	t.Helper()
-	if err := guard.Release(cluster.Context(t), n.Node.Name, holder, time.Time{}); err != nil {
+	if _, err := guard.Release(cluster.Context(t), n.Node.Name, holder, time.Time{}); err != nil {
 		t.Fatalf("giving the lease of %s back: %v", n.Node.Name, err)
 	}
 }
@@ -341,7 +341,7 @@ func inBetween(t *testing.T, c *cluster.Cluster) {
 		t.Errorf("the lease of another holder was released: %v", l)
 	}
 	busy := meddled(func() { clock.pass(time.Second); hold(t, guard, n, them, true) })
-	if err := busy.Release(cluster.Context(t), "between", them, time.Time{}); err == nil || !strings.Contains(err.Error(), "changed between") {
+	if _, err := busy.Release(cluster.Context(t), "between", them, time.Time{}); err == nil || !strings.Contains(err.Error(), "changed between") {
 		t.Errorf("a lease that changes all the time gives %v", err)
 	}
 	clock.pass(time.Hour)

@@ -210,34 +210,36 @@ func (c *Client) create(ctx context.Context, l *unstructured.Unstructured) error
 }
 
 // Release deletes the lease of a node, unless it was renewed after an instant. The zero instant
-// stands for no limit. A lease that is missing, was renewed later, or has another holder is no error.
-func (c *Client) Release(ctx context.Context, node, holder string, renewedBy time.Time) error {
+// stands for no limit. Release reports whether it deleted the lease. A lease that is missing, was
+// renewed later, or has another holder is no error.
+func (c *Client) Release(ctx context.Context, node, holder string, renewedBy time.Time) (bool, error) {
 	for range maxAttempts {
-		err := c.release(ctx, node, holder, renewedBy)
+		released, err := c.release(ctx, node, holder, renewedBy)
 		if client.IgnoreNotFound(err) == nil {
-			return nil
+			return released, nil
 		}
 		if !apierrors.IsConflict(err) {
-			return explain("giving back", node, err)
+			return false, explain("giving back", node, err)
 		}
 	}
-	return explain("giving back", node, errContended)
+	return false, explain("giving back", node, errContended)
 }
 
-func (c *Client) release(ctx context.Context, node, holder string, renewedBy time.Time) error {
+func (c *Client) release(ctx context.Context, node, holder string, renewedBy time.Time) (bool, error) {
 	l := object(node)
 	if err := c.Live.Get(ctx, client.ObjectKeyFromObject(l), l); err != nil {
-		return err //nolint:wrapcheck // Release adds the operation
+		return false, err //nolint:wrapcheck // Release adds the operation
 	}
 	old := read(l)
 	c.mu.Lock()
 	r := c.leases.withFirstSeen(node, &old)
 	c.mu.Unlock()
 	if r.holder != holder || !renewedBy.IsZero() && r.heldFrom(c.Now()).After(renewedBy) {
-		return nil
+		return false, nil
 	}
 	uid, revision := l.GetUID(), l.GetResourceVersion()
-	return c.Writer.Delete(ctx, l, client.Preconditions{UID: &uid, ResourceVersion: &revision}) //nolint:wrapcheck // Release adds the operation
+	err := c.Writer.Delete(ctx, l, client.Preconditions{UID: &uid, ResourceVersion: &revision})
+	return err == nil, err //nolint:wrapcheck // Release adds the operation
 }
 
 // reinstall creates the namespace of the leases, and Fettle's Role in it.

@@ -339,8 +339,8 @@ func TestContendedLease(t *testing.T) {
 		t.Errorf("held: %t, %v, after %v", got, err, f.api.calls)
 	}
 	f.api.calls = nil
-	err = f.Release(t.Context(), "n", us, time.Time{})
-	if !errors.Is(err, errContended) || !strings.HasPrefix(err.Error(), "giving back the lease of node n: ") || len(f.api.calls) != 6 {
+	released, err := f.Release(t.Context(), "n", us, time.Time{})
+	if released || !errors.Is(err, errContended) || !strings.HasPrefix(err.Error(), "giving back the lease of node n: ") || len(f.api.calls) != 6 {
 		t.Errorf("released: %v, after %v", err, f.api.calls)
 	}
 }
@@ -348,18 +348,19 @@ func TestContendedLease(t *testing.T) {
 // TestRelease deletes a lease of the holder alone, as it was read.
 func TestRelease(t *testing.T) {
 	cases := map[string]struct {
-		has    *record
-		change func(f *fakeAPI)
-		calls  []string
-		stored string
+		has      *record
+		change   func(f *fakeAPI)
+		calls    []string
+		released bool
+		stored   string
 	}{
-		"Fettle holds it":     {new(held(us, 0, 0)), nil, []string{"get", "delete"}, "none"},
-		"Fettle held it":      {new(held(us, 9*time.Hour, 8*time.Hour)), nil, []string{"get", "delete"}, "none"},
-		"another holds it":    {new(held(them, 0, 0)), nil, []string{"get"}, them + " since 0s for 1h0m0s"},
-		"there is none":       {nil, nil, []string{"get"}, "none"},
-		"it goes meanwhile":   {new(held(us, 0, 0)), func(f *fakeAPI) { delete(f.leases, Namespace+"/node-n") }, []string{"get", "delete"}, "none"},
-		"another takes it":    {new(held(us, 0, 0)), func(f *fakeAPI) { f.has(held(them, 0, 0)) }, []string{"get", "delete", "get"}, them + " since 0s for 1h0m0s"},
-		"another creates one": {new(held(us, 0, 0)), func(f *fakeAPI) { f.recreate() }, []string{"get", "delete", "get", "delete"}, "none"},
+		"Fettle holds it":     {new(held(us, 0, 0)), nil, []string{"get", "delete"}, true, "none"},
+		"Fettle held it":      {new(held(us, 9*time.Hour, 8*time.Hour)), nil, []string{"get", "delete"}, true, "none"},
+		"another holds it":    {new(held(them, 0, 0)), nil, []string{"get"}, false, them + " since 0s for 1h0m0s"},
+		"there is none":       {nil, nil, []string{"get"}, false, "none"},
+		"it goes meanwhile":   {new(held(us, 0, 0)), func(f *fakeAPI) { delete(f.leases, Namespace+"/node-n") }, []string{"get", "delete"}, false, "none"},
+		"another takes it":    {new(held(us, 0, 0)), func(f *fakeAPI) { f.has(held(them, 0, 0)) }, []string{"get", "delete", "get"}, false, them + " since 0s for 1h0m0s"},
+		"another creates one": {new(held(us, 0, 0)), func(f *fakeAPI) { f.recreate() }, []string{"get", "delete", "get", "delete"}, true, "none"},
 	}
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {
@@ -373,8 +374,9 @@ func TestRelease(t *testing.T) {
 					tc.change(f.api)
 				}
 			}
-			if err := f.Release(t.Context(), "n", us, time.Time{}); err != nil {
-				t.Errorf("releasing: %v", err)
+			released, err := f.Release(t.Context(), "n", us, time.Time{})
+			if err != nil || released != tc.released {
+				t.Errorf("releasing: %t, %v; want %t", released, err, tc.released)
 			}
 			if diff := cmp.Diff(tc.calls, f.api.calls); diff != "" {
 				t.Errorf("calls (-want +got):\n%s", diff)
@@ -408,11 +410,9 @@ func TestReleaseOfARenewedLease(t *testing.T) {
 					tc.change(f.api)
 				}
 			}
-			if err := f.Release(t.Context(), "n", us, aMinuteAgo); err != nil {
-				t.Errorf("releasing: %v", err)
-			}
-			if stored := f.api.holder(); stored != tc.stored {
-				t.Errorf("stored: %s; want %s", stored, tc.stored)
+			released, err := f.Release(t.Context(), "n", us, aMinuteAgo)
+			if stored := f.api.holder(); err != nil || stored != tc.stored || released != (stored == "none") {
+				t.Errorf("released: %t, %v; stored: %s; want %s", released, err, stored, tc.stored)
 			}
 		})
 	}
@@ -424,7 +424,7 @@ func TestReleaseOfALeaseLongAhead(t *testing.T) {
 	f.api.has(held(us, 0, -time.Hour))
 	f.watched(t)
 	for _, stays := range []bool{true, false} {
-		if err := f.Release(t.Context(), "n", us, f.now.Add(-time.Minute)); err != nil || (len(f.api.leases) == 1) != stays {
+		if _, err := f.Release(t.Context(), "n", us, f.now.Add(-time.Minute)); err != nil || (len(f.api.leases) == 1) != stays {
 			t.Errorf("at %s it stays: %t, want %t (%v)", f.now, !stays, stays, err)
 		}
 		f.now = f.now.Add(time.Minute)
@@ -477,7 +477,7 @@ func TestRefusedCalls(t *testing.T) {
 		f := newClientFixture(t)
 		f.api.has(held(us, 0, 0))
 		f.api.fail[verb] = forbidden
-		if err := f.Release(t.Context(), "n", us, time.Time{}); err == nil || err.Error() != "giving back the lease of node n: "+role+forbidden.Error() {
+		if _, err := f.Release(t.Context(), "n", us, time.Time{}); err == nil || err.Error() != "giving back the lease of node n: "+role+forbidden.Error() {
 			t.Errorf("a %s that is forbidden: %v", verb, err)
 		}
 	}
