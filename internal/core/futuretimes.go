@@ -134,7 +134,7 @@ func (s *timeClamper) target(t *Target) {
 	t.HandedBack = s.clamp("hand-back", t.HandedBack)
 	s.repairRequest(&t.RepairRequest)
 	t.Conditions = s.conditions("target", t.Conditions)
-	t.Node.Conditions = s.conditions("node", t.Node.Conditions)
+	t.Node.Conditions = s.conditions(t.Node.UID, t.Node.Conditions) // those of a new node count anew
 }
 
 // repairRequest notes whether a request was made far in the future. Its time stays as reported,
@@ -144,15 +144,16 @@ func (s *timeClamper) repairRequest(q *RepairRequest) {
 	s.clamp("repair request", q.At)
 }
 
-// conditions copies the conditions that it changes, since caches share them.
-func (s *timeClamper) conditions(whose string, conditions []Condition) []Condition {
+// conditions copies the conditions that it changes, since caches share them. The prefix separates those of the target
+// and of its node.
+func (s *timeClamper) conditions(prefix string, conditions []Condition) []Condition {
 	copied := false
 	for i := range conditions {
 		c := conditions[i]
 		if s.unchanged(c.Since) {
 			continue
 		}
-		since := s.clamp(whose+" "+c.Type+"="+c.Status, c.Since)
+		since := s.clamp(prefix+" "+c.Type+"="+c.Status, c.Since)
 		if since.Equal(c.Since) {
 			continue
 		}

@@ -82,6 +82,26 @@ func TestFutureTimesOfALiveRead(t *testing.T) {
 	}
 }
 
+// TestFutureTimesOfANewNode: a machine's next node counts anew, even if it reports the same instant.
+func TestFutureTimesOfANewNode(t *testing.T) {
+	next := noon.Add(time.Hour)
+	var e core.Expectations
+	old, later := machine("m", ready("False", next)), noon.Add(time.Minute)
+	laid(&e, noon, []core.Target{old})
+	anew := machine("m", ready("False", next))
+	anew.Node.UID += "-anew"
+	for uid, want := range map[string]time.Time{old.Node.UID: noon, anew.Node.UID: later} {
+		m := old
+		if uid == anew.Node.UID {
+			m = anew
+		}
+		e := e
+		if at := laid(&e, later, []core.Target{m}).Targets[0].Node.Conditions[0].Since; !at.Equal(want) {
+			t.Errorf("node %s counts from %s, want %s", uid, at, want)
+		}
+	}
+}
+
 // TestRepairRequestAhead: a request may be ahead by a minute, as seen first.
 func TestRepairRequestAhead(t *testing.T) {
 	for after, want := range map[time.Duration]bool{time.Minute: false, time.Minute + time.Second: true} {
