@@ -266,4 +266,6 @@ func (l slowLease) Acquire(context.Context, core.Target, string, time.Duration) 
 	return true, nil
 }
 
-func (l slowLease) Release(context.Context, string, string, time.Time) (bool, error) { return true, nil }
+func (l slowLease) Release(context.Context, string, string, time.Time) (bool, error) {
+	return true, nil
+}
