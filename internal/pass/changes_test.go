@@ -453,3 +453,32 @@ func TestOnlyNodesAreReadAhead(t *testing.T) {
 		equal(t, fmt.Sprint("target ", suspect), only(w.runs(-1, ending{}), "ReadNode"), want)
 	}
 }
+
+// TestExpectationsCountFromTheAnswer: calls are slow. Their writes are expected for a minute after the last answer, as long
+// as no cache shows them.
+func TestExpectationsCountFromTheAnswer(t *testing.T) {
+	for name, c := range map[string]struct {
+		slow  string
+		shown bool // the repair is, and its request is not
+		kind  string
+	}{
+		"a repair, by its creation": {"CreateRepair a", false, "CreateRepair"},
+		"a repair, by its remedy":   {"StartRemedy a", false, "CreateRepair"},
+		"a request":                 {"StartRemedy a", true, "StartRemedy"},
+	} {
+		for after, again := range map[time.Duration]bool{59 * time.Second: false, time.Minute: true} {
+			t.Run(name+", "+after.String()+" later", func(t *testing.T) {
+				w := worldOf(t, "a")
+				w.targets[0].Node = node("a", "False", w.now.Add(-5*time.Minute))
+				w.requestsLag = true
+				w.slow[c.slow] = 40 * time.Second
+				equal(t, "the first pass", len(only(w.runs(-1, ending{}), c.kind)), 1)
+				if c.shown {
+					w.cached = slices.Clone(w.stored)
+				}
+				w.now = w.now.Add(after)
+				equal(t, "the second pass does it again", len(only(w.runs(-1, ending{}), c.kind)) > 0, again)
+			})
+		}
+	}
+}

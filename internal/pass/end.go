@@ -215,7 +215,7 @@ func (p *Pass) finishEnds() bool {
 			p.state.usedConfirmations = used
 		}
 		if end.recorded {
-			p.state.Expectations.ExpectRepair(end.repair, p.now)
+			p.state.Expectations.ExpectRepair(end.repair, p.answeredAt())
 			p.report(Event{Kind: RepairEnded, Repair: end.repair})
 		}
 	}
@@ -278,7 +278,7 @@ func (p *Pass) finishDeletions() bool {
 	for i, r := range d.expired {
 		switch {
 		case d.deleted[i]:
-			p.state.Expectations.ExpectRepairDeletion(p.cluster.Repairs[r], p.now)
+			p.state.Expectations.ExpectRepairDeletion(p.cluster.Repairs[r], p.answeredAt())
 		case len(p.progress[DeletingRepairs].tasks[i].errs) == 0:
 			d.next = earliest(d.next, p.now.Add(repeatAfter))
 		}

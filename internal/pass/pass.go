@@ -211,6 +211,10 @@ func (p *Pass) Next() time.Time {
 // that is set during the pass ends nothing early.
 func (p *Pass) later(now time.Time) time.Time { return p.now.Add(now.Sub(p.now)) }
 
+// answeredAt returns the instant of the last answer. The caches may lack the writes of the pass for some time from then
+// on, however long ago they were decided.
+func (p *Pass) answeredAt() time.Time { return p.later(p.clock.Now) }
+
 // ageAt returns how long before an instant the caches were read.
 func (p *Pass) ageAt(now time.Time) time.Duration { return p.cluster.Age + now.Sub(p.now) }
 

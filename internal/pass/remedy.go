@@ -203,7 +203,7 @@ func (p *Pass) finishStart(s *pendingStart) ([]core.Event, bool) {
 	}
 	// A record that is only looked at once more may be gone, and must not be believed in anew each time.
 	if s.expected {
-		p.state.Expectations.ExpectRepair(s.repair, p.now)
+		p.state.Expectations.ExpectRepair(s.repair, p.answeredAt())
 	}
 	target, policy := &p.cluster.Targets[s.target], &p.policies[s.policy]
 	p.reportRecorded(s)
@@ -263,7 +263,7 @@ func (p *Pass) expectEffect(s *pendingStart) {
 	case effect.CreatesRequest:
 		p.state.Expectations.ExpectRequest(core.Request{
 			Remedy: s.step.Remedy, Template: s.step.Template, Target: target, Policy: p.policies[s.policy].ID, Created: s.answered, Own: true,
-		}, p.now)
+		}, p.answeredAt())
 	}
 	// What else a remedy does shows on the target, or the repair says so.
 }

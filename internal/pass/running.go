@@ -159,7 +159,7 @@ func (p *Pass) finishRunning() {
 		}
 		u.changed = true
 		p.cluster.Repairs[c.index] = c.updated
-		p.state.Expectations.ExpectRepair(c.updated, p.now)
+		p.state.Expectations.ExpectRepair(c.updated, p.answeredAt())
 		if c.advance != nil {
 			p.report(Event{Kind: StepGivenUp, Repair: c.updated})
 			events = append(events, p.escalationEvent(c))
