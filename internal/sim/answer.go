@@ -80,6 +80,20 @@ func (u *Universe) readNode(p *passRun, t *core.Target) core.Node {
 	return n
 }
 
+// judgeWithoutNode notes the machines without a node whose repair the truth justifies now. No live read is about them, so
+// the pass decides on them after the last live read of others.
+func (u *Universe) judgeWithoutNode(p *passRun) {
+	for i := range p.cluster.Targets {
+		t := &p.cluster.Targets[i]
+		if t.ID.Kind != "Machine" || t.Node.Name != "" {
+			continue
+		}
+		if slot := slotOf(t); p.engine.justified(u.truth.machines[slot], u.truth.now) {
+			p.unhealthy[slot] = true
+		}
+	}
+}
+
 func (u *Universe) create(p *passRun, e *core.NewRepair) (core.Repair, bool) {
 	t := &e.Target
 	r := core.Repair{

@@ -230,7 +230,11 @@ func (u *Universe) make(p *passRun, c *pass.Call, m passFault) {
 	u.noteRecorded(p, c, &r)
 	p.wrote = p.wrote || writes(c) || isStatuses(*c)
 	u.plant(p, c, &r)
+	deciding := p.pass.Deciding()
 	p.pass.Done(*c, r)
+	if deciding && !p.pass.Deciding() {
+		u.judgeWithoutNode(p)
+	}
 	if p.stepped != nil {
 		p.stepped.note(c.ID, r)
 	}

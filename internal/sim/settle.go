@@ -3,6 +3,7 @@ package sim
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/fettle-io/fettle/internal/core"
 )
@@ -231,7 +232,9 @@ func (u *Universe) leasesAtRest() {
 		return
 	}
 	for node, l := range u.truth.leases {
-		isAbout := func(r core.Repair) bool { return r.Running() && r.Node == node }
+		// A repair that began before its machine named the node has no node.
+		machine := "m" + strings.TrimPrefix(node, "node-")
+		isAbout := func(r core.Repair) bool { return r.Running() && (r.Node == node || r.Target.Name == machine) }
 		if l.holder == foreignHolder || slices.ContainsFunc(u.truth.ledger, isAbout) {
 			continue
 		}
