@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
+	"github.com/fettle-io/fettle/internal/promiselease"
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
@@ -219,7 +220,7 @@ metadata: {name: a, namespace: default}
 `
 
 // TestChartRuns: Fettle judges and repairs with the rights that the chart grants. There is a template for nodes that fence themselves, which an
-// upgrade leaves alone.
+// upgrade leaves alone. Agents can withdraw their promises where they are no part of the release any more.
 func TestChartRuns(t *testing.T) {
 	t.Parallel()
 	w := &world{Cluster: cluster.Start(t, cluster.Options{Args: []string{"--controllers=*,-node-lifecycle-controller"}}), t: t}
@@ -262,5 +263,29 @@ func TestChartRuns(t *testing.T) {
 	})
 	if m := w.get("machine.openshift.io/v1beta1", "Machine", "default", "a"); exists(m) {
 		t.Error("the failed machine is still there")
+	}
+	w.agentsCanWithdraw()
+}
+
+// agentsCanWithdraw: agents that end with their part of the release have the rights to withdraw their promises, since each node would be reset
+// otherwise. The part can be installed again.
+func (w *world) agentsCanWithdraw() {
+	w.t.Helper()
+	const agents = promiselease.Namespace
+	w.helm("upgrade", release, chartDir())
+	if set := w.get("apps/v1", "DaemonSet", agents, "fettle-agent"); exists(set) {
+		w.t.Error("the agents are still there")
+	}
+	for _, kept := range []*unstructured.Unstructured{
+		w.get("v1", "Namespace", "", agents), w.get("v1", "ServiceAccount", agents, "fettle-agent"),
+		w.get("rbac.authorization.k8s.io/v1", "Role", agents, "fettle-agent"), w.get("rbac.authorization.k8s.io/v1", "RoleBinding", agents, "fettle-agent"),
+	} {
+		if !exists(kept) {
+			w.t.Errorf("%s of agents is gone, so that none can withdraw its promise", kept.GetKind())
+		}
+	}
+	w.helm("upgrade", release, chartDir(), "--set", "selfFence.enabled=true")
+	if set := w.get("apps/v1", "DaemonSet", agents, "fettle-agent"); !exists(set) {
+		w.t.Error("the agents are not there again")
 	}
 }

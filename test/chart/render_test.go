@@ -15,6 +15,9 @@ import (
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
+// ofAgents are the names of objects of agents that Helm keeps.
+var ofAgents = []string{"fettle-agents", "fettle-agent", "fettle-agent-authorities"}
+
 // named indexes objects by kind and name, without the fields that only Helm adds.
 func named(t *testing.T, objects []*unstructured.Unstructured) map[string]any {
 	t.Helper()
@@ -24,7 +27,7 @@ func named(t *testing.T, objects []*unstructured.Unstructured) map[string]any {
 		for _, key := range []string{"helm.sh/chart", "app.kubernetes.io/managed-by", "app.kubernetes.io/version"} {
 			delete(labels, key)
 		}
-		if u.GetKind() == "CustomResourceDefinition" || u.GetName() == "medik8s-leases" || u.GetName() == "fettle-agent-authorities" {
+		if u.GetKind() == "CustomResourceDefinition" || u.GetName() == "medik8s-leases" || slices.Contains(ofAgents, u.GetName()) {
 			delete(annotations, "helm.sh/resource-policy")
 		}
 		if u.GetKind() == "SelfFenceRemediationTemplate" {
