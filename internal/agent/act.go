@@ -106,11 +106,24 @@ func (n *node) learn(what func(selffence.Agent) selffence.Agent) {
 	n.toWitness()
 }
 
-// toWitness passes on to the witness of this node whether the API server is away. The caller holds the mutex.
+// For awayFor, or so many times the time between two grants if that is longer, a witness agrees after the last of its requests that got no answer. An
+// API server that is overloaded answers some agents alone. When it is back after an outage, agents reach it at different times. A node that is condemned
+// gains nothing by it: its witnesses agree no more once they have read that.
+const (
+	awayFor    = 5 * time.Minute
+	awayGrants = 12
+)
+
+// toWitness passes on to the witness of this node whether the API server is away, or was so lately. The caller holds the mutex.
 func (n *node) toWitness() {
-	if n.Witness != nil {
-		n.Witness.isAway(n.agent.Unreached())
+	if n.Witness == nil {
+		return
 	}
+	now := n.Boottime()
+	if n.agent.Unreached() {
+		n.awayUntil = now + max(awayFor, awayGrants*n.agent.Every())
+	}
+	n.Witness.isAway(now < n.awayUntil)
 }
 
 // resetEvery is how often a reset is tried again that has failed.

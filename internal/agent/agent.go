@@ -137,6 +137,8 @@ type node struct {
 	limit    time.Duration
 	// urgent is set if a condemnation waits for being acknowledged.
 	urgent bool
+	// awayUntil is until when this agent says as a witness that the API server is away, unless a request gets no answer again.
+	awayUntil time.Duration
 	// relist ends following the Leases, so that they are listed anew. It may be nil.
 	relist context.CancelFunc
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -33,8 +34,9 @@ type fleet struct {
 	demands int
 	// half is set while a write that changes a promise gets no answer. It is not carried out if lost is set; else the API server is away from then on.
 	half, lost bool
-	// hangs is set while no write is answered, and each read is.
-	hangs bool
+	// hangs is set while no write is answered, and each read is. Unanswered reports whether a read or a write of a Lease gets no answer. It may be nil.
+	hangs      bool
+	unanswered func() bool
 	// settings changes the settings of the policy. It may be nil. Slow is set once they have had a longer renewal.
 	settings func(*agent.Settings)
 	slow     bool
@@ -165,21 +167,29 @@ func (n *fleetNode) answers() error {
 }
 
 // Read implements agent.Grantor.
-func (n *fleetNode) Read(context.Context) (selffence.Lease, error) {
+func (n *fleetNode) Read(ctx context.Context) (selffence.Lease, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if n.unanswered != nil && n.unanswered() {
+		return selffence.Lease{}, n.waits(ctx)
+	}
 	return n.leases[n.name].Lease, n.answers()
+}
+
+// waits returns once a call is over that gets no answer. The caller holds the lock.
+func (n *fleetNode) waits(ctx context.Context) error {
+	n.mu.Unlock()
+	<-ctx.Done()
+	n.mu.Lock()
+	return ctx.Err()
 }
 
 // Write implements agent.Grantor.
 func (n *fleetNode) Write(ctx context.Context, r promiselease.Record) (uint64, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.hangs {
-		n.mu.Unlock()
-		<-ctx.Done()
-		n.mu.Lock()
-		return 0, ctx.Err()
+	if n.hangs || n.unanswered != nil && n.unanswered() {
+		return 0, n.waits(ctx)
 	}
 	if err := n.answers(); err != nil {
 		return 0, err
@@ -471,6 +481,55 @@ func TestWritesHang(t *testing.T) {
 			f.promise("a")
 		})
 	}
+}
+
+// TestFewAnswers: the API server answers some requests alone, as where it is overloaded. Each agent reaches it now and then, and some don't for longer
+// than a promise. No node resets itself.
+func TestFewAnswers(t *testing.T) {
+	t.Parallel()
+	for _, percent := range []int{50, 70} {
+		playFleet(t, 9, func(f *fleet) {
+			for _, name := range slices.Sorted(maps.Keys(f.nodes)) { // so that they renew at different times
+				f.nodes[name].restarts()
+				<-time.After(700 * time.Millisecond)
+			}
+			f.set(func() { f.demands = 5 })
+			f.pass(45 * time.Minute)
+			random := rand.New(rand.NewPCG(1, 2))
+			f.set(func() {
+				f.wantTimed(20 * time.Second)
+				f.unanswered = func() bool { return random.IntN(100) >= percent }
+			})
+			f.pass(30 * time.Minute)
+			if got := f.resets(); len(got) > 0 {
+				t.Errorf("with %d%% of the answers, the nodes %q were reset", percent, got)
+			}
+		})
+	}
+}
+
+// TestReturnsLater: the API server is back, and one node reaches it some minutes later than the others, as where its kubelet has to renew a token
+// first. It goes on. Where it is cut off once all has been well for long, it resets itself.
+func TestReturnsLater(t *testing.T) {
+	t.Parallel()
+	playFleet(t, 5, func(f *fleet) {
+		times := f.promise("a").Promise.Times
+		f.set(func() { f.away = true })
+		f.pass(time.Hour)
+		f.set(func() { f.away, f.nodes["a"].alone = false, true })
+		f.pass(4 * time.Minute)
+		f.set(func() { f.nodes["a"].alone = false })
+		f.pass(10 * time.Minute)
+		if got := f.resets(); len(got) > 0 {
+			t.Errorf("the nodes %q were reset", got)
+		}
+		began := f.now()
+		f.set(func() { f.nodes["a"].alone = true })
+		f.pass(times.Longest())
+		if got := f.resets(); !slices.Equal(got, []string{"a"}) || f.nodes["a"].reset-began > times.Longest() {
+			t.Errorf("once it is cut off, the nodes %q were reset", got)
+		}
+	})
 }
 
 // TestControlPlaneLost: the nodes of the control plane end, and the API server with them. No other node resets itself: most of its witnesses are none of

@@ -119,7 +119,7 @@ func (w *Witness) forgets() {
 	w.forgotten++
 }
 
-// isAway notes whether the API server did not answer this agent last.
+// isAway notes whether the API server does not answer this agent, or did not lately.
 func (w *Witness) isAway(away bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

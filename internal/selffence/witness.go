@@ -5,7 +5,7 @@ type Witness struct {
 	// Read is the revision up to which it has read all Leases, since it started. It acknowledges that by a write to the API server. Zero is
 	// none: a witness that has restarted agrees to nothing before it has read the Leases.
 	Read uint64
-	// Away is set while it doesn't reach the API server either.
+	// Away is set while it doesn't reach the API server either, or didn't lately. No proof depends on that.
 	Away bool
 }
 
