@@ -8,9 +8,9 @@
 //	for _, s := range decision.Starts { … }   // record a repair, then call its remedy
 //	sleepUntil(decision.NextAt)
 //
-// The files are in rooms, from the bottom to the top: nouns, judging, planning, expectations and reports. A file uses what
-// its own room declares, and what the rooms below it do. The table is in hack/rooms.txt, and hack/check-house compares it
-// with the code.
+// The files are in rooms, from the bottom to the top: nouns, judging, indexing, gating, planning, expectations and reports.
+// A file uses what its own room declares, and what the rooms below it do. The table is in hack/rooms.txt, and
+// hack/check-house compares it with the code.
 //
 // The promises of the core are I1 to I12 in docs/invariants.md. Each has a test here.
 package core
