@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// The bounds on what one workload cluster may send. Sizes count decompressed bytes. docs/adr/0013 adds them up.
+// The bounds on what one workload cluster may send. Sizes count decompressed bytes.
+// docs/adr/0013-connections-to-workload-clusters.md adds them up.
 const (
 	// page is how many nodes the first request of a list requests. After a page that is too large, requests ask for
 	// fewer.

@@ -127,7 +127,8 @@ func (c *Connections) Start(ctx context.Context) error {
 	}
 }
 
-// NeedLeaderElection keeps replicas that don't lead from connecting. docs/adr/0013 has the reasons.
+// NeedLeaderElection keeps replicas that don't lead from connecting. docs/adr/0013-connections-to-workload-clusters.md
+// has the reasons.
 func (*Connections) NeedLeaderElection() bool { return true }
 
 func (c *Connections) takePending() []*Connection {

@@ -18,8 +18,8 @@ var errAddress = errors.New("its address is link-local, where machines are told 
 
 // refuseLinkLocal keeps the author of a kubeconfig from reaching services for Fettle's own machine, such as the
 // metadata of a cloud. It gets the address that a name was resolved to. Loopback and private addresses are allowed,
-// since API servers are reached there through tunnels and in private networks. docs/adr/0013 says what an author
-// can learn from that.
+// since API servers are reached there through tunnels and in private networks.
+// docs/adr/0013-connections-to-workload-clusters.md says what an author can learn from that.
 func refuseLinkLocal(_, address string, _ syscall.RawConn) error {
 	at, err := netip.ParseAddrPort(address)
 	if err != nil {
