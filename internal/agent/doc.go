@@ -1,5 +1,5 @@
-// Package agent runs the agent of a node, which keeps the hardware watchdog of the node from firing and states in the node's Lease what it
-// promises. Package selffence decides. This package reads the clock, pets the watchdog, sends requests and stores what must outlive the
+// Package agent runs the agent of a node. The agent keeps the hardware watchdog of the node from firing, and states its promise in the node's
+// Lease. Package selffence decides. This package reads the clock, pets the watchdog, sends requests and stores what must outlive the
 // process.
 //
 // One goroutine pets, and waits for nothing else. Another one stores, sends and settles what is promised. Others look up which policy selects the node,

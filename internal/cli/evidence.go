@@ -20,7 +20,7 @@ type Evidence struct {
 	// BootIDBefore is the boot ID before the first command. BootIDAfter proves the new boot, or the node is back under it.
 	BootIDBefore string `json:"bootIDBefore,omitempty"`
 	BootIDAfter  string `json:"bootIDAfter,omitempty"`
-	// Commanded is when the power was commanded off, Proven when the node was proven to have stopped, Released when its
+	// Commanded is when the power was commanded off, and Proven when the node was proven to have stopped. Released is when its
 	// workload was released, and Back when the node was Ready again.
 	Commanded *time.Time `json:"commandedAt,omitempty"`
 	Proven    *time.Time `json:"provenAt,omitempty"`

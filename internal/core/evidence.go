@@ -20,8 +20,8 @@ type Evidence struct {
 	// BootIDBefore is the boot ID of the node before the first command. BootIDAfter proves the new boot, or the node is back
 	// under it.
 	BootIDBefore, BootIDAfter string
-	// Commanded is when the power was first commanded off, Proven when the node was proven to have stopped, Released when its
-	// workload was released, and Back when the node was back. Each is zero while that has not happened.
+	// Commanded is when the power was first commanded off, and Proven when the node was proven to have stopped. Released is when
+	// its workload was released, and Back when the node was back. Each is zero while that has not happened.
 	Commanded, Proven, Released, Back time.Time
 }
 

@@ -230,7 +230,7 @@ func TestEvidenceOfAnEnd(t *testing.T) {
 	}
 }
 
-// TestProofOfEvidence: what is recorded at once.
+// TestProofOfEvidence: a proof is recorded at once.
 func TestProofOfEvidence(t *testing.T) {
 	_, cluster := fencedWorld()
 	e := backAgain(proven(cluster.Requests[0], 2, 1))

@@ -9,7 +9,7 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// TestVersionsOfARepair: what was written, or seen, and what the cache shows next.
+// TestVersionsOfARepair: a repair was written or seen, and the cache shows another version next.
 func TestVersionsOfARepair(t *testing.T) {
 	n, p := aNode("n"), check("p", []int{0}, classic)
 	version := func(revision uint64, changes ...func(*core.Repair)) core.Repair {

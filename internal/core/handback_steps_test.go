@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// TestStepsOfAHandBack: what the steps of a repair mean, by their natures.
+// TestStepsOfAHandBack: the natures of the steps decide which is the last step that comes by itself, and which step has the
+// target replaced.
 func TestStepsOfAHandBack(t *testing.T) {
 	step := func(n Nature) Step { return Step{Nature: n} }
 	deletes, creates, marks, asks := step(Delete), step(CreateRequest), step(Annotate), step(AskOwner)

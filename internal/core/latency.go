@@ -98,7 +98,7 @@ func (s *LatencyRecorder) Started(policy, target ID, at time.Time) (LatencySampl
 		return LatencySample{}, false
 	}
 	sample := LatencySample{Queueing, max(0, at.Sub(t.since))}
-	// What is refused and started anew later has waited for something else.
+	// A repair that is refused and started anew later has waited for something else.
 	t.since = time.Time{}
 	s.timings[key] = t
 	return sample, true

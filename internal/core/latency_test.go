@@ -214,7 +214,7 @@ func TestLatencyStages(t *testing.T) {
 	}
 }
 
-// TestLatencyRecorderIsCheapForHealthyTargets: what it costs must not grow with the cluster.
+// TestLatencyRecorderIsCheapForHealthyTargets: its cost must not grow with the cluster.
 func TestLatencyRecorderIsCheapForHealthyTargets(t *testing.T) {
 	allocations := func(n int) float64 {
 		policies, f := []core.Policy{policy("p", all(n))}, clusterOf(machines(n, 0))

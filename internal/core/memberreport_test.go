@@ -105,7 +105,7 @@ func TestMemberReport(t *testing.T) {
 	}
 }
 
-// TestReportsOfFormerMembers: what stands for a target that is no member is told with its repair, and in the order of the steps.
+// TestReportsOfFormerMembers: the requests for a target that is no member are reported with its repair, in the order of the steps.
 func TestReportsOfFormerMembers(t *testing.T) {
 	p, other := check("p", nil, escalating), check("other", []int{0}, classic)
 	n := aNode("n", dead)

@@ -1,6 +1,6 @@
 package core
 
-// Nature is the kind of a remedy. What a nature means to decisions is its [Effect].
+// Nature is the kind of a remedy. Decisions depend on its [Effect] alone.
 type Nature int8
 
 // The natures. The zero Nature has the most requirements before it acts.

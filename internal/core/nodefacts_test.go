@@ -38,7 +38,7 @@ func TestI1NodeFactsOfTheCacheHoldOn(t *testing.T) {
 	})
 }
 
-// TestReadAheadEndsWithEachFact: what was read live of a node counts no more once the cache differs in any fact.
+// TestReadAheadEndsWithEachFact: a live read of a node counts no more once the cache differs in any fact.
 func TestReadAheadEndsWithEachFact(t *testing.T) {
 	eachNodeFact(func(name string, set func(*core.NodeFacts)) {
 		var m core.Expectations

@@ -6,7 +6,7 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// TestNotes: what a note is about follows from what changes, and not from its text.
+// TestNotes: the reason of a note follows from the change, and not from its text.
 func TestNotes(t *testing.T) {
 	for name, c := range map[string]struct {
 		note   core.Note

@@ -92,7 +92,7 @@ type NewRepair struct {
 // RemedyResult is how a remedy answered.
 type RemedyResult int
 
-// The answers of a remedy. What failed is an error instead.
+// The answers of a remedy. A call that failed returns an error instead.
 const (
 	// Accepted: the repair has begun.
 	Accepted RemedyResult = iota + 1

@@ -62,7 +62,7 @@ func TestNoRequestForAPart(t *testing.T) {
 
 func foreign(q *core.Request) { q.Own = false }
 
-// TestForeignRequests: what Fettle did not make is respected as far as it is a request, and never touched.
+// TestForeignRequests: an object that Fettle did not make counts as far as it is a request, and is never touched.
 func TestForeignRequests(t *testing.T) {
 	p := check("p", []int{0}, escalating)
 	sick, well := aNode("n", dead), aNode("n")

@@ -11,8 +11,8 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// The promises I1 to I12 of docs/invariants.md, each on generated worlds. What is written here is
-// what the core can keep; the simulator checks the same over time, and adapters have tests of theirs.
+// The promises I1 to I12 of docs/invariants.md, each on generated worlds, as far as the
+// core can keep them. The simulator checks the same over time, and adapters have tests of theirs.
 
 // always checks facts on generated worlds.
 func always(t *testing.T, facts ...fact) {

@@ -10,8 +10,8 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// TestI05ClockBehindRewritesNothing: Fettle's clock was set two hours back while a repair runs. What it makes of the recorded instants
-// is not written, or a step would have begun two hours ago once the clock is right again.
+// TestI05ClockBehindRewritesNothing: Fettle's clock was set two hours back while a repair runs. The recorded
+// instants as it reads them are not written, or a step would have begun two hours ago once the clock is right again.
 func TestI05ClockBehindRewritesNothing(t *testing.T) {
 	p := check("p", []int{0}, escalating)
 	n, written := aNode("n", dead), noon.Add(2*time.Hour)
@@ -47,7 +47,7 @@ func TestI05ClockBehindRewritesNothing(t *testing.T) {
 }
 
 // TestI05ClockBackKeepsPace: Fettle's clock and the API server's were two hours ahead while a repair was recorded, and are right again.
-// What happens now is recorded for a later instant than what has happened before, so that it counts from now.
+// A step that ends now is recorded for a later instant than the one before, so that it counts from now.
 func TestI05ClockBackKeepsPace(t *testing.T) {
 	p := check("p", []int{0}, escalating)
 	n, written, later := aNode("n", dead), noon.Add(2*time.Hour), noon.Add(30*time.Minute)

@@ -371,7 +371,7 @@ func TestEndsSayWhatIsKnown(t *testing.T) {
 	}
 }
 
-// TestUnseenRequests: what can't be seen may stand, so its repair is left as it is.
+// TestUnseenRequests: a request that can't be seen may stand, so its repair is left as it is.
 func TestUnseenRequests(t *testing.T) {
 	p := check("p", []int{0}, classic)
 	for name, target := range map[string]core.Target{"sick": aNode("n", dead), "well": aNode("n")} {
@@ -429,8 +429,8 @@ func TestLeasesAreHeededForOthers(t *testing.T) {
 	}
 }
 
-// TestNoLeaseIsLeftBehind: what no repair accounts for is given back, though not before the repair that does could
-// have been seen.
+// TestNoLeaseIsLeftBehind: a lease that no repair accounts for is released, though not before its repair could have
+// been seen.
 func TestNoLeaseIsLeftBehind(t *testing.T) {
 	p := check("p", []int{0}, classic, func(p *core.Policy) { p.Holder = "p" })
 	n := aNode("n")
@@ -644,8 +644,8 @@ func TestI4OneOfTheControlPlaneOverAllHealthChecks(t *testing.T) {
 	}
 }
 
-// TestUpgradesAreWaitedFor: of the cluster and of the node, by those health checks that say so. What is
-// not known is waited for too.
+// TestUpgradesAreWaitedFor: a health check that says so waits for upgrades of the cluster and of the node. It waits
+// too while it is not known whether there is one.
 func TestUpgradesAreWaitedFor(t *testing.T) {
 	waits := check("p", []int{0}, classic, func(p *core.Policy) { p.WaitsForUpgrades = true })
 	for name, c := range map[string]struct {

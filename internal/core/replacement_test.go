@@ -267,7 +267,7 @@ func TestI4DepartedMembersAreOut(t *testing.T) {
 	}
 }
 
-// TestFenceAgreesAboutTheGone: what the first decision lets begin is not held back since the target of another repair is gone.
+// TestFenceAgreesAboutTheGone: the second decision holds back no start of the first one because the target of another repair is gone.
 func TestFenceAgreesAboutTheGone(t *testing.T) {
 	p := check("p", []int{0, 1, 2, 3, 4}, escalating, fourOfFive)
 	waits := requestFor(p, aNode("a"), reprovisioning, replaces)
@@ -530,7 +530,7 @@ func TestI3SpentRepairHidesNoMark(t *testing.T) {
 	}
 }
 
-// TestDepartedAreListed: what stands for a target that is gone is reported by name and request until it is gone, by UID.
+// TestDepartedAreListed: the requests for a target that is gone are reported by its name until they are gone, by UID.
 func TestDepartedAreListed(t *testing.T) {
 	p, other := check("p", []int{0}, escalating), check("other", nil, escalating)
 	again := aNode("a", func(t *core.Target) { t.ID.UID = "later" })

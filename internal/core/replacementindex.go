@@ -25,7 +25,7 @@ func newReplacementIndex(verdicts *verdictIndex) *replacementIndex {
 	return x
 }
 
-// findAwaitingReplacement finds the running repairs of targets that are gone, and of these the ones that go on.
+// findAwaitingReplacement finds the running repairs of targets that are gone, and which of these repairs go on.
 func (x *replacementIndex) findAwaitingReplacement() {
 	if x.cluster.Observed != Yes {
 		return

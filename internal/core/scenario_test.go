@@ -11,8 +11,8 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// scenario is a toy engine with the world around it, for stories. What it does in a pass follows
-// the engine: observe, lay, decide, read live, decide, record, act, remember.
+// scenario is a toy engine with the world around it, for stories. Its pass has the order of
+// internal/pass: snapshot, overlay, decide, read live, decide, record, start remedies, store expectations.
 type scenario struct {
 	now          time.Time
 	policies     []core.Policy
@@ -199,7 +199,7 @@ func clock(t time.Time) string {
 	return t.Format(time.TimeOnly)
 }
 
-// observe is the snapshot of a pass: what the caches show, and memory laid over it.
+// observe returns the snapshot of a pass: the facts that the caches show, with the expectations over them.
 func (s *scenario) observe() ([]core.Policy, core.Cluster) {
 	f := core.Cluster{Observed: core.Yes, ClockAgrees: core.Yes, Repairs: slices.Clone(s.ledger)}
 	for _, a := range s.machines {

@@ -9,7 +9,7 @@ import (
 )
 
 // speech is a decision with names for indices, so that decisions about worlds in different orders
-// compare. What has an order keeps it.
+// compare. Values that have an order keep it.
 type speech struct {
 	Actions, Refusals, Rehearsals []string
 	Verdicts, Tallies, Confirm    []string

@@ -81,7 +81,7 @@ func TestRepairRequestLapsesBesideARepair(t *testing.T) {
 	}
 }
 
-// TestWhatServesARequestUnderWay: what others say, or said in an earlier step, serves no request.
+// TestWhatServesARequestUnderWay: the answer of another remediator, or to an earlier step, serves no request.
 func TestWhatServesARequestUnderWay(t *testing.T) {
 	p, hands := check("p", all(1), classic), check("p", all(1), annotates)
 	n, other := aNode("a", byHand), core.Reference{APIVersion: rebooting.APIVersion, Kind: rebooting.Kind, Namespace: rebooting.Namespace, Name: "soft"}

@@ -148,7 +148,7 @@ func TestRehearsalsThatAreOverlookedHoldNothingBack(t *testing.T) {
 	}
 }
 
-// TestOverlookedPoliciesHoldBackGroups: what one selects that is not judged is not repaired under another name.
+// TestOverlookedPoliciesHoldBackGroups: a policy that is not judged holds back the whole group of each of its members.
 func TestOverlookedPoliciesHoldBackGroups(t *testing.T) {
 	node := aNode("n", dead)
 	m := machine("m", dead)

@@ -39,12 +39,12 @@ func YieldTo(acts Tri, unknownFor time.Duration) Yield {
 // BlocksStarts reports whether no repair of the workload cluster may start.
 func (y Yield) BlocksStarts() bool { return y == YieldUnknown || y == YieldToHome }
 
-// YieldsSince reports whether a step that was decided may not be taken any more: its policy was not paused then, and a
+// YieldsSince reports whether a step that was decided may not be taken any more. Its policy was not paused then, and a
 // health check of the home cluster acts by now, or may do so.
 func YieldsSince(wasPaused bool, acts func() Tri) bool { return !wasPaused && acts() != No }
 
-// HomeActs reports whether any of n kinds of health checks of the home cluster acts on some nodes. For each kind acts
-// reports whether a health check of it acts on them, and hasAny whether the kind's cache has any of the nodes. Where it is
+// HomeActs reports whether any of n kinds of health checks of the home cluster acts on some nodes. For each kind, acts
+// reports whether a health check of it acts on them. HasAny reports whether the kind's cache has any of the nodes. Where it is
 // unknown whether they act, the answer is still No once one kind knows all nodes of the home cluster and has none of these.
 func HomeActs(n int, acts, hasAny func(kind int) Tri) Tri {
 	if is := AnyYes(n, acts); is != Unknown {

@@ -56,7 +56,7 @@ type Facts struct {
 	HostChanged bool
 	// Machine is the machine that is deleted after the last power cycle, or nil until it was read in this observation.
 	Machine *Machine
-	// ChangeFailed is when the last change of the node or of its machine failed in this phase, or zero if none has failed since one succeeded.
+	// ChangeFailed is when the last change of the node or of its machine failed in this phase. It is zero if none has failed since one succeeded.
 	ChangeFailed time.Time
 }
 

@@ -74,7 +74,7 @@ func (r Record) holdsOutOfService(n *Node) bool {
 	return n.OutOfService && r.MayHaveReleased() && !r.ForeignOutOfService && r.sameNode(n)
 }
 
-// MayHaveReleased reports whether the workload of the node was released, or may still be: a release that got no answer may arrive late, also once
+// MayHaveReleased reports whether the workload of the node was released, or may still be. A release that got no answer may arrive late, also once
 // its proof is void.
 func (r Record) MayHaveReleased() bool { return r.Released || r.ReleasedBefore }
 
@@ -98,7 +98,7 @@ func (r Record) of(n *Node) Record {
 	return r
 }
 
-// needing returns the record of an attempt that has recorded no command yet. It may come to need both proofs, and not to need less: the
+// needing returns the record of an attempt that has recorded no command yet. It may come to need both proofs, and not to need less. The
 // configuration for a node that was gone counts once the node has registered again.
 func (r Record) needing(c Config) Record {
 	r.Both = r.Both || c.Both
@@ -240,7 +240,7 @@ func attemptFailed(c Config, r Record, f Facts, why Reason) Step {
 	return write(r.in(Failed, f.Now, why))
 }
 
-// powerOn waits until the power is observed on after a command. A node that seems to be back is no reason to leave the command out: the
+// powerOn waits until the power is observed on after a command. A node that seems to be back is no reason to leave the command out. The
 // host may have been powered off after the node reported.
 func powerOn(c Config, r Record, f Facts) Step {
 	if !f.Power.On.IsZero() && f.Power.Last.State == IsOn {

@@ -38,7 +38,7 @@ func (r Record) sameNode(n *Node) bool {
 	return n.Exists && r.NodeUID != "" && n.UID == r.NodeUID
 }
 
-// back reports whether the node runs again: it is Ready, and under another boot ID than before the first command and when the power
+// back reports whether the node runs again. It must be Ready, under another boot ID than before the first command and when the power
 // was off.
 func (r Record) back(n *Node) bool {
 	return n.Exists && n.Ready && n.BootID != "" && n.BootID != r.BootID && n.BootID != r.OffBootID

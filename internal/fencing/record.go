@@ -63,8 +63,8 @@ type Record struct {
 
 // Times are the instants of an attempt, as far as it has come, and the boot ID under which the node is back. No step depends on them.
 type Times struct {
-	// CommandedAt is when the BMC acknowledged the first command to power off, or when it was recorded that the BMC did not, or that the
-	// promise is revoked. ReleasedAt is when it was recorded that the workload is released.
+	// CommandedAt is when the BMC acknowledged the first command to power off. If the BMC did not, or if the promise is revoked, it is when
+	// that was recorded. ReleasedAt is when it was recorded that the workload is released.
 	CommandedAt, ReleasedAt time.Time
 	// BackAt is when the node was seen to be Ready under another boot ID, and BackBootID is that ID.
 	BackAt     time.Time

@@ -105,7 +105,7 @@ func confirmOff(r Record, f Facts, limit time.Time) (Step, bool) {
 	return Step{}, true
 }
 
-// void returns to the search of a proof. The record of that comes first, and then the out-of-service taint goes: were the taint removed in
+// void returns to the search of a proof. The record of that comes first, and then the out-of-service taint goes. If the taint were removed in
 // this phase, one reading would release the node again.
 func void(r Record, f Facts) Step {
 	r.Proof = Proof{}

@@ -41,8 +41,8 @@ type Config struct {
 	Writer client.Client
 	Events events.EventRecorder
 	Log    logr.Logger
-	// Wake is called with the cluster of a Repair that another client has deleted, whose progress has changed, or that
-	// runs and is new to this process.
+	// Wake is called with the cluster of a Repair that another client has deleted, or whose progress has changed. It is
+	// also called for a Repair that runs and is new to this process.
 	Wake func(ClusterKey)
 	// ClusterChanged is called when a Repair of a workload cluster was created, changed or deleted. It may be nil.
 	ClusterChanged func()

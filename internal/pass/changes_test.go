@@ -28,7 +28,7 @@ end repairs: UpdateRepair a (step 1 TimedOut at +0s, recovered at +0s, Succeeded
 	equal(t, "repair", stateOf(&w.stored[0]), "step 1 TimedOut at +0s, recovered at +0s, Succeeded at +0s")
 }
 
-// TestNotes: what is noted of a repair is written with a text that says it.
+// TestNotes: a note is written to its repair, with a text that says it.
 func TestNotes(t *testing.T) {
 	w := worldOf(t, "a")
 	w.repairOf("a")
@@ -398,7 +398,7 @@ func TestHandedOverAlready(t *testing.T) {
 	}
 }
 
-// TestRepairOfACallStays: what a call says of a repair does not change with the repair.
+// TestRepairOfACallStays: the repair in a call does not change with the repair of the pass.
 func TestRepairOfACallStays(t *testing.T) {
 	w := worldOf(t, "a")
 	w.repairOf("a")

@@ -9,6 +9,6 @@
 //	}
 //	next := p.Next()
 //
-// What must have been written before what is declared in one table, in stage.go. A pass may be given up between any two
+// One table, in stage.go, declares the order of writes. A pass may be given up between any two
 // results, as a crash does, together with the State.
 package pass

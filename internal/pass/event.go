@@ -9,7 +9,7 @@ import (
 // EventKind is a kind of event.
 type EventKind int
 
-// What a pass reports while it goes on, for logs, metrics and users. The comment of each names the fields of the Event that it sets.
+// A pass reports these while it goes on, for logs, metrics and users. The comment of each names the fields of the Event that it sets.
 const (
 	// Decided: the decision is final, and nothing has been done yet: Samples.
 	Decided EventKind = iota + 1

@@ -198,7 +198,7 @@ func (p *Pass) Next() time.Time {
 	if p.running.changed { // the next step is due
 		next = p.now
 	}
-	// What has ended made room that this decision could not count on.
+	// Repairs that have ended made room that this decision could not count on.
 	freedPlace := len(p.decision.Finishes) > 0 && !p.failed(EndingRepairs)
 	repeat := p.starting.repeat || p.status.more || p.conditions.more || p.running.conflict
 	if repeat || freedPlace || p.reading.undecided {

@@ -8,13 +8,13 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// What a Repair says about itself after a remedy was called.
+// The texts of a Repair after a remedy was called.
 const (
 	refusedText    = "the remedy was refused and is tried again after a pause"
 	handedOverText = "the target is handed over, and its remediator removes the mark"
 )
 
-// What users are told of a step that is not taken, since calls before it took too long.
+// The errors of a step that is not taken, since calls before it took too long.
 var (
 	errNodeStale = errors.New("the node or the quorum was read too long ago for this step, since calls to the API server took long, " +
 		"or this computer was suspended; it is tried again after a pause; check why the API server or its admission webhooks answer slowly")
@@ -265,7 +265,7 @@ func (p *Pass) expectEffect(s *pendingStart) {
 			Remedy: s.step.Remedy, Template: s.step.Template, Target: target, Policy: p.policies[s.policy].ID, Created: s.answered, Own: true,
 		}, p.answeredAt())
 	}
-	// What else a remedy does shows on the target, or the repair says so.
+	// The effects of other remedies show on the target, or the repair says so.
 }
 
 // startedAt returns when the repair started.

@@ -3,6 +3,6 @@
 // A question is a POST with a short body, and so is its answer. Everything is bounded: connections, questions of a node at a time, bytes and
 // times. Neither side follows redirects, uses a proxy, or compresses.
 //
-// The dates of certificates must not matter. If the clocks of a fleet were wrong, or its API server were away for a long time, no agent could
-// ask another one, and the fleet would reset. So the authority issues certificates without an end, and is itself replaced often.
+// The dates of certificates must not matter. The clocks of all nodes may be wrong, or the API server may be away for a long time. If no agent
+// could ask another one then, all nodes would reset. So the authority issues certificates without an end, and is itself replaced often.
 package peer

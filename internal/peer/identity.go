@@ -70,8 +70,8 @@ func nodeAt(s *tls.ConnectionState) (string, error) {
 	return NodeOf(s.PeerCertificates[0])
 }
 
-// verify verifies who is at the other side of a connection to a server. Package tls would try each certificate that a stranger sends as the issuer
-// of the next one, which takes half a second of a processor for a hundred of them.
+// verify verifies who is at the other side of a connection to a server. Package tls would try each certificate that the other side sends as the
+// issuer of the next one. A hundred of them take half a second of a processor.
 func (i Identity) verify(s tls.ConnectionState) error {
 	if _, err := nodeAt(&s); err != nil {
 		return err

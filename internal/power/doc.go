@@ -2,5 +2,5 @@
 //
 // A Host makes one operation at a time. Its readings are facts for package fencing, which decides what they prove. A reading is On
 // or Off only where the BMC says so literally. Failures are values with a reason, made from types of errors and from codes, never
-// from text: a text of a BMC may contain a password.
+// from text. A text of a BMC may contain a password.
 package power

@@ -40,7 +40,7 @@ func showUUID(raw [uuidSize]byte) string {
 }
 
 // DifferentSystems reports whether two UUIDs are known to be of different systems. SMBIOS has the first three fields in the other byte
-// order, and firmware shows either, so that UUIDs which differ in that alone are of the same system.
+// order, and firmware shows either. So UUIDs that differ in that alone are of the same system.
 func DifferentSystems(one, other string) bool {
 	a, known := parseUUID(one)
 	b, alsoKnown := parseUUID(other)

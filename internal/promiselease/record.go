@@ -114,7 +114,7 @@ func namesOf(m selffence.Members) []string {
 }
 
 // HasRead returns up to which revision the agent of this node has read all Leases, or zero. A revision that is not older than the Lease itself can't
-// have been read before that was written: it is of another history of the cluster, from before it was restored.
+// have been read before that was written. It is of another history of the cluster, from before it was restored.
 func (r Record) HasRead() uint64 {
 	if r.Witnessed >= r.Revision {
 		return 0

@@ -45,7 +45,7 @@ type Agent struct {
 	// lease is the Lease as it was read or written last. Known is unset where it may have changed.
 	lease Lease
 	known bool
-	// away is set while the last request to the API server got no answer, and unwritten from a write that got none until a write is answered.
+	// away is set while the last request to the API server got no answer. Unwritten is set from a write that got none until a write is answered.
 	away, unwritten bool
 
 	request Request
@@ -160,7 +160,7 @@ func (s AgentState) certain() bool { return s.Stated == s.Sent && !s.Lost }
 
 // states returns the promise to state next. While another promise may still come to stand, it is the promise that was sent last: the state has
 // no room for a third. The first promise is not timed. Until witnesses have read it, they agree to nothing. A promise is renewed before a timed one takes
-// its place, unless its grant is recent: of an old grant the timed one would allow nothing, and might be overdue, until its request is answered.
+// its place, unless its grant is recent. With an old grant the timed one would allow nothing, and might be overdue, until its request is answered.
 func (a Agent) states(now time.Duration) Promise {
 	if !a.Bound {
 		return a.Wanted.untimed()
@@ -286,7 +286,7 @@ func (a Agent) Deleted() Agent {
 }
 
 // Agrees returns the agent with the answer of a witness to the question that was sent at an instant. A majority is a grant from then. While two
-// timed promises may stand it takes a majority of the witnesses of each: a manager waits for those of the promise that it has revoked.
+// timed promises may stand it takes a majority of the witnesses of each. A manager waits for those of the promise that it has revoked.
 func (a Agent) Agrees(witness string, sent time.Duration) Agent {
 	if sent != a.questionSent || sent == 0 || !a.witnessed() {
 		return a

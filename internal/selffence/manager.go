@@ -48,8 +48,8 @@ func (s Observation) Condemned(by string, revision uint64) Observation {
 	return s
 }
 
-// Expiry returns when the promise of a condemned Lease will have expired. It reports false if no time proves anything: the Lease is not
-// condemned by this remediation, its promise is not timed, or too few of its witnesses are known to have acknowledged.
+// Expiry returns when the promise of a condemned Lease will have expired. It reports false if no time proves anything. That is so if
+// the Lease is not condemned by this remediation, its promise is not timed, or too few of its witnesses are known to have acknowledged.
 func (s Observation) Expiry(by string) (time.Time, bool) {
 	p := s.Lease.Promise
 	if s.At.IsZero() || s.Lease.State != Condemned || s.Lease.By != by || !p.Timed || !p.Times.Valid() || s.Unwitnessed() {
@@ -62,8 +62,8 @@ func (s Observation) Expiry(by string) (time.Time, bool) {
 	return from.Add(p.Times.Wait()), true
 }
 
-// Expired reports whether the boot of a Lease is proven to have ended: a read that began when the promise had expired shows the Lease as it was
-// condemned, so that there was no grant since.
+// Expired reports whether the boot of a Lease is proven to have ended. A read that began when the promise had expired must show the Lease as it
+// was condemned, so that there was no grant since.
 func (s Observation) Expired(by string, read Lease, begun time.Time) bool {
 	at, ok := s.Expiry(by)
 	return ok && !begun.Before(at) && read == s.Lease

@@ -3,7 +3,7 @@ package selffence
 import "time"
 
 // GoneFor is for how long a node must have been known not to exist before its Lease is deleted. It is above any time after which a request of
-// its agent could still arrive: a late one would create the Lease again, with a promise that nothing keeps.
+// its agent could still arrive. A late one would create the Lease again, with a promise that nothing keeps.
 const GoneFor = time.Hour
 
 // Existence is whether something exists. Its zero value is unknown.
@@ -37,7 +37,7 @@ const (
 )
 
 // Tidy returns what to do with a Lease that may belong to no remediation. A condemnation is taken back only once the remediation that has
-// condemned the Lease is known to be gone: any other may be about to release the workload of the node.
+// condemned the Lease is known to be gone. Any other may be about to release the workload of the node.
 func (l Lease) Tidy(f TidyFacts) Tidying {
 	switch {
 	case l.State == Condemned && f.Condemner == Gone:

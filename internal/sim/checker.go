@@ -58,8 +58,8 @@ func (u *Universe) checkStart(p *passRun, b remedyStart) {
 	}
 }
 
-// checkVersion checks that no step is taken for a target unless each policy that selects its machine or node was read, and was then
-// the version that the pass decided by. An edit after that read is too late for the step.
+// checkVersion checks that no step is taken for a target unless each policy that selects its machine or node was read. It must have
+// been the version that the pass decided by. An edit after that read is too late for the step.
 func (u *Universe) checkVersion(p *passRun, b remedyStart) {
 	slot := slotOf(&p.cluster.Targets[b.target])
 	for i := range p.policies {

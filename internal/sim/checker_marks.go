@@ -2,7 +2,7 @@ package sim
 
 import "github.com/fettle-io/fettle/internal/core"
 
-// What the watcher asks about marks.
+// The promises about marks.
 
 // checkMark checks a new mark; before is the truth until then.
 func (u *Universe) checkMark(p *passRun, before *apiServer, b remedyStart) {

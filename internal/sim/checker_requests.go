@@ -7,7 +7,7 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// What the watcher asks about remediators.
+// The promises about remediation requests.
 
 // inRepair reports whether a repair of a target runs in the ledger.
 func (c *apiServer) inRepair(uid string) bool { return c.repairOf(uid) != "" }
@@ -70,9 +70,9 @@ func (c *apiServer) leftByRequests(uid string, requests []request) bool {
 	return len(r.Tried) >= len(r.Steps) || (failed && r.Steps[len(r.Steps)-1].Limit == 0)
 }
 
-// heldOut reports whether a node counts as out: a request about it stands, and it is not left to people. If its repair
-// was deleted from the ledger, or the node is left to people as far as the engine could know, the engine
-// knows the request for the policy that asked, and by its state alone, which must be in sync. A node that no policy
+// heldOut reports whether a node counts as out: a request about it stands, and it is not left to people. Its repair may
+// have been deleted from the ledger, or the node may be left to people as far as the engine could know. Then the engine
+// knows the request only for the policy that made it, and by its state alone, which must be in sync. A node that no policy
 // selects is not held, by the truth or by the cache of the engine.
 func (c *apiServer) heldOut(e *engine, policy *core.ID, slot int, remade bool) bool {
 	m := c.machines[slot]
@@ -212,8 +212,8 @@ func (u *Universe) checkAdvance(p *passRun, was, amended *core.Repair) {
 	}
 }
 
-// checkWithdrawal checks I10 and I11: the withdrawn request is the intended one, and is of no use any more as far as
-// the engine could know.
+// checkWithdrawal checks I10 and I11: the withdrawn request is the intended one, and is not needed as far as the engine
+// could know.
 func (u *Universe) checkWithdrawal(p *passRun, r core.Request, hit string) {
 	if !p.engine.inStep {
 		u.complain("I1: a request was taken back by an engine whose caches are not in step")

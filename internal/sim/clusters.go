@@ -121,8 +121,8 @@ func (u *Universe) actsOn(v edition, home, workload []node) bool {
 	return false
 }
 
-// othersAct reports whether policies of the home cluster act on nodes of a workload cluster, in truth and as far as the
-// caches of the process show. It is unknown while the caches of the home cluster are not in step.
+// othersAct reports whether policies of the home cluster act on nodes of a workload cluster. They must do so in truth, and
+// in the caches of the process. It is unknown while the caches of the home cluster are not in step.
 func (u *Universe) othersAct(e *engine) core.Tri {
 	if e.cluster != workloadCluster {
 		return core.No

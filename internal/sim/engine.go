@@ -49,13 +49,13 @@ type Faults struct {
 	// NoYield has a workload cluster act while policies of the home cluster act on the same nodes. RashYield has it act
 	// while that is not known. NoSecondYield doesn't look again whether it is to yield before it takes a step.
 	NoYield, RashYield, NoSecondYield bool
-	// SilentStatuses reports no status as not written, GrantedCutOffs takes a call of a remedy that was cut off for a granted call,
-	// Forgetful forgets what passes have done when a pass is abandoned, and NoPolicyRead takes the cache's word for the version of a policy.
+	// SilentStatuses reports no status as not written. GrantedCutOffs takes a call of a remedy that was cut off for a granted call.
+	// Forgetful drops the expectations when a pass is abandoned. NoPolicyRead takes the version of a policy from the cache.
 	SilentStatuses, GrantedCutOffs, Forgetful, NoPolicyRead bool
 	// NewRepairsUnnoticed passes no more when the cache gets a repair that it did not have.
 	NewRepairsUnnoticed bool
-	// NoConditions writes no conditions, KeptConfirmations withdraws no confirmation, GuessedSiblings takes a machine that is
-	// not known for known, and SilentDialects don't say that nothing is known.
+	// NoConditions writes no conditions, and KeptConfirmations withdraws no confirmation. GuessedSiblings takes a machine that
+	// is not known for known. SilentDialects don't report that nothing is known.
 	NoConditions, KeptConfirmations, GuessedSiblings, SilentDialects bool
 }
 
@@ -149,7 +149,7 @@ func (e *engine) forget(now int) {
 	e.state, e.digestCache, e.stepped, e.dates = &pass.State{}, nil, nil, nil
 }
 
-// digest returns the same for engines of the same state. What only decides about events does not count.
+// digest returns the same for engines of the same state. State that only events depend on does not count.
 func (e *engine) digest() []byte {
 	if e.digestCache == nil {
 		v := reflect.ValueOf(e.state).Elem()

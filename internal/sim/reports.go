@@ -131,8 +131,8 @@ func (u *Universe) noteRecorded(p *passRun, c *pass.Call, r *pass.Result) {
 	}
 }
 
-// overdue reports whether an engine no longer counts the running repair of a target: its cache has lacked the repair for too
-// long since the repair was written.
+// overdue reports whether an engine no longer counts the running repair of a target, since its cache has lacked the repair
+// for too long.
 func (u *Universe) overdue(p *passRun, uid string) bool {
 	name := u.truth.repairOf(uid)
 	written, answered := u.truth.recordedAt[name]

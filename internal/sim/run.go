@@ -82,8 +82,8 @@ const never = -1
 
 // passFault is what goes wrong in one pass.
 type passFault struct {
-	// crashAfter is the number of writes after which the process crashes, loses the write whose answer is lost, and
-	// fails the call that fails; never for none.
+	// crashAfter is the number of writes after which the process crashes. Loses is the write whose answer is lost, and
+	// fails the call that fails. Each may be never.
 	crashAfter, loses, fails int
 	// refused is set when remedies refuse.
 	refused bool

@@ -191,8 +191,8 @@ func (u *Universe) memberInRepair() bool {
 	return slices.ContainsFunc(u.truth.machines[:u.setup.ControlPlane], func(m machine) bool { return u.truth.inRepair(m.id().UID) })
 }
 
-// mayStaySick reports whether a machine may stay unhealthy: a short circuit holds, a policy is paused, no policy selects
-// it, or the control plane is not to be touched.
+// mayStaySick reports whether a machine may stay unhealthy. It may while a short circuit holds, while a policy is paused,
+// while no policy selects it, or while the control plane must not be repaired.
 func (u *Universe) mayStaySick(slot int) bool {
 	if u.truth.quorum != core.Yes && (slot < u.setup.ControlPlane || u.memberInRepair()) {
 		return true

@@ -39,10 +39,10 @@ type Setup struct {
 	// other passes.
 	SteppedPasses     int
 	OnlySteppedPasses bool
-	// Skips, CutOffs, Panics and Abandonments are how often a call of a stepped pass is skipped, cut off with its pass, or panics, and
-	// how often such a pass is abandoned. MissedStatuses are how often a status is not written.
+	// Skips, CutOffs and Panics are how often a call of a stepped pass is skipped, cut off with its pass, or panics. Abandonments are
+	// how often such a pass is abandoned, and MissedStatuses how often a status is not written.
 	Skips, CutOffs, Panics, Abandonments, MissedStatuses int
-	// Mends and Defeats are how often remediators succeed or give up, Cancellations and Remakes how often users delete
+	// Mends and Defeats are how often remediators succeed or give up. Cancellations and Remakes are how often users delete
 	// a request, or replace it by a namesake.
 	Mends, Defeats, Cancellations, Remakes int
 	// Replacements and Deferrals are how often owners follow a mark, or say that they won't yet. OneByOne owners
@@ -62,7 +62,7 @@ type Setup struct {
 	// Removals are how often policies are deleted, or created again. LaggingPolicies are policies whose watch lags.
 	Removals        int
 	LaggingPolicies bool
-	// Turns are how often the quorum changes, Thefts how often another tool takes a lease, or releases it, and Jumps how often the clock of
+	// Turns are how often the quorum changes, and Thefts how often another tool takes or releases a lease. Jumps are how often the clock of
 	// an engine jumps by Skew, and back.
 	Turns, Thefts, Jumps int
 	Skew                 time.Duration
@@ -80,8 +80,8 @@ type Setup struct {
 	// first of them, have no node yet. AheadNodes have their conditions dated so many ticks ahead; below zero, so many ticks behind.
 	NeverGone, Prunes, Leases bool
 	Starting, AheadNodes      int
-	// Replacing remediators have nodes replaced, and report when that is done. Clinging remediators never let go of a
-	// request by themselves, and the request of an earlier node is not in the way of a later one.
+	// Replacing remediators have nodes replaced, and report when that is done. Clinging remediators never remove their
+	// finalizer by themselves. The request of an earlier node does not hold back a later one.
 	Replacing, Clinging bool
 
 	Faults Faults

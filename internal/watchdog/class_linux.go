@@ -37,7 +37,7 @@ func readClass(root fs.FS, device uint64) class {
 }
 
 // software reports whether the name of a watchdog is that of one which the kernel plays. Of the drivers of Linux that is softdog; in user-mode
-// Linux there is another. A watchdog with another name counts as hardware: drivers for hardware have many names, and not all of them are
+// Linux there is another. A watchdog with another name counts as hardware. Drivers for hardware have many names, and not all of them are
 // below the device that they drive. A watchdog without a name counts as software, since nothing says otherwise.
 func software(identity string) bool {
 	name := strings.ToLower(identity)

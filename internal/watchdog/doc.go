@@ -8,7 +8,7 @@
 //   - A process that ends without Disarm leaves the watchdog armed, and the kernel pets it once more then.
 //
 // So a process opens the watchdog only at a time at which it may pet it. After the last such time, the node is reset within three timeouts. A
-// call that was allowed may stall for less than one, the end of the process pets the watchdog within another, and the third is that of the
+// call that was allowed may stall for less than one. The end of the process pets the watchdog within another. The third one is that of the
 // watchdog.
 //
 // Some things can't be seen from here, and are for the administrator. Options of a driver may have it do something else than a reset. Most drivers

@@ -22,7 +22,7 @@ const atOnce = time.Second + answerTimeout
 var errOutdated = errors.New("the watch is out of date")
 
 // listAndWatch lists all nodes and then watches them, until something fails. The list is always read from the
-// cluster's storage: an older one from a cache of the API server would be taken for the present state.
+// cluster's storage. An older one from a cache of the API server would be taken for the present state.
 func (s *session) listAndWatch(ctx context.Context) error {
 	early := 0 // lists in a row whose watch was soon out of date
 	for {

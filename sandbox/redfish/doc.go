@@ -5,5 +5,5 @@
 //	defer bmc.Close()
 //	bmc.Order(func(f *redfish.Faults) { f.SaysOff = true })
 //
-// What a client did stands in Requests, Logins and OpenSessions. None of them has a password.
+// Requests, Logins and OpenSessions record the calls of clients. None of them has a password.
 package redfish

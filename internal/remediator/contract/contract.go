@@ -1,5 +1,5 @@
-// Package contract has what Fettle's remediators share of the contract between health checkers and remediators
-// (docs/contract.md): which node or machine a remediation is for, and how far it has come.
+// Package contract has the parts of the contract between health checkers and remediators (docs/contract.md) that Fettle's
+// remediators share. It finds the node or machine that a remediation is for, and reads how far the remediation has come.
 package contract
 
 import (

@@ -118,7 +118,7 @@ func OrphanMismatch(r metav1.Object) Problem {
 }
 
 // MachineMismatch returns why a remediation that a machine owns is not for a node, which may be nil. A health check may belong to a tenant,
-// and so may the machine and its name: the node must name that very machine, by annotations that only administrators and controllers may write.
+// and so may the machine and its name. So the node must name that very machine, by annotations that only administrators and controllers may write.
 func MachineMismatch(r metav1.Object, name string, node *corev1.Node) Problem {
 	for _, o := range r.GetOwnerReferences() {
 		if o.Kind != OpenShiftMachine.Kind {
@@ -187,8 +187,8 @@ func WorksOn(r metav1.Object, s *v1alpha1.FencingStatus, uid types.UID) (string,
 	return s.Node.Name, true
 }
 
-// TakenBy returns why a remediation has to wait for a machine, which may be nil: it is marked for another controller, or the remediation of
-// another node that names it is under way.
+// TakenBy returns why a remediation has to wait for a machine, which may be nil. The machine is marked for another controller, or the
+// remediation of another node that names it is under way.
 func (Machines) TakenBy(ctx context.Context, r metav1.Object, m *unstructured.Unstructured, kinds ...Works) Problem {
 	if m == nil {
 		return Problem{}

@@ -86,7 +86,7 @@ func Facts(by types.UID, saved *v1alpha1.SavedNode, n *corev1.Node) *fencing.Nod
 // mostBootID is above the length of any boot ID that Linux has.
 const mostBootID = 256
 
-// bounded returns a boot ID as it is recorded. A kubelet reports any text. A long one has a digest in its place, so that a node which boots
+// bounded returns a boot ID as it is recorded. A kubelet reports any text. A long one is replaced by a digest. So a node that boots
 // still has another boot ID, and a record of several stays small.
 func bounded(bootID string) string {
 	if len(bootID) <= mostBootID {

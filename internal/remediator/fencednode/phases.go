@@ -11,8 +11,8 @@ import (
 	"github.com/fettle-io/fettle/internal/fencing"
 )
 
-// Phases measures since when remediations of a kind are in the phases that they have not left: for each phase the start of that which has lasted
-// longest. It is a Prometheus collector. A nil Phases measures nothing.
+// Phases measures how long remediations of a kind have been in their present phases. For each phase it has the start of the remediation that
+// entered it first. It is a Prometheus collector. A nil Phases measures nothing.
 type Phases struct {
 	desc *prometheus.Desc
 

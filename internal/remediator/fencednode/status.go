@@ -58,7 +58,7 @@ func HasWaited(s *v1alpha1.FencingStatus, reason string) bool {
 	return said != nil && said.Reason == reason
 }
 
-// KeepSaved stores what a node had before it is deleted by the fencing with a UID, and drops that after the end, once the node has it again. Raw is
+// KeepSaved stores what a node had before it is deleted by the fencing with a UID. It drops that after the end, once the node has it again. Raw is
 // the node as it was read last, or nil, and n are its facts.
 func KeepSaved(s *v1alpha1.FencingStatus, by types.UID, record fencing.Record, raw *corev1.Node, n *fencing.Node) {
 	if record.Released && record.DeletedNode && raw != nil && s.Node.Saved == nil {
@@ -74,8 +74,8 @@ func IsRestored(saved *v1alpha1.SavedNode, n *fencing.Node) bool {
 	return saved != nil && n != nil && n.Exists && !n.Changed && saved.UID != n.UID
 }
 
-// NotReleased says that the workload of a node was not released although the node was proven to have stopped, and what a user can do, to append
-// to a message. It is empty where the workload was released, where others had released it before, and where there was no node.
+// NotReleased returns a clause for the end of a message: the workload of a node was not released although the node was proven to have stopped.
+// It says what a user can do. It is empty where the workload was released, where others had released it before, and where there was no node.
 func NotReleased(s *v1alpha1.FencingStatus) string {
 	if s.Proof == nil || s.WorkloadReleased || s.Node == nil || s.Node.UID == "" || s.Node.OutOfService {
 		return ""

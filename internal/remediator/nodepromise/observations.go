@@ -6,7 +6,7 @@ import (
 	"github.com/fettle-io/fettle/internal/selffence"
 )
 
-// observations has when this process has first seen the Leases of nodes as they are. The clock of a promise counts from then, so a Lease is read
+// observations has when this process has first seen the Leases of nodes as they are. The clock of a promise counts from then. So a Lease is read
 // once its node is no longer Ready, long before the node is condemned. It is safe for concurrent use.
 type observations struct {
 	mu     sync.Mutex

@@ -23,7 +23,7 @@ const (
 )
 
 // apiSlots limits how many reconciles send requests to the API server at the same time. When many nodes fail at once, the reconciles that can't wait come
-// first: a power-off must not be delayed by the many requests that follow the power-offs of other hosts. Those take processor time of
+// first. A power-off must not be delayed by the many requests that follow the power-offs of other hosts. Those take processor time of
 // the API server, so a free slot alone is no reason to make them.
 type apiSlots struct {
 	mu sync.Mutex
@@ -132,8 +132,8 @@ func (s *apiSlots) assign() {
 	}
 }
 
-// isUrgent reports whether a remediation can't wait: its host has not been commanded off or is about to be proven off, its workload is
-// released and the node may have to serve again at once, or its host is to be powered on.
+// isUrgent reports whether a remediation can't wait. That is so while its host has not been commanded off, or is about to be proven off.
+// It is also so while its workload is released, since the node may have to serve again at once, and while its host is to be powered on.
 func isUrgent(s *v1alpha1.PowerRemediationStatus, known *session) bool {
 	switch fencing.Phase(s.Phase) { //nolint:exhaustive // a fencing by power is never Condemning
 	case fencing.Preparing, fencing.PoweringOff:

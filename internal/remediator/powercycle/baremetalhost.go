@@ -33,8 +33,8 @@ func (rec *reconciliation) fencingBMC() v1alpha1.FencingBMC {
 	return used
 }
 
-// pin finds out which BareMetalHost the BMC of a reconcile means. Once a remediation has begun with a BMC as it is now, it is the recorded
-// BareMetalHost with the recorded consumer, and another one of its name is left alone (I11).
+// pin finds out which BareMetalHost the BMC of a reconcile means. Once a remediation has begun with a BMC as it is now, only the recorded
+// BareMetalHost with the recorded consumer counts. Another one of its name is left alone (I11).
 func (c *Client) pin(ctx context.Context, rec *reconciliation) problem {
 	if rec.bmc == nil || rec.bmc.Spec.BareMetalHost == nil {
 		return problem{}
@@ -128,8 +128,8 @@ func (c *Client) tryMetal(ctx context.Context, rec *reconciliation, metal *barem
 	return found
 }
 
-// mostMetal3Retry is the longest pause after a failure that a BareMetalHost explains: it is read from the API server, and may be as it
-// should be at any moment.
+// mostMetal3Retry is the longest pause after a failure that a BareMetalHost explains. The BareMetalHost is read from the API server,
+// and may be as it should be at any moment.
 const mostMetal3Retry = 5 * time.Second
 
 // mostRetry returns the longest pause after a failed operation of the power.

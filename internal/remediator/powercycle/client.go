@@ -43,8 +43,8 @@ type Config struct {
 	HandBack func(ctx context.Context, machine types.NamespacedName, uid types.UID, gated bool) error
 	// Claims are shared with the other remediators that fence.
 	Claims *fencednode.Claims
-	// Promises are shared with the other remediators that revoke promises, and Tidy has the Lease of a node read once the remediation is gone
-	// that may have condemned it.
+	// Promises are shared with the other remediators that revoke promises. Tidy has the Lease of a node read once the remediation is gone that
+	// may have condemned it.
 	Promises *nodepromise.Promises
 	Tidy     func(node string)
 	// OtherFences returns the remediation of another kind that has begun to fence a node of the cluster that Fettle runs in, and has not
@@ -190,8 +190,8 @@ func wakes(old, obj any) bool {
 	return !ok || !is || !after.SameReadiness(before)
 }
 
-// wakeNode has the remediations of a node reconciled now, by its key. An operation on its BMC must not delay that, so it is interrupted if the
-// workload of the node is released: then the node may have to serve again at once.
+// wakeNode has the remediations of a node reconciled now, by its key. An operation on its BMC must not delay that. So it is interrupted if the
+// workload of the node is released, since the node may have to serve again at once.
 func (c *Client) wakeNode(node string) {
 	for _, key := range c.sessions.wake(node) {
 		c.remediations.Add(key)

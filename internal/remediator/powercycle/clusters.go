@@ -32,8 +32,8 @@ var (
 
 const (
 	// maxReconcilesElsewhere bounds the concurrent reconciles of all workload clusters, so that clusters that hang leave
-	// room for the cluster that Fettle runs in. One of them has at most maxReconcilesPerCluster, and at most as many as are left for all, so
-	// that each leaves room for others. requeueAtLimit is the pause of a remediation that finds no room.
+	// room for the cluster that Fettle runs in. One of them has at most maxReconcilesPerCluster, and at most as many as are left for
+	// all. So each leaves room for others. A remediation that finds no room waits for requeueAtLimit.
 	maxReconcilesElsewhere  = maxReconciles * 3 / 4
 	maxReconcilesPerCluster = 128
 	requeueAtLimit          = time.Second
@@ -175,8 +175,8 @@ func (c *Client) identifyMachine(ctx context.Context, r *v1alpha1.PowerRemediati
 	return s, found, nil
 }
 
-// readMember reads the node of a subject in its workload cluster, which may not answer for long. So it keeps no slot meanwhile, and only the
-// remediation that has claimed the node reads it: any number of machines may refer to one node.
+// readMember reads the node of a subject in its workload cluster, which may not answer for long. So it keeps no slot meanwhile. Only the
+// remediation that has claimed the node reads it, since any number of machines may refer to one node.
 func (c *Client) readMember(ctx context.Context, rec *reconciliation, s *subject) (problem, error) {
 	if s.cluster.isHome() {
 		return problem{}, nil

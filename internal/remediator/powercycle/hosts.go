@@ -157,8 +157,8 @@ func (h *host) used() *host {
 	return h.before
 }
 
-// keep stores a host that was made, ends the session of the one before, and returns the host that is stored: that of another reconcile if that
-// was faster. It returns nil if a later host is stored, or the BMC is gone: its host has been dropped, or will be.
+// keep stores a host that was made, ends the session of the one before, and returns the stored host. That is the host of another reconcile if
+// that was faster. It returns nil if a later host is stored, or the BMC is gone. The host of such a BMC has been dropped, or will be.
 func (h *hosts) keep(ctx context.Context, key types.NamespacedName, made *host) *host {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -19,8 +19,8 @@ import (
 	"github.com/fettle-io/fettle/internal/sanitize"
 )
 
-// probeEvery is how often the power of a host is read while nothing else is done with it, so that a BMC that can't be reached
-// is known before it is needed.
+// probeEvery is how often the power of a host is read while nothing else is done with it. So a BMC that can't be reached is
+// known before it is needed.
 const probeEvery = 5 * time.Minute
 
 // firstProbe returns how long the first probe of a BMC waits. After a restart the probes are spread.

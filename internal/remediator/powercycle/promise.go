@@ -11,7 +11,7 @@ import (
 )
 
 // A FencePolicy may require both power and promise of a node. Then this remediator revokes the promise of the node too. The policies, the nodes and
-// their Leases are those of the cluster that Fettle runs in: the nodes of workload clusters have their agents, and their policies, there.
+// their Leases are those of the cluster that Fettle runs in. The nodes of workload clusters have their agents and policies in their own cluster.
 
 // promise returns the promise of the node of a reconcile.
 func (rec *reconciliation) promise() *nodepromise.Promise {

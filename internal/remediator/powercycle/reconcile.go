@@ -26,7 +26,7 @@ const (
 	mostSteps = 100
 	// requeueAfter is the pause after which a remediation is reconciled again while nothing wakes it.
 	requeueAfter = 10 * time.Second
-	// requeueReleased is the longest pause between two reads of a node of a workload cluster while its workload is released: no watch shows that it is Ready.
+	// requeueReleased is the longest pause between two reads of a node of a workload cluster while its workload is released. No watch shows that it is Ready.
 	requeueReleased = 5 * time.Second
 	// firstRetry and mostRetry bound the pauses after a failed operation of a BMC.
 	firstRetry = 2 * time.Second

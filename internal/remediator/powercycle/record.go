@@ -47,7 +47,7 @@ func recordOf(s *v1alpha1.PowerRemediationStatus) fencing.Record {
 	return r
 }
 
-// recoverRecord returns the record of an attempt whose status does not say what it needs: an older version of Fettle has written it, or the API server has
+// recoverRecord returns the record of an attempt whose status does not say what it needs. An older version of Fettle has written it, or the API server has
 // dropped the field. It needs what the configuration says now, since a proof by the power alone may not be enough.
 func recoverRecord(s *v1alpha1.PowerRemediationStatus, r fencing.Record, c fencing.Config) fencing.Record {
 	if s.Phase != "" && s.RequiredProof == "" {

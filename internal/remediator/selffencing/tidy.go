@@ -17,8 +17,8 @@ import (
 	"github.com/fettle-io/fettle/internal/selffence"
 )
 
-// A Lease outlives the remediation that has condemned it, where the remediation was removed by force, or where the Lease could not be written
-// at its end. The agent of its node could promise nothing then. So Fettle lists all Leases when it begins to lead, and every tidyEvery
+// A Lease outlives the remediation that has condemned it where the remediation was removed by force. It also does where the Lease could not be
+// written at the end. The agent of its node could promise nothing then. So Fettle lists all Leases when it begins to lead, and every tidyEvery
 // from then on. It reads the Lease of a node whenever a remediation of the node is gone.
 
 const (
@@ -195,7 +195,7 @@ func (c *Client) condemners(ctx context.Context, all []tidied) (func(uid string)
 	}, nil
 }
 
-// presence has which nodes exist, as the watch has shown it, and since when nodes are known not to exist of which a Lease is left. It is safe
+// presence has which nodes exist, as the watch has shown it. Of nodes with a Lease that are known not to exist, it has since when. It is safe
 // for concurrent use.
 type presence struct {
 	mu    sync.Mutex
