@@ -15,6 +15,11 @@ type Holder struct {
 // String returns the holder for a message.
 func (h Holder) String() string { return h.Kind + " " + h.NamespacedName.String() }
 
+// WaitProblem returns the problem of another remediation that has to wait until the holder has fenced a node.
+func (h Holder) WaitProblem(node string) Problem {
+	return Problem{Reason: AnotherRemediation, Message: h.String() + " fences node " + node + ", and this one waits until it has ended"}
+}
+
 // Claims has which remediation fences which node, so that remediators of several kinds take turns. It is safe for concurrent use. A process
 // that has just started has no claims: a remediation that has begun claims its node anew.
 type Claims struct {

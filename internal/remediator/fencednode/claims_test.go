@@ -36,4 +36,8 @@ func TestClaims(t *testing.T) {
 	if got := power.String(); got != "PowerRemediation checks/node-a" {
 		t.Errorf("a message names it %q", got)
 	}
+	waits := Problem{Reason: AnotherRemediation, Message: "PowerRemediation checks/node-a fences node node-b, and this one waits until it has ended"}
+	if got := power.WaitProblem("node-b"); got != waits {
+		t.Errorf("another remediation waits for %+v", got)
+	}
 }

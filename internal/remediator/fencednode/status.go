@@ -1,6 +1,7 @@
 package fencednode
 
 import (
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -56,6 +57,23 @@ func Underway(s *v1alpha1.FencingStatus) bool {
 func HasWaited(s *v1alpha1.FencingStatus, reason string) bool {
 	said := meta.FindStatusCondition(s.Conditions, v1alpha1.ProcessingCondition)
 	return said != nil && said.Reason == reason
+}
+
+// ReadyMeanwhile returns a problem if a fencing has waited for one of some reasons, and its node, which may be nil, has become Ready since. The
+// clause says what happened while it waited.
+func ReadyMeanwhile(s *v1alpha1.FencingStatus, n *corev1.Node, clause string, reasons ...string) Problem {
+	if n == nil || !IsReady(n) || !slices.ContainsFunc(reasons, func(reason string) bool { return HasWaited(s, reason) }) {
+		return Problem{}
+	}
+	return Problem{Reason: v1alpha1.CannotStartFencedMeanwhileReason, Message: "node " + n.Name + " has become Ready while " + clause + ", so nothing is left to do"}
+}
+
+// SavedOf returns what a fencing has saved of a node that it has deleted, or nil.
+func SavedOf(s *v1alpha1.FencingStatus) *v1alpha1.SavedNode {
+	if s.Node == nil {
+		return nil
+	}
+	return s.Node.Saved
 }
 
 // KeepSaved stores what a node had before it is deleted by the fencing with a UID. It drops that after the end, once the node has it again. Raw is

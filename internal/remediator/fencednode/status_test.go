@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
@@ -79,5 +80,49 @@ func TestNotReleased(t *testing.T) {
 		if got := strings.Contains(NotReleased(&s), "node.kubernetes.io/out-of-service"); got != tc.want {
 			t.Errorf("%s: it says %q", name, NotReleased(&s))
 		}
+	}
+}
+
+// TestReadyMeanwhile: a node that is Ready needs no fencing that has waited for one of the reasons.
+func TestReadyMeanwhile(t *testing.T) {
+	saying := func(reason string) *v1alpha1.FencingStatus {
+		s := &v1alpha1.FencingStatus{}
+		SetConditions(s, noon, NewCondition(v1alpha1.ProcessingCondition, metav1.ConditionTrue, reason, "it waits"))
+		return s
+	}
+	meanwhile := Problem{
+		Reason:  v1alpha1.CannotStartFencedMeanwhileReason,
+		Message: "node node-a has become Ready while this remediation waited for another controller or remediation, so nothing is left to do",
+	}
+	for name, tc := range map[string]struct {
+		status *v1alpha1.FencingStatus
+		node   *corev1.Node
+		want   Problem
+	}{
+		"it has waited for another remediation": {saying(AnotherRemediation), node(ready), meanwhile},
+		"it has waited for another controller":  {saying(MachineMarked), node(ready), meanwhile},
+		"it has waited for something else":      {saying("FencePolicyUnknown"), node(ready), Problem{}},
+		"it has not waited":                     {&v1alpha1.FencingStatus{}, node(ready), Problem{}},
+		"the node is not Ready":                 {saying(AnotherRemediation), node(), Problem{}},
+		"there is no node":                      {saying(AnotherRemediation), nil, Problem{}},
+	} {
+		if got := ReadyWhileTaken(tc.status, tc.node); got != tc.want {
+			t.Errorf("%s: want %+v, have %+v", name, tc.want, got)
+		}
+	}
+	got := ReadyMeanwhile(saying("FencePolicyUnknown"), node(ready), "no policy was known", "FencePolicyUnknown")
+	if got.Message != "node node-a has become Ready while no policy was known, so nothing is left to do" {
+		t.Errorf("a clause of the caller gives %q", got.Message)
+	}
+}
+
+// TestSavedOf: only a fencing that has recorded its node can have saved something of it.
+func TestSavedOf(t *testing.T) {
+	saved := &v1alpha1.SavedNode{UID: "node-uid"}
+	if got := SavedOf(&v1alpha1.FencingStatus{Node: &v1alpha1.FencedNode{Saved: saved}}); got != saved {
+		t.Errorf("saved is %v", got)
+	}
+	if got := SavedOf(&v1alpha1.FencingStatus{}); got != nil {
+		t.Errorf("without a node %v is saved", got)
 	}
 }

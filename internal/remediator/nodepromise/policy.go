@@ -19,10 +19,7 @@ const FencePolicyUnknown = "FencePolicyUnknown"
 
 // ReadyMeanwhile returns a problem if a remediation has waited until it was known which policy applies, and its node has become Ready since.
 func ReadyMeanwhile(s *v1alpha1.FencingStatus, n *corev1.Node) fencednode.Problem {
-	if !fencednode.HasWaited(s, FencePolicyUnknown) || !fencednode.IsReady(n) {
-		return fencednode.Problem{}
-	}
-	return fencednode.Problem{Reason: v1alpha1.CannotStartFencedMeanwhileReason, Message: "node " + n.Name + " has become Ready while it was not known which FencePolicy applies to it, so nothing is left to do"}
+	return fencednode.ReadyMeanwhile(s, n, "it was not known which FencePolicy applies to it", FencePolicyUnknown)
 }
 
 // +kubebuilder:rbac:groups=fettle.io,resources=fencepolicies,verbs=list;watch

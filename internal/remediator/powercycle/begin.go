@@ -36,7 +36,7 @@ func (c *Client) begin(ctx context.Context, rec *reconciliation) (*reconciliatio
 	rec.node, rec.bmc, rec.machine, rec.cluster = s.name, s.bmc, s.machine, s.cluster
 	rec.s = c.sessions.of(rec.key, rec.r.UID, rec.claims())
 	if other := c.fencedBy(ctx, rec); other != holderOf(rec.key) {
-		return nil, c.reportWaiting(ctx, rec, problem{reason: anotherRemediation, message: other.String() + " fences node " + rec.node + ", and this one waits until it has ended"})
+		return nil, c.reportWaiting(ctx, rec, problemOf(other.WaitProblem(rec.node)))
 	}
 	found, err = c.readMember(ctx, rec, &s)
 	if can, err := c.canGoOn(ctx, rec, s, found, err); !can {
@@ -96,8 +96,8 @@ func (c *Client) start(ctx context.Context, rec *reconciliation, s subject) (*re
 	if found := c.machines.TakenBy(ctx, rec.r, machine, c.Works, c.OtherWorks); found.Found() {
 		return nil, c.reportWaiting(ctx, rec, problemOf(found))
 	}
-	if (fencednode.HasWaited(&rec.r.Status.FencingStatus, anotherRemediation) || fencednode.HasWaited(&rec.r.Status.FencingStatus, fencednode.MachineMarked)) && s.node != nil && fencednode.IsReady(s.node) {
-		return nil, c.refuse(ctx, rec.r, problem{reason: v1alpha1.CannotStartFencedMeanwhileReason, message: "node " + rec.node + " has become Ready while this remediation waited for another controller or remediation, so nothing is left to do"})
+	if found := fencednode.ReadyWhileTaken(&rec.r.Status.FencingStatus, s.node); found.Found() {
+		return nil, c.refuse(ctx, rec.r, problemOf(found))
 	}
 	if found := c.pin(ctx, rec); found.found() {
 		return nil, c.refuseOrWait(ctx, rec, found)

@@ -290,7 +290,7 @@ func TestARefusedRemediationGivesItsClaimBack(t *testing.T) {
 		"the node names another machine":          {ofMachine("machine.openshift.io/v1beta1", "other"), nil, []func(*v1alpha1.BMC){reachedSystem("")}, v1alpha1.CannotStartMachineNotFoundReason},
 		"its machine is gone":                     {ofMachine("machine.openshift.io/v1beta1", keyA.Name), nil, nil, v1alpha1.CannotStartMachineNotFoundReason},
 		"the machine that it was made for":        {func(r *v1alpha1.PowerRemediation) { r.Annotations["machine.openshift.io/cloned-from-name"] = "t" }, nil, nil, v1alpha1.CannotStartMachineNotFoundReason},
-		"the node is back after another's work":   {saying(anotherRemediation, metav1.ConditionUnknown), []func(*corev1.Node){ready}, []func(*v1alpha1.BMC){reachedSystem("")}, v1alpha1.CannotStartFencedMeanwhileReason},
+		"the node is back after another's work":   {saying(fencednode.AnotherRemediation, metav1.ConditionUnknown), []func(*corev1.Node){ready}, []func(*v1alpha1.BMC){reachedSystem("")}, v1alpha1.CannotStartFencedMeanwhileReason},
 		"the BareMetalHost is gone":               {always, nil, []func(*v1alpha1.BMC){metal3}, v1alpha1.CannotStartNoBareMetalHostReason},
 		"the status is not as Fettle writes it":   {func(r *v1alpha1.PowerRemediation) { r.Status.Phase = "Dancing" }, nil, nil, statusInvalid},
 		"it was refused before":                   {saying(v1alpha1.CannotStartNoBMCReason, metav1.ConditionFalse), nil, nil, v1alpha1.CannotStartNoBMCReason},
@@ -352,7 +352,7 @@ func TestARemediationThatWaitsGivesItsClaimBack(t *testing.T) {
 		bmc   func(*v1alpha1.BMC)
 		want  string
 	}{
-		"another fences the node":      {[]client.Object{remediation(called(keyB), in(fencing.PoweringOff))}, func(*unstructured.Unstructured) {}, func(*v1alpha1.BMC) {}, anotherRemediation},
+		"another fences the node":      {[]client.Object{remediation(called(keyB), in(fencing.PoweringOff))}, func(*unstructured.Unstructured) {}, func(*v1alpha1.BMC) {}, fencednode.AnotherRemediation},
 		"the machine is marked":        {nil, with(fencednode.ExternalMark, ""), func(*v1alpha1.BMC) {}, fencednode.MachineMarked},
 		"the host of Metal3 is hidden": {nil, func(*unstructured.Unstructured) {}, unread, "BareMetalHostNotRead"},
 	} {
@@ -417,7 +417,7 @@ func TestTheClaimOfAnotherUnderWayStands(t *testing.T) {
 			t.Errorf("%s: %v", sentence, err)
 		}
 		r := w.remediation(t, keyA)
-		if got := w.claimOfM(t); (processing(r) == anotherRemediation) != tc.waits || (got == tc.by) != tc.waits || (r.Status.Phase == "") != tc.waits {
+		if got := w.claimOfM(t); (processing(r) == fencednode.AnotherRemediation) != tc.waits || (got == tc.by) != tc.waits || (r.Status.Phase == "") != tc.waits {
 			t.Errorf("%s: it says %s in phase %q, and the claim is %q", sentence, processing(r), r.Status.Phase, got)
 		}
 	}

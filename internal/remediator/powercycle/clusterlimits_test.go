@@ -152,7 +152,7 @@ func TestI15RemediationsOfOneNodeAreListedOnce(t *testing.T) {
 		if err := w.reconcile(t.Context(), machineKey(i)); err != nil {
 			t.Fatal(err)
 		}
-		if said := processing(w.remediation(t, machineKey(i))); (said == anotherRemediation) != (i > 0) {
+		if said := processing(w.remediation(t, machineKey(i))); (said == fencednode.AnotherRemediation) != (i > 0) {
 			t.Errorf("%d waits for %s", i, said)
 		}
 	}
@@ -172,7 +172,7 @@ func TestANodeThatCanNotBeReadStaysClaimed(t *testing.T) {
 		if err := w.reconcile(t.Context(), machineKey(0)); err == nil || processing(w.remediation(t, machineKey(0))) != notRead {
 			t.Errorf("it waits for %q (%v)", processing(w.remediation(t, machineKey(0))), err)
 		}
-		if err := w.reconcile(t.Context(), machineKey(1)); err != nil || processing(w.remediation(t, machineKey(1))) != anotherRemediation {
+		if err := w.reconcile(t.Context(), machineKey(1)); err != nil || processing(w.remediation(t, machineKey(1))) != fencednode.AnotherRemediation {
 			t.Errorf("the other waits for %q (%v)", processing(w.remediation(t, machineKey(1))), err)
 		}
 	}

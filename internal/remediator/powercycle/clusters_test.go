@@ -220,7 +220,7 @@ func TestOneRemediationOfANode(t *testing.T) {
 		if err := w.reconcile(t.Context(), keyM); err != nil {
 			t.Fatal(err)
 		}
-		if got := processing(w.remediation(t, keyM)) == anotherRemediation; got != tc.waits {
+		if got := processing(w.remediation(t, keyM)) == fencednode.AnotherRemediation; got != tc.waits {
 			t.Errorf("%s: it waits: %t", sentence, got)
 		}
 	}

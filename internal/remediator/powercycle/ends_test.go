@@ -64,7 +64,7 @@ func TestResume(t *testing.T) {
 		want    string
 	}{
 		"it has the node":                  {fencing.PoweringOff, in(fencing.Succeeded), false, false, string(fencing.PowerNotRead)},
-		"another has it":                   {fencing.PoweringOff, in(fencing.Succeeded), true, true, anotherRemediation},
+		"another has it":                   {fencing.PoweringOff, in(fencing.Succeeded), true, true, fencednode.AnotherRemediation},
 		"it has ended, and another begins": {fencing.Aborted, in(fencing.PoweringOff), false, true, ""},
 	} {
 		t.Run(sentence, func(t *testing.T) {

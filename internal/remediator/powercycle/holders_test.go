@@ -78,7 +78,7 @@ func TestWhichRemediationFencesANode(t *testing.T) {
 		if err := w.reconcile(t.Context(), keyA); err != nil {
 			t.Errorf("%s: %v", sentence, err)
 		}
-		if r := w.remediation(t, keyA); (processing(r) == anotherRemediation) != tc.delayed || (r.Status.Phase == "") != tc.delayed {
+		if r := w.remediation(t, keyA); (processing(r) == fencednode.AnotherRemediation) != tc.delayed || (r.Status.Phase == "") != tc.delayed {
 			t.Errorf("%s: the next one is in phase %q and says %q", sentence, r.Status.Phase, processing(r))
 		}
 	}
@@ -186,10 +186,10 @@ func TestNothingIsLeftToDo(t *testing.T) {
 		waited string
 		begins bool
 	}{
-		"it has waited for another":             {[]client.Object{node(ready)}, anotherRemediation, false},
+		"it has waited for another":             {[]client.Object{node(ready)}, fencednode.AnotherRemediation, false},
 		"it has waited for the end of a mark":   {[]client.Object{node(ready)}, fencednode.MachineMarked, false},
 		"the node could not be read":            {[]client.Object{node(ready)}, notRead, true},
-		"it has waited, and the node is gone":   {nil, anotherRemediation, true},
+		"it has waited, and the node is gone":   {nil, fencednode.AnotherRemediation, true},
 		"it has waited, and the node is broken": {[]client.Object{node()}, fencednode.MachineMarked, true},
 	} {
 		w := newWorld(t, append(tc.node, remediation(waiting(tc.waited)), bmcFor("a", "node-a", "telnet://x"))...)

@@ -11,9 +11,6 @@ import (
 	"github.com/fettle-io/fettle/internal/remediator/fencednode"
 )
 
-// anotherRemediation is the reason of a remediation that waits until another has fenced the node.
-const anotherRemediation = fencednode.AnotherRemediation
-
 // Reasons of a remediation that waits because a call to the API server has failed.
 const (
 	// notRead: its node or its machine can't be read, and nothing was done yet.

@@ -32,15 +32,7 @@ func (c *Client) readNode(ctx context.Context, rec *reconciliation) {
 
 // factsOf returns what the fencing of a remediation has to know of a node, which may be nil.
 func factsOf(r *v1alpha1.PowerRemediation, n *corev1.Node) *fencing.Node {
-	return fencednode.Facts(r.UID, savedBy(r), n)
-}
-
-// savedBy returns what a remediation has saved of a node that it has deleted, or nil.
-func savedBy(r *v1alpha1.PowerRemediation) *v1alpha1.SavedNode {
-	if r.Status.Node == nil {
-		return nil
-	}
-	return r.Status.Node.Saved
+	return fencednode.Facts(r.UID, fencednode.SavedOf(&r.Status.FencingStatus), n)
 }
 
 // countWorkload counts what is left on the node of a reconcile.
@@ -70,5 +62,5 @@ func (c *Client) changeNode(ctx context.Context, nodes *fencednode.Nodes, rec *r
 	case fencing.RemoveMachine:
 		return c.deleteMachine(ctx, rec)
 	}
-	return nodes.Change(ctx, kind, rec.r.UID, savedBy(rec.r), rec.raw)
+	return nodes.Change(ctx, kind, rec.r.UID, fencednode.SavedOf(&rec.r.Status.FencingStatus), rec.raw)
 }

@@ -151,7 +151,8 @@ func (c *Client) resume(ctx context.Context, rec *reconciliation) (*reconciliati
 	}
 	if holder != holderOf(rec.key) {
 		c.remediations.AddAfter(rec.key, requeueAfter)
-		return nil, c.publish(ctx, rec, anotherRemediation, holder.String()+" fences node "+rec.node+", and this one waits until it has ended")
+		waits := holder.WaitProblem(rec.node)
+		return nil, c.publish(ctx, rec, waits.Reason, waits.Message)
 	}
 	c.sessions.keep(rec.s, rec.r)
 	rec.bmc, rec.bmcProblem = c.bmcs.find(rec.claims())

@@ -16,6 +16,7 @@ import (
 	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
 	"github.com/fettle-io/fettle/internal/fencing"
+	"github.com/fettle-io/fettle/internal/remediator/fencednode"
 )
 
 // processing returns the reason of the condition Processing.
@@ -51,7 +52,7 @@ func TestARemediationWaitsForAnother(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := w.remediation(t, keyA)
-	if processing(r) != anotherRemediation || r.Status.Phase != "" || slices.Contains(r.Finalizers, annotation.PowerFinalizer) || len(w.patches) != 0 {
+	if processing(r) != fencednode.AnotherRemediation || r.Status.Phase != "" || slices.Contains(r.Finalizers, annotation.PowerFinalizer) || len(w.patches) != 0 {
 		t.Errorf("it is %+v after patches %v", r.Status, w.patches)
 	}
 	if w.sessions.claims.Len() != 0 {

@@ -131,7 +131,7 @@ func TestRemediationsThatHaveNotBegun(t *testing.T) {
 		want    string
 	}{
 		"no BMC":                 {remediation(), []client.Object{node()}, v1alpha1.CannotStartNoBMCReason},
-		"another has the node":   {remediation(), []client.Object{node(), bmcFor("a", "node-a", "telnet://x"), remediation(in(fencing.PoweringOff), called(keyB))}, anotherRemediation},
+		"another has the node":   {remediation(), []client.Object{node(), bmcFor("a", "node-a", "telnet://x"), remediation(in(fencing.PoweringOff), called(keyB))}, fencednode.AnotherRemediation},
 		"it was refused before":  {remediation(said(v1alpha1.CannotStartAmbiguousBMCReason)), nil, v1alpha1.CannotStartAmbiguousBMCReason},
 		"others have refused it": {remediation(said("Forged")), nil, otherRefusal},
 		"it begins":              {remediation(), []client.Object{node(), bmcFor("a", "node-a", "telnet://x")}, ""},

@@ -41,7 +41,7 @@ func (c *Client) begin(ctx context.Context, rec *reconciliation) (*reconciliatio
 	}
 	rec.s = c.sessions.of(rec.key, rec.r.UID, rec.node)
 	if other, held := c.fencedBy(ctx, rec); held {
-		return nil, c.reportWaiting(ctx, rec, problem{Reason: anotherRemediation, Message: anotherMessage(other, rec.node)})
+		return nil, c.reportWaiting(ctx, rec, other.WaitProblem(rec.node))
 	}
 	return c.start(ctx, rec, n, begun)
 }
@@ -72,9 +72,8 @@ func (c *Client) start(ctx context.Context, rec *reconciliation, n *corev1.Node,
 	if found := c.machines.TakenBy(ctx, rec.r, machine, c.Works, c.OtherWorks); found.Found() {
 		return nil, c.reportWaiting(ctx, rec, found)
 	}
-	waited := fencednode.HasWaited(&rec.r.Status.FencingStatus, anotherRemediation) || fencednode.HasWaited(&rec.r.Status.FencingStatus, fencednode.MachineMarked)
-	if waited && fencednode.IsReady(n) {
-		return nil, c.refuse(ctx, rec.r, problem{Reason: v1alpha1.CannotStartFencedMeanwhileReason, Message: "node " + rec.node + " has become Ready while this remediation waited for another controller or remediation, so nothing is left to do"})
+	if found := fencednode.ReadyWhileTaken(&rec.r.Status.FencingStatus, n); found.Found() {
+		return nil, c.refuse(ctx, rec.r, found)
 	}
 	if err := c.machines.ReleaseOthers(ctx, rec.r, machine); err != nil {
 		return nil, err

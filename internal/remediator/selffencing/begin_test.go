@@ -121,7 +121,7 @@ func TestTakingTurns(t *testing.T) {
 			w := newWorld(t, append(tc.others, node(), leaseOf(t, "node-a"), remediation())...)
 			tc.set(w)
 			r := w.reconciles(t)
-			if waits := processing(r) == anotherRemediation; waits != tc.waits || waits != (r.Status.Phase == "") || waits != (len(r.Finalizers) == 0) {
+			if waits := processing(r) == fencednode.AnotherRemediation; waits != tc.waits || waits != (r.Status.Phase == "") || waits != (len(r.Finalizers) == 0) {
 				t.Errorf("it is %+v", r.Status)
 			}
 		})
@@ -129,7 +129,7 @@ func TestTakingTurns(t *testing.T) {
 	t.Run("after a restart", func(t *testing.T) {
 		w := newWorld(t, node(), leaseOf(t, "node-a"), remediation(in(fencing.Condemning)))
 		w.Claims.Claim("node-a", power)
-		if r := w.reconciles(t); processing(r) != anotherRemediation || w.lease(t).State != selffence.Promised {
+		if r := w.reconciles(t); processing(r) != fencednode.AnotherRemediation || w.lease(t).State != selffence.Promised {
 			t.Errorf("it is %+v", r.Status)
 		}
 		w.Claims.Release(power)

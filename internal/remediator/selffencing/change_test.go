@@ -224,7 +224,7 @@ func TestRemediationsThatWaitAreReconciledAgain(t *testing.T) {
 			}
 			w := newWorld(t, node(), leaseOf(t, "node-a"), r)
 			w.Claims.Claim("node-a", holderOf(keyB))
-			if r := w.reconciles(t); processing(r) != anotherRemediation {
+			if r := w.reconciles(t); processing(r) != fencednode.AnotherRemediation {
 				t.Fatalf("it is %+v", r.Status)
 			}
 			w.wakesAfter(t, requeueAfter)
@@ -573,12 +573,5 @@ func TestKnownPhases(t *testing.T) {
 		if known(string(p)) {
 			t.Errorf("phase %q is known", p)
 		}
-	}
-}
-
-// TestOthersAreHolders by their kind and name.
-func TestOthersAreHolders(t *testing.T) {
-	if got := anotherMessage(fencednode.Holder{Kind: Kind, NamespacedName: keyB}, "node-a"); got != "SelfFenceRemediation checks/another fences node node-a, and this one waits until it has ended" {
-		t.Errorf("it says %q", got)
 	}
 }

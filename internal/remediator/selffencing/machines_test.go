@@ -244,8 +244,8 @@ func TestOneActsOnAMachine(t *testing.T) {
 	}{
 		"it is marked":                      {marked(fencednode.ExternalMark, ""), fencednode.MachineMarked, "checks/m has the annotation", nil, "PromiseStands"},
 		"the node is back after the mark":   {marked(fencednode.ExternalMark, ""), fencednode.MachineMarked, "checks/m", []func(*corev1.Node){ready}, v1alpha1.CannotStartFencedMeanwhileReason},
-		"it is claimed":                     {marked(annotation.ClaimedBy, "checks/another/other-uid"), anotherRemediation, "node-b", nil, "PromiseStands"},
-		"a PowerRemediation has claimed it": {marked(annotation.ClaimedBy, "checks/power/power-uid"), anotherRemediation, "PowerRemediation checks/power", nil, "PromiseStands"},
+		"it is claimed":                     {marked(annotation.ClaimedBy, "checks/another/other-uid"), fencednode.AnotherRemediation, "node-b", nil, "PromiseStands"},
+		"a PowerRemediation has claimed it": {marked(annotation.ClaimedBy, "checks/power/power-uid"), fencednode.AnotherRemediation, "PowerRemediation checks/power", nil, "PromiseStands"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			w := newWorld(t, node(append(tc.changes, namesM)...), leaseOf(t, "node-a"), remediation(), other.DeepCopy(), machine(tc.mark))

@@ -14,8 +14,6 @@ import (
 
 // Reasons of conditions, besides those of package fencing.
 const (
-	// anotherRemediation: it waits until another has fenced the node.
-	anotherRemediation = fencednode.AnotherRemediation
 	// notRead: its node or its Lease can't be read, and nothing was done yet.
 	notRead = "NotRead"
 	// notChanged: a change of its node or its Lease has failed.
@@ -25,10 +23,6 @@ const (
 	// statusInvalid: the status is not as Fettle writes it.
 	statusInvalid = "StatusInvalid"
 )
-
-func anotherMessage(other fencednode.Holder, node string) string {
-	return other.String() + " fences node " + node + ", and this one waits until it has ended"
-}
 
 // conditionsOf returns the conditions of a phase.
 func conditionsOf(s *v1alpha1.SelfFenceRemediationStatus) []fencednode.Condition {

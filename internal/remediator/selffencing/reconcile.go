@@ -91,7 +91,8 @@ func (c *Client) resume(ctx context.Context, rec *reconciliation) (*reconciliati
 	rec.record = recordOf(&rec.r.Status)
 	if other := c.Claims.Claim(rec.node, rec.holder()); other != rec.holder() {
 		c.remediations.AddAfter(rec.key, requeueAfter)
-		return nil, c.publish(ctx, rec, anotherRemediation, anotherMessage(other, rec.node))
+		waits := other.WaitProblem(rec.node)
+		return nil, c.publish(ctx, rec, waits.Reason, waits.Message)
 	}
 	rec.resetFacts(c.Now())
 	return rec, nil
@@ -155,16 +156,8 @@ func (c *Client) readNode(ctx context.Context, rec *reconciliation) {
 
 // knows has a reconcile go on from a node that was read or written, by a call that began at an instant.
 func (rec *reconciliation) knows(n *corev1.Node, at time.Time) {
-	rec.raw, rec.facts.Node = n, fencednode.Facts(rec.r.UID, savedBy(rec.r), n)
+	rec.raw, rec.facts.Node = n, fencednode.Facts(rec.r.UID, fencednode.SavedOf(&rec.r.Status.FencingStatus), n)
 	rec.facts.Node.ReadAt = at
-}
-
-// savedBy returns what a remediation has saved of a node that it has deleted, or nil.
-func savedBy(r *v1alpha1.SelfFenceRemediation) *v1alpha1.SavedNode {
-	if r.Status.Node == nil {
-		return nil
-	}
-	return r.Status.Node.Saved
 }
 
 // countWorkload counts what is left on the node of a reconcile.
@@ -207,7 +200,7 @@ func (c *Client) changeOne(ctx context.Context, rec *reconciliation, kind fencin
 	case fencing.FreePromise:
 		return c.Promises.Free(ctx, &rec.s.promise)
 	}
-	return c.nodes.Change(ctx, kind, rec.r.UID, savedBy(rec.r), rec.raw)
+	return c.nodes.Change(ctx, kind, rec.r.UID, fencednode.SavedOf(&rec.r.Status.FencingStatus), rec.raw)
 }
 
 // wait publishes the reason to wait, and requeues the remediation in time.
