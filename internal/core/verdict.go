@@ -139,7 +139,7 @@ func (v Verdict) Text() string {
 	case ConditionsMet:
 		return v.togetherText()
 	case ConditionUntimed, TargetConditionUntimed:
-		return fmt.Sprintf("%s %s is %s but carries no lastTransitionTime, so it is not known for how long", v.whose(), v.Criterion.Type, v.Criterion.Status)
+		return fmt.Sprintf("%s %s is %s but carries no lastTransitionTime, so it is not known for how long", v.conditionSource(), v.Criterion.Type, v.Criterion.Status)
 	case ExternalRemediation:
 		return "it is marked for an external remediator, which has not finished"
 	case RemediationRequested:
@@ -196,9 +196,9 @@ func (v Verdict) startupText() string {
 func (v Verdict) conditionText() string {
 	c := v.Criterion
 	if v.Health == Suspect {
-		return fmt.Sprintf("%s %s=%s since %s; it is unhealthy after %s", v.whose(), c.Type, c.Status, stamp(v.Since), c.For)
+		return fmt.Sprintf("%s %s=%s since %s; it is unhealthy after %s", v.conditionSource(), c.Type, c.Status, stamp(v.Since), c.For)
 	}
-	return fmt.Sprintf("%s %s=%s since %s, past the %s limit", v.whose(), c.Type, c.Status, stamp(v.Since), c.For)
+	return fmt.Sprintf("%s %s=%s since %s, past the %s limit", v.conditionSource(), c.Type, c.Status, stamp(v.Since), c.For)
 }
 
 func (v Verdict) goneText() string {
@@ -226,8 +226,8 @@ func (v Verdict) togetherText() string {
 	return fmt.Sprintf("%s since %s; it is unhealthy after %s", v.Detail, stamp(v.Since), v.Limit)
 }
 
-// whose returns the kind of condition that the verdict is about.
-func (v Verdict) whose() string {
+// conditionSource returns whether the condition that the verdict is about is of a node or of a machine.
+func (v Verdict) conditionSource() string {
 	if v.Reason == TargetConditionMet || v.Reason == TargetConditionUntimed {
 		return "the machine's condition"
 	}

@@ -90,7 +90,7 @@ var stages = [...]stage{
 
 	CheckingPolicies: {after: []Stage{WritingStatuses}, enter: (*Pass).policiesOfStarts, steps: []step{{(*Pass).readPolicyOfStart, (*Pass).policyOfStartRead}}, leave: (*Pass).dropBlockedStarts},
 	RecordingRepairs: {after: []Stage{CheckingPolicies}, enter: (*Pass).contestedStarts, steps: []step{{(*Pass).createRepair, (*Pass).repairCreated}}},
-	Admitting:        {after: []Stage{RecordingRepairs}, enter: (*Pass).contest, steps: []step{{(*Pass).listRunning, (*Pass).runningListed}}},
+	Admitting:        {after: []Stage{RecordingRepairs}, enter: (*Pass).startsToAdmit, steps: []step{{(*Pass).listRunning, (*Pass).runningListed}}},
 	StartingRemedies: {after: []Stage{Admitting}, enter: (*Pass).admittedStarts, steps: []step{
 		{(*Pass).createUncontested, (*Pass).repairCreated},
 		{(*Pass).findSibling, (*Pass).siblingFound},

@@ -144,9 +144,9 @@ func (p *Pass) unanswered(target core.ID, r *Result) {
 	p.state.unanswered[target] = p.later(r.Clock.Now).Add(unansweredFor)
 }
 
-// contest returns whether the running repairs are to be listed, as a number of tasks. By these the recorded repairs are
+// startsToAdmit returns whether the running repairs are to be listed, as a number of tasks. By these the recorded repairs are
 // admitted.
-func (p *Pass) contest() int {
+func (p *Pass) startsToAdmit() int {
 	if !p.starting.contested || !slices.ContainsFunc(p.starts, func(s pendingStart) bool { return s.recorded }) {
 		return 0
 	}

@@ -227,7 +227,7 @@ func (k *controlPlane) others(machine *clusterapi.Machine, members []*clusterapi
 			}, true
 		}
 	}
-	if first := mostBroken(members); first != nil && first.Name != machine.Name {
+	if first := firstToReplace(members); first != nil && first.Name != machine.Name {
 		return Wait{Text: fmt.Sprintf("machine %s has the same request and goes first: the most broken does, then the oldest", first.Name)}, true
 	}
 	return Wait{}, false
@@ -298,9 +298,9 @@ var severityOrder = [...]string{
 	"EtcdMemberHealthy", "EtcdPodHealthy", "APIServerPodHealthy", "ControllerManagerPodHealthy", "SchedulerPodHealthy", "NodeKubeadmLabelsAndTaintsSet",
 }
 
-// mostBroken returns the machine that a control plane replaces first, or nil if no machine requests it. With an
+// firstToReplace returns the machine that a control plane replaces first, or nil if no machine requests it. With an
 // external etcd no machine has the conditions of etcd, so these decide nothing.
-func mostBroken(members []*clusterapi.Machine) *clusterapi.Machine {
+func firstToReplace(members []*clusterapi.Machine) *clusterapi.Machine {
 	var asking []*clusterapi.Machine
 	for _, m := range members {
 		if requestsReplacement(m) {

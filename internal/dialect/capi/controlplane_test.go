@@ -232,13 +232,13 @@ func TestMostBroken(t *testing.T) {
 	for i, graver := range order {
 		for _, less := range order[i+1:] {
 			a, b := member("a", time.Hour, asking, well(less), worse[less]), member("b", time.Minute, asking, well(graver), worse[graver])
-			if got := mostBroken([]*clusterapi.Machine{a, b}); got != b {
+			if got := firstToReplace([]*clusterapi.Machine{a, b}); got != b {
 				t.Errorf("%s goes before %s", less, graver)
 			}
 		}
 	}
 	bare, well2 := member("a", time.Minute, asking), member("b", time.Hour, asking, well(""))
-	if got := mostBroken([]*clusterapi.Machine{bare, well2}); got != bare {
+	if got := firstToReplace([]*clusterapi.Machine{bare, well2}); got != bare {
 		t.Error("a machine without any of the conditions does not go before one with all")
 	}
 	onlyRequested := member("c", time.Hour, func(m *clusterapi.Machine) {
@@ -246,10 +246,10 @@ func TestMostBroken(t *testing.T) {
 	})
 	recovered := member("d", time.Hour, asking)
 	recovered.Marks[0].Status = "True"
-	if got := mostBroken([]*clusterapi.Machine{onlyRequested, recovered}); got != nil {
+	if got := firstToReplace([]*clusterapi.Machine{onlyRequested, recovered}); got != nil {
 		t.Errorf("%s has not failed, and is picked", got.Name)
 	}
-	if got := mostBroken([]*clusterapi.Machine{member("a", time.Hour), member("b", time.Hour, sick)}); got != nil {
+	if got := firstToReplace([]*clusterapi.Machine{member("a", time.Hour), member("b", time.Hour, sick)}); got != nil {
 		t.Errorf("%s has no request, and is picked", got.Name)
 	}
 }

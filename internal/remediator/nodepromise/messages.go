@@ -15,15 +15,15 @@ func (p *Promise) WaitMessage(step fencing.Step) string {
 	case fencing.PromiseNotRead:
 		return text + " " + WhyFailed(p.Failure)
 	case fencing.WitnessesNotAcknowledged:
-		return text + whoHasNotRead(p.Unread)
+		return text + missingWitnesses(p.Unread)
 	case fencing.PromiseStands:
 		return text + whenExpired(p.Facts.Expires, step.Until)
 	}
 	return text
 }
 
-// whoHasNotRead names the witnesses that have not acknowledged, to append to a message.
-func whoHasNotRead(unread []string) string {
+// missingWitnesses names the witnesses that have not acknowledged, to append to a message.
+func missingWitnesses(unread []string) string {
 	return "; missing: " + strings.Join(unread, ", ") + "; see annotation fettle.io/witnessed of their Leases, and their agents"
 }
 
