@@ -247,7 +247,7 @@ func (u *Universe) ask(p *passRun, b remedyStart, step *core.Step) (core.RemedyR
 		Replaces: u.setup.Replacing,
 	}
 	before := u.truth.clone()
-	answer, made := u.truth.createRequest(request{r, templateOf(step.Template), slotOf(t), u.setup.Clinging})
+	answer, made := u.truth.createRequest(request{r, templateOf(step.Template), slotOf(t), u.setup.KeepsFinalizers})
 	switch {
 	case answer == 0:
 		return 0, errRefused

@@ -7,7 +7,7 @@ import (
 	"github.com/fettle-io/fettle/internal/sim"
 )
 
-// callWorlds are small worlds in which the runner does not make a call, or does not get its answer: a stage has no time left, the pass
+// callWorlds are small worlds in which the runner does not make a call, or does not get its answer. A stage has no time left, the pass
 // is cancelled, or a call panics.
 func callWorlds() map[string]world {
 	two := sim.Setup{Policies: []core.Policy{onePolicy(2)}, Machines: 2, NotReady: 2, Now: 2, SteppedPasses: 3, OnlySteppedPasses: true}
@@ -34,7 +34,7 @@ func callWorlds() map[string]world {
 			sim.Setup{Policies: two.Policies, Machines: 2, AheadNodes: -3, NodeJumps: 2, NodeSkew: 60, Ticks: 4, Flaps: 3}, 8,
 		},
 		"clocks of nodes that are behind": {
-			sim.Setup{Policies: ladder.Policies, Nodes: 1, AheadNodes: -60, NodeJumps: 1, Ticks: 4, Flaps: 3, Mends: 1}, 9,
+			sim.Setup{Policies: ladder.Policies, Nodes: 1, AheadNodes: -60, NodeJumps: 1, Ticks: 4, Flaps: 3, RequestSuccesses: 1}, 9,
 		},
 		// A node fails once more at the very date that its fast clock had written before.
 		"clocks of nodes that are set right": {
@@ -64,9 +64,9 @@ func TestPlantedFaultsOfCallsAreFound(t *testing.T) {
 		"cut off taken for granted":                    {setup("deletions that are cut off"), sim.Faults{GrantedCutOffs: true}, "convergence", nil},
 		"the state of passes is lost":                  {abandoned, sim.Faults{Forgetful: true, NewRepairsUnnoticed: true}, "convergence", nil},
 		"policies are not read":                        {setup("edits during a pass"), sim.Faults{NoPolicyRead: true}, "I1", nil},
-		"too early, by clocks set right":               {setup("clocks of nodes that are set right"), sim.Faults{Decide: early}, "I5", nil},
+		"too early, by clocks set right":               {setup("clocks of nodes that are set right"), sim.Faults{Decide: withShorterCriteria}, "I5", nil},
 		"no live read, by clocks set right":            {setup("clocks of nodes that are set right"), sim.Faults{NoLiveRead: true}, "I5", nil},
-		"too early, by clocks set right, for requests": {setup("clocks that are set right, and requests"), sim.Faults{Decide: early}, "I5", nil},
+		"too early, by clocks set right, for requests": {setup("clocks that are set right, and requests"), sim.Faults{Decide: withShorterCriteria}, "I5", nil},
 		"no live read, by clocks set right, for marks": {setup("clocks that are set right, and marks"), sim.Faults{NoLiveRead: true}, "I5", nil},
 	}
 	for name, c := range cases {

@@ -53,7 +53,7 @@ func (u *Universe) checkStart(p *passRun, b remedyStart) {
 	if holder := u.truth.leases[t.Node.Name].holder; leases && p.policies[b.policy].Holder != holder && u.atOnce(p) {
 		u.complain("I3: a step of %s is taken, and %q holds the lease of its node", b.repair.Name, holder)
 	}
-	if i := u.truth.entry(b.repair.Name); i < 0 && u.setup.Erasures == 0 {
+	if i := u.truth.entry(b.repair.Name); i < 0 && u.setup.RecordDeletions == 0 {
 		u.complain("I2: a remedy begins, and %q is not recorded", b.repair.Name)
 	}
 }
@@ -120,7 +120,7 @@ func (u *Universe) checkLimits(p *passRun, before *apiServer, policy *core.Polic
 	out := 0
 	for _, i := range policy.Members {
 		other := slotOf(&p.cluster.Targets[i])
-		held := u.sees(p.engine, "Node") && before.heldOut(p.engine, &policy.ID, other, u.setup.Remakes > 0)
+		held := u.sees(p.engine, "Node") && before.heldOut(p.engine, &policy.ID, other, u.setup.RequestReplacements > 0)
 		if other != slot && (held || u.countsAsOut(p.engine, before, other) || u.markedOut(p, before, other)) {
 			out++
 		}

@@ -135,7 +135,7 @@ func (u *Universe) markAtRest(p *passRun, m machine, target int) {
 		}
 	case selected && u.looksHealthy(&p.cluster.Targets[target]):
 		u.complain("I12: at rest the mark of %s stands, and it is well", m.id().UID)
-	case !selected && m.mark.ours && u.setup.Erasures == 0:
+	case !selected && m.mark.ours && u.setup.RecordDeletions == 0:
 		u.complain("I12: at rest the mark of %s stands, and no policy selects it any more", m.id().UID)
 	}
 }

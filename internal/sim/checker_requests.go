@@ -138,7 +138,7 @@ func (u *Universe) checkRelease(p *passRun, node, holder string) {
 		}
 	}
 	for _, m := range u.truth.machines {
-		erased := u.setup.Erasures > 0 && !u.truth.inRepair(m.id().UID)
+		erased := u.setup.RecordDeletions > 0 && !u.truth.inRepair(m.id().UID)
 		if m.nodeID().Name == node && m.deleting && m.byFettle && !erased && len(u.setup.Workload) == 0 {
 			u.complain("I3: the lease of %s was released while %s is being deleted", node, m.id().UID)
 		}
@@ -150,7 +150,7 @@ func (u *Universe) checkRelease(p *passRun, node, holder string) {
 func (u *Universe) holdsLease(p *passRun, r *request) bool {
 	shown := slices.Contains(p.engine.requests[r.template], *r)
 	overdue := at(u.truth.now).Sub(r.Created) >= seenWithin && !shown
-	erased := u.setup.Erasures > 0 && !u.truth.inRepair(r.Target.UID)
+	erased := u.setup.RecordDeletions > 0 && !u.truth.inRepair(r.Target.UID)
 	again := u.setup.Leaders > 1 && !shown && u.wasShown(p, r) && p.hasSeenRequestOf(r)
 	return !r.Leaving && !overdue && !erased && !again && u.truth.hasRequest(r.slot)
 }
@@ -176,7 +176,7 @@ func (u *Universe) checkSteps(p *passRun, before *apiServer, b remedyStart, slot
 			continue
 		}
 		for _, earlier := range b.repair.Steps[:step] {
-			if earlier.Template == r.Template && u.setup.Remakes == 0 {
+			if earlier.Template == r.Template && u.setup.RequestReplacements == 0 {
 				u.complain("ladder: the remediator was not told that an earlier step of %s is over, and step %d was taken", b.repair.Name, step)
 			}
 		}
@@ -312,9 +312,9 @@ func (u *Universe) lasts(r *request) bool {
 	m := u.truth.machines[r.slot]
 	gone := !m.node.exists || m.node.deselected || m.nodeID() != r.Target
 	replaced := m.node.exists && m.node.ready && !m.node.deselected
-	waited := u.truth.inRepair(r.Target.UID) || u.setup.Erasures > 0 || !u.limited(r)
+	waited := u.truth.inRepair(r.Target.UID) || u.setup.RecordDeletions > 0 || !u.limited(r)
 	awaited := r.Replaces && r.Succeeded == core.Unknown && r.Stopped.IsZero() && gone && !replaced && waited
-	return (r.Leaving && u.setup.Clinging) || awaited
+	return (r.Leaving && u.setup.KeepsFinalizers) || awaited
 }
 
 // limited reports whether the step of a request has a limit.

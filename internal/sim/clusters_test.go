@@ -19,12 +19,12 @@ func clusterWorlds() map[string]world {
 	two := sim.Setup{Policies: home, Workload: workload, Machines: 2, Nodes: 2, NotReady: 2, Now: 2}
 	with := func(s sim.Setup, change func(*sim.Setup)) sim.Setup { change(&s); return s }
 	return map[string]world{
-		"nodes that flap":       {with(two, func(s *sim.Setup) { s.Now, s.Ticks, s.Flaps, s.Mends = 0, 2, 2, 1 }), 8},
+		"nodes that flap":       {with(two, func(s *sim.Setup) { s.Now, s.Ticks, s.Flaps, s.RequestSuccesses = 0, 2, 2, 1 }), 8},
 		"one node in common":    {with(two, func(s *sim.Setup) { s.Policies, s.Flaps, s.Failures = some, 1, 1 }), 8},
-		"leases":                {with(two, func(s *sim.Setup) { s.Policies, s.Leases, s.Flaps, s.Mends = leasing, true, 1, 1 }), 8},
+		"leases":                {with(two, func(s *sim.Setup) { s.Policies, s.Leases, s.Flaps, s.RequestSuccesses = leasing, true, 1, 1 }), 8},
 		"pauses":                {with(two, func(s *sim.Setup) { s.Pauses, s.Flaps, s.LaggingPolicies = 2, 1, true }), 8},
-		"health checks deleted": {with(two, func(s *sim.Setup) { s.Removals, s.Flaps, s.Replacements = 2, 1, 1 }), 8},
-		"a dry run":             {with(two, func(s *sim.Setup) { s.Policies, s.Flaps, s.Replacements = dry, 1, 1 }), 8},
+		"health checks deleted": {with(two, func(s *sim.Setup) { s.Removals, s.Flaps, s.OwnerReplacements = 2, 1, 1 }), 8},
+		"a dry run":             {with(two, func(s *sim.Setup) { s.Policies, s.Flaps, s.OwnerReplacements = dry, 1, 1 }), 8},
 		"nodes that register anew": {
 			sim.Setup{Policies: one, Workload: oneWorkload, Machines: 1, Nodes: 1, NotReady: 1, Now: 2, Vanishings: 2, Flaps: 1}, 9,
 		},
@@ -64,7 +64,7 @@ func TestPlantedFaultsOfTwoClustersAreFound(t *testing.T) {
 			with(one, func(s *sim.Setup) { s.Pauses, s.SteppedPasses = 2, 1 }), sim.Faults{NoSecondYield: true}, yields, nil,
 		},
 		"marks that stand where others act": {
-			with(one, func(s *sim.Setup) { s.Pauses, s.Flaps = 2, 1 }), sim.Faults{Decide: yielding}, "I12: m", []string{"I8", "convergence"},
+			with(one, func(s *sim.Setup) { s.Pauses, s.Flaps = 2, 1 }), sim.Faults{Decide: withoutWithdrawalsOnYield}, "I12: m", []string{"I8", "convergence"},
 		},
 	}
 	for name, c := range cases {
@@ -72,8 +72,8 @@ func TestPlantedFaultsOfTwoClustersAreFound(t *testing.T) {
 	}
 }
 
-// yielding is a Decide by which a workload cluster that yields takes nothing back.
-func yielding(policies []core.Policy, f core.Cluster, now time.Time) core.Decision {
+// withoutWithdrawalsOnYield is a Decide by which a workload cluster that yields withdraws nothing.
+func withoutWithdrawalsOnYield(policies []core.Policy, f core.Cluster, now time.Time) core.Decision {
 	d := core.Decide(policies, f, now)
 	if p := &policies[0]; p.Paused && p.ID.Kind == "MarkCheck" {
 		d.Withdrawals = nil

@@ -27,7 +27,7 @@ func repeated(s sim.Step, times int) []sim.Step { return slices.Repeat([]sim.Ste
 
 // leasedNodes is a world of nodes under a policy that holds leases. One of them is not Ready.
 func leasedNodes(nodes, leaders int, change func(*sim.Setup)) *sim.Universe {
-	s := sim.Setup{Policies: []core.Policy{nodePolicy(nodes, holder, inFlight(core.Count(nodes)))}, Nodes: nodes, Leaders: leaders, NotReady: 1, Now: 2, Leases: true, Mends: 1}
+	s := sim.Setup{Policies: []core.Policy{nodePolicy(nodes, holder, inFlight(core.Count(nodes)))}, Nodes: nodes, Leaders: leaders, NotReady: 1, Now: 2, Leases: true, RequestSuccesses: 1}
 	change(&s)
 	return sim.New(s)
 }
@@ -35,8 +35,8 @@ func leasedNodes(nodes, leaders int, change func(*sim.Setup)) *sim.Universe {
 // TestLeaseOutlastsASlowPass: the answer to a request is lost, and a cache shows the request during a pass that takes
 // long. The pass has read the caches before, and does not know of the request. The lease of the node stays.
 func TestLeaseOutlastsASlowPass(t *testing.T) {
-	u := leasedNodes(2, 1, func(s *sim.Setup) { s.Losses, s.Flaps, s.Ticks, s.SteppedPasses = 1, 1, 6, 1 })
-	u = plays(t, u, sim.Step{Kind: sim.LosingPass, Which: 2}, sim.Step{Kind: sim.Mend}, sim.Step{Kind: sim.Flap, Which: 1},
+	u := leasedNodes(2, 1, func(s *sim.Setup) { s.LostAnswers, s.Flaps, s.Ticks, s.SteppedPasses = 1, 1, 6, 1 })
+	u = plays(t, u, sim.Step{Kind: sim.LosingPass, Which: 2}, sim.Step{Kind: sim.SucceedRequest}, sim.Step{Kind: sim.Flap, Which: 1},
 		sim.Step{Kind: sim.SeeNode}, sim.Step{Kind: sim.SeeNode, Which: 1})
 	u = plays(t, u, repeated(sim.Step{Kind: sim.Tick}, 2)...)
 	u = plays(t, u, sim.Step{Kind: sim.BeginPass}, sim.Step{Kind: sim.SeeRequests})
@@ -52,10 +52,10 @@ func TestLeaseOutlastsASlowPass(t *testing.T) {
 // TestLeaseOfALateStep: one leader records a repair. Another one takes its step more than a minute later, and the node
 // recovers. The first leader ends the repair, and no cache has shown it the request. The lease of the node stays.
 func TestLeaseOfALateStep(t *testing.T) {
-	u := leasedNodes(1, 2, func(s *sim.Setup) { s.Misses, s.Ticks = 1, 7 })
+	u := leasedNodes(1, 2, func(s *sim.Setup) { s.FailedCalls, s.Ticks = 1, 7 })
 	u = plays(t, u, sim.Step{Kind: sim.FailingPass, Which: 5}, sim.Step{Kind: sim.SeeLedger}, sim.Step{Kind: sim.SeeLedger, Engine: 1})
 	u = plays(t, u, repeated(sim.Step{Kind: sim.Tick}, 7)...)
-	u = plays(t, u, sim.Step{Kind: sim.Pass, Engine: 1}, sim.Step{Kind: sim.Mend}, sim.Step{Kind: sim.SeeNode}, sim.Step{Kind: sim.Pass})
+	u = plays(t, u, sim.Step{Kind: sim.Pass, Engine: 1}, sim.Step{Kind: sim.SucceedRequest}, sim.Step{Kind: sim.SeeNode}, sim.Step{Kind: sim.Pass})
 	if complaint := u.Settle(); complaint != "" {
 		t.Error(complaint)
 	}
@@ -64,8 +64,8 @@ func TestLeaseOfALateStep(t *testing.T) {
 // TestLeaseOfARepairOfAnotherLeader: one leader repairs a node and ends the repair. The answer to its request was lost.
 // Another leader sees neither the repair nor the request for some seconds. The lease of the node stays.
 func TestLeaseOfARepairOfAnotherLeader(t *testing.T) {
-	u := leasedNodes(1, 2, func(s *sim.Setup) { s.Losses, s.Ticks = 1, 5 })
-	u = plays(t, u, sim.Step{Kind: sim.LosingPass, Which: 2}, sim.Step{Kind: sim.Mend}, sim.Step{Kind: sim.SeeNode},
+	u := leasedNodes(1, 2, func(s *sim.Setup) { s.LostAnswers, s.Ticks = 1, 5 })
+	u = plays(t, u, sim.Step{Kind: sim.LosingPass, Which: 2}, sim.Step{Kind: sim.SucceedRequest}, sim.Step{Kind: sim.SeeNode},
 		sim.Step{Kind: sim.Pass}, sim.Step{Kind: sim.SeeNode, Engine: 1})
 	u = plays(t, u, repeated(sim.Step{Kind: sim.Tick}, 5)...)
 	u = plays(t, u, sim.Step{Kind: sim.Pass, Engine: 1})
@@ -77,7 +77,7 @@ func TestLeaseOfARepairOfAnotherLeader(t *testing.T) {
 // TestLeaseThatAnotherLeaderRenewsDuringAPass: one leader records a repair, and its pass that ends the repair begins. Then
 // another leader renews the lease and takes the step. The lease of the node stays, though the pass does not know of both.
 func TestLeaseThatAnotherLeaderRenewsDuringAPass(t *testing.T) {
-	u := leasedNodes(1, 2, func(s *sim.Setup) { s.Misses, s.Ticks, s.Flaps, s.SteppedPasses = 1, 7, 1, 2 })
+	u := leasedNodes(1, 2, func(s *sim.Setup) { s.FailedCalls, s.Ticks, s.Flaps, s.SteppedPasses = 1, 7, 1, 2 })
 	u = plays(t, u, sim.Step{Kind: sim.FailingPass, Which: 5}, sim.Step{Kind: sim.SeeLedger}, sim.Step{Kind: sim.SeeLedger, Engine: 1})
 	u = plays(t, u, repeated(sim.Step{Kind: sim.Tick}, 7)...)
 	u = plays(t, u, sim.Step{Kind: sim.BeginPass, Engine: 1}, sim.Step{Kind: sim.MakeCall, Engine: 1}, sim.Step{Kind: sim.Flap}, sim.Step{Kind: sim.SeeNode},

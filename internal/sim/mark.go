@@ -101,20 +101,20 @@ func (u *Universe) markSteps(steps []Step, i int) []Step {
 	case m.deleting, !u.delegates:
 		return steps
 	case m.mark.followed:
-		return append(steps, Step{Kind: Discard, Which: i})
+		return append(steps, Step{Kind: OwnerDelete, Which: i})
 	case m.mark.requested:
 	case m.mark == (mark{}) || m.mark.since < u.truth.now: // marks of one instant can't be told apart
-		return u.maybe(steps, Step{Kind: Stray, Which: i})
+		return u.maybe(steps, Step{Kind: AddMark, Which: i})
 	default:
 		return steps
 	}
 	if u.mayFollow(i) {
-		steps = u.maybe(steps, Step{Kind: Follow, Which: i})
+		steps = u.maybe(steps, Step{Kind: OwnerBegin, Which: i})
 	}
 	if !m.mark.deferred {
-		steps = u.maybe(steps, Step{Kind: Defer, Which: i})
+		steps = u.maybe(steps, Step{Kind: OwnerRefuse, Which: i})
 	}
-	return u.maybe(steps, Step{Kind: Unmark, Which: i})
+	return u.maybe(steps, Step{Kind: RemoveMark, Which: i})
 }
 
 // mayFollow reports whether the owner can take a machine out. Some owners take out one at a time.
@@ -134,15 +134,15 @@ func (u *Universe) mayFollow(i int) bool {
 func (c *apiServer) touch(slot int, k Kind) {
 	m := &c.machines[slot]
 	switch k { //nolint:exhaustive // the others are about something else
-	case Follow:
+	case OwnerBegin:
 		m.mark.followed, m.mark.deferred = true, false
-	case Discard:
+	case OwnerDelete:
 		m.deleting, m.byFettle = true, m.mark.ours
-	case Defer:
+	case OwnerRefuse:
 		m.mark.deferred = true
-	case Unmark:
+	case RemoveMark:
 		m.mark = mark{since: m.mark.since}
-	case Stray:
+	case AddMark:
 		m.mark = mark{requested: true, since: c.now}
 	}
 	m.revision++
@@ -153,13 +153,13 @@ func (u *Universe) ownersEnd() bool {
 	ended := false
 	for i := range u.truth.machines {
 		m := &u.truth.machines[i]
-		if m.stands() && u.left[Follow] > 0 && u.mayFollow(i) {
-			u.left[Follow]--
-			u.truth.touch(i, Follow)
+		if m.stands() && u.left[OwnerBegin] > 0 && u.mayFollow(i) {
+			u.left[OwnerBegin]--
+			u.truth.touch(i, OwnerBegin)
 			ended = true
 		}
 		if m.mark.followed && !m.deleting {
-			u.truth.touch(i, Discard)
+			u.truth.touch(i, OwnerDelete)
 			ended = true
 		}
 	}

@@ -31,22 +31,22 @@ func markWorlds() map[string]world {
 	single := []core.Policy{markPolicy(2, inFlight(core.Count(1)))}
 	tight := []core.Policy{markPolicy(2, maxUnhealthy(core.Count(1)))}
 	return map[string]world{
-		"an owner that replaces":         {sim.Setup{Policies: two, Machines: 2, NotReady: 2, Ticks: 3, Flaps: 1, Replacements: 2}, 10},
+		"an owner that replaces":         {sim.Setup{Policies: two, Machines: 2, NotReady: 2, Ticks: 3, Flaps: 1, OwnerReplacements: 2}, 10},
 		"an owner that never answers":    {sim.Setup{Policies: two, Machines: 2, NotReady: 2, Ticks: 4, Flaps: 2}, 10},
-		"an owner that refuses":          {sim.Setup{Policies: one, Machines: 1, NotReady: 1, Ticks: 4, Flaps: 2, Deferrals: 2, Replacements: 1}, 11},
-		"a control plane and its owner":  {sim.Setup{Policies: three, Machines: 3, NotReady: 3, Ticks: 2, ControlPlane: 3, Replacements: 3, OneByOne: true, Crashes: 1}, 10},
+		"an owner that refuses":          {sim.Setup{Policies: one, Machines: 1, NotReady: 1, Ticks: 4, Flaps: 2, OwnerRefusals: 2, OwnerReplacements: 1}, 11},
+		"a control plane and its owner":  {sim.Setup{Policies: three, Machines: 3, NotReady: 3, Ticks: 2, ControlPlane: 3, OwnerReplacements: 3, OneByOne: true, Crashes: 1}, 10},
 		"marks and crashes":              {sim.Setup{Policies: two, Machines: 2, NotReady: 2, Ticks: 3, Flaps: 1, Crashes: 1}, 10},
-		"marks, one at a time":           {sim.Setup{Policies: single, Machines: 2, NotReady: 2, Ticks: 3, Flaps: 1, Crashes: 1, Replacements: 1}, 10},
-		"marks, and a ledger that loses": {sim.Setup{Policies: single, Machines: 2, NotReady: 1, Ticks: 3, Failures: 1, Flaps: 1, Erasures: 1, Replacements: 1}, 9},
-		"marks, a lost ledger, crashes":  {sim.Setup{Policies: two, Machines: 2, NotReady: 1, Ticks: 3, Flaps: 1, Erasures: 1, Crashes: 1}, 11},
+		"marks, one at a time":           {sim.Setup{Policies: single, Machines: 2, NotReady: 2, Ticks: 3, Flaps: 1, Crashes: 1, OwnerReplacements: 1}, 10},
+		"marks, and a ledger that loses": {sim.Setup{Policies: single, Machines: 2, NotReady: 1, Ticks: 3, Failures: 1, Flaps: 1, RecordDeletions: 1, OwnerReplacements: 1}, 9},
+		"marks, a lost ledger, crashes":  {sim.Setup{Policies: two, Machines: 2, NotReady: 1, Ticks: 3, Flaps: 1, RecordDeletions: 1, Crashes: 1}, 11},
 		"marks, and a pause":             {sim.Setup{Policies: one, Machines: 1, NotReady: 1, Ticks: 4, Flaps: 2, Pauses: 2, Crashes: 1}, 10},
 		"marks, and a short circuit":     {sim.Setup{Policies: tight, Machines: 2, NotReady: 1, Ticks: 4, Flaps: 3}, 10},
-		"marks of others":                {sim.Setup{Policies: one, Machines: 1, NotReady: 1, Ticks: 3, Flaps: 2, Unmarks: 1, Strays: 2, Replacements: 1}, 8},
-		"marks, and who is not selected": {sim.Setup{Policies: one, Machines: 1, NotReady: 1, Ticks: 3, Flaps: 1, Deselections: 2, Strays: 1, Crashes: 1}, 8},
-		"marks, and namesakes":           {sim.Setup{Policies: two, Machines: 2, NotReady: 1, Ticks: 2, Vanishings: 2, Failures: 1, Replacements: 2}, 7},
+		"marks of others":                {sim.Setup{Policies: one, Machines: 1, NotReady: 1, Ticks: 3, Flaps: 2, MarkRemovals: 1, UserMarks: 2, OwnerReplacements: 1}, 8},
+		"marks, and who is not selected": {sim.Setup{Policies: one, Machines: 1, NotReady: 1, Ticks: 3, Flaps: 1, Deselections: 2, UserMarks: 1, Crashes: 1}, 8},
+		"marks, and namesakes":           {sim.Setup{Policies: two, Machines: 2, NotReady: 1, Ticks: 2, Vanishings: 2, Failures: 1, OwnerReplacements: 2}, 7},
 		"marks, and relapses":            {sim.Setup{Policies: []core.Policy{markPolicy(1, backoff(sim.Ticks(3)))}, Machines: 1, Ticks: 3, Vanishings: 3, Flaps: 1, Crashes: 1}, 10},
 		"refused marks":                  {sim.Setup{Policies: two, Machines: 2, NotReady: 2, Ticks: 3, Refusals: 1, Flaps: 1}, 10},
-		"marks of two leaders":           {sim.Setup{Policies: one, Machines: 1, NotReady: 1, Ticks: 3, Flaps: 1, Replacements: 1, Leaders: 2}, 9},
+		"marks of two leaders":           {sim.Setup{Policies: one, Machines: 1, NotReady: 1, Ticks: 3, Flaps: 1, OwnerReplacements: 1, Leaders: 2}, 9},
 		"two leaders, one mark":          {sim.Setup{Policies: single, Machines: 2, NotReady: 2, Ticks: 2, Flaps: 1, Leaders: 2}, 9},
 	}
 }
@@ -76,32 +76,32 @@ func TestPlantedFaultsOfMarksAreFound(t *testing.T) {
 	tight := []core.Policy{markPolicy(3, maxUnhealthy(core.Count(1)))}
 	with := func(s sim.Setup, change func(*sim.Setup)) sim.Setup { change(&s); return s }
 	cases := map[string]planted{
-		"marks that stand through a pause": {with(one, func(s *sim.Setup) { s.Pauses = 1 }), sim.Faults{Decide: pausing}, "I12", nil},
+		"marks that stand through a pause": {with(one, func(s *sim.Setup) { s.Pauses = 1 }), sim.Faults{Decide: withoutWithdrawalsInPause}, "I12", nil},
 		"marks that stand through a short circuit": {
-			sim.Setup{Policies: tight, Machines: 3, NotReady: 1, Ticks: 2, Flaps: 3}, sim.Faults{Decide: besieged}, "I12", nil,
+			sim.Setup{Policies: tight, Machines: 3, NotReady: 1, Ticks: 2, Flaps: 3}, sim.Faults{Decide: withoutWithdrawalsOnShortCircuit}, "I12", nil,
 		},
-		"marks before their time":            {one, sim.Faults{Decide: early}, "I5", nil},
+		"marks before their time":            {one, sim.Faults{Decide: withShorterCriteria}, "I5", nil},
 		"no live read before a mark":         {one, sim.Faults{NoLiveRead: true}, "I5", nil},
 		"marks out of step":                  {with(one, func(s *sim.Setup) { s.Crashes = 1 }), sim.Faults{Hasty: true}, "I1", nil},
-		"a second repair of what is marked":  {one, sim.Faults{Decide: doubling}, "I2", []string{"I8", "convergence"}},
-		"no limit of marks":                  {two, sim.Faults{Decide: heedless}, "I3", nil},
+		"a second repair of what is marked":  {one, sim.Faults{Decide: withoutRepairsOfMarked}, "I2", []string{"I8", "convergence"}},
+		"no limit of marks":                  {two, sim.Faults{Decide: withoutInFlightLimit}, "I3", nil},
 		"two leaders of marks, and no fence": {with(two, func(s *sim.Setup) { s.Leaders, s.Flaps = 2, 1 }), sim.Faults{NoFence: true}, "I3", nil},
 		"members of the control plane kept back": {
-			sim.Setup{Policies: []core.Policy{markPolicy(2)}, Machines: 2, NotReady: 2, Ticks: 2, ControlPlane: 2}, sim.Faults{Decide: levelled}, "I4", nil,
+			sim.Setup{Policies: []core.Policy{markPolicy(2)}, Machines: 2, NotReady: 2, Ticks: 2, ControlPlane: 2}, sim.Faults{Decide: withOwnersAsRemediators}, "I4", nil,
 		},
 		"no distance after a relapse": {
-			sim.Setup{Policies: []core.Policy{markPolicy(1, backoff(sim.Ticks(3)))}, Machines: 1, Vanishings: 3}, sim.Faults{Decide: restless}, "I6", nil,
+			sim.Setup{Policies: []core.Policy{markPolicy(1, backoff(sim.Ticks(3)))}, Machines: 1, Vanishings: 3}, sim.Faults{Decide: withoutBackoff}, "I6", nil,
 		},
-		"marks that are not seen when written": {one, sim.Faults{NoWriteThrough: true}, "I8", nil},
-		"refusals of marks left out":           {with(one, func(s *sim.Setup) { s.Pauses = 1 }), sim.Faults{Decide: silent}, "I9", nil},
-		"marks taken from the sick":            {one, sim.Faults{Decide: fickle}, "I10", []string{"I8"}},
+		"marks that are not seen when written":  {one, sim.Faults{NoWriteThrough: true}, "I8", nil},
+		"refusals of marks left out":            {with(one, func(s *sim.Setup) { s.Pauses = 1 }), sim.Faults{Decide: withoutRefusals}, "I9", nil},
+		"marks of unhealthy machines withdrawn": {one, sim.Faults{Decide: withAllWithdrawn}, "I10", []string{"I8"}},
 		"marks of others taken away": {
-			sim.Setup{Policies: []core.Policy{markPolicy(1)}, Machines: 1, Strays: 1, Deselections: 1}, sim.Faults{Decide: meddling}, "I10", []string{"I8"},
+			sim.Setup{Policies: []core.Policy{markPolicy(1)}, Machines: 1, UserMarks: 1, Deselections: 1}, sim.Faults{Decide: withForeignMarksWithdrawn}, "I10", []string{"I8"},
 		},
 		"marks by name": {
-			sim.Setup{Policies: []core.Policy{markPolicy(1)}, Machines: 1, Failures: 1, Strays: 1, Replacements: 1}, sim.Faults{BlindMark: true}, "I11", nil,
+			sim.Setup{Policies: []core.Policy{markPolicy(1)}, Machines: 1, Failures: 1, UserMarks: 1, OwnerReplacements: 1}, sim.Faults{BlindMark: true}, "I11", nil,
 		},
-		"marks taken back by name": {with(one, func(s *sim.Setup) { s.Unmarks, s.Strays = 1, 1 }), sim.Faults{BlindWithdrawal: true}, "I11", nil},
+		"marks taken back by name": {with(one, func(s *sim.Setup) { s.MarkRemovals, s.UserMarks = 1, 1 }), sim.Faults{BlindWithdrawal: true}, "I11", nil},
 		"no look for an answer":    {one, sim.Faults{NoTimer: true}, "convergence", nil},
 	}
 	for name, c := range cases {
@@ -109,8 +109,8 @@ func TestPlantedFaultsOfMarksAreFound(t *testing.T) {
 	}
 }
 
-// besieged is a Decide that takes nothing back while too many are unhealthy.
-func besieged(policies []core.Policy, f core.Cluster, now time.Time) core.Decision {
+// withoutWithdrawalsOnShortCircuit is a Decide that withdraws nothing while too many are unhealthy.
+func withoutWithdrawalsOnShortCircuit(policies []core.Policy, f core.Cluster, now time.Time) core.Decision {
 	d := core.Decide(policies, f, now)
 	if len(d.Tallies) > 0 && !d.Tallies[0].Permitted {
 		d.Withdrawals = nil
@@ -118,8 +118,8 @@ func besieged(policies []core.Policy, f core.Cluster, now time.Time) core.Decisi
 	return d
 }
 
-// doubling is a Decide that takes the repair of a marked machine for deleted.
-func doubling(policies []core.Policy, f core.Cluster, now time.Time) core.Decision {
+// withoutRepairsOfMarked is a Decide that takes the repair of a marked machine for deleted.
+func withoutRepairsOfMarked(policies []core.Policy, f core.Cluster, now time.Time) core.Decision {
 	f.Repairs = slices.Clone(f.Repairs)
 	for i := range f.Repairs {
 		r := &f.Repairs[i]
@@ -130,8 +130,8 @@ func doubling(policies []core.Policy, f core.Cluster, now time.Time) core.Decisi
 	return core.Decide(policies, f, now)
 }
 
-// levelled is a Decide to which an owner is like any other remediator: one of the control plane at a time.
-func levelled(policies []core.Policy, f core.Cluster, now time.Time) core.Decision {
+// withOwnersAsRemediators is a Decide to which an owner is like any other remediator: one of the control plane at a time.
+func withOwnersAsRemediators(policies []core.Policy, f core.Cluster, now time.Time) core.Decision {
 	starts := core.Decide(policies, f, now).Starts
 	f.Targets = slices.Clone(f.Targets)
 	for i, s := range starts {
@@ -146,13 +146,13 @@ func levelled(policies []core.Policy, f core.Cluster, now time.Time) core.Decisi
 	return d
 }
 
-// restless is a Decide that never keeps its distance.
-func restless(policies []core.Policy, f core.Cluster, now time.Time) core.Decision {
+// withoutBackoff is a Decide without pauses between repairs.
+func withoutBackoff(policies []core.Policy, f core.Cluster, now time.Time) core.Decision {
 	return core.Decide(changed(policies, backoff(0)), f, now)
 }
 
-// meddling is a Decide that removes all marks of healthy machines, also of machines that no policy selects.
-func meddling(policies []core.Policy, f core.Cluster, now time.Time) core.Decision {
+// withForeignMarksWithdrawn is a Decide that removes all marks of healthy machines, also of machines that no policy selects.
+func withForeignMarksWithdrawn(policies []core.Policy, f core.Cluster, now time.Time) core.Decision {
 	d := core.Decide(policies, f, now)
 	d.Withdrawals = nil
 	for i, q := range f.Requests {
@@ -172,10 +172,10 @@ func TestWalksOfMarks(t *testing.T) {
 	}
 	everything := sim.Setup{
 		Policies: policies, Machines: 4, NotReady: 3, Ticks: 8, Flaps: 14, Vanishings: 2, Failures: 2, Crashes: 4, Refusals: 3,
-		Replacements: 6, Deferrals: 4, Unmarks: 3, Strays: 3, Pauses: 2, Deselections: 2,
+		OwnerReplacements: 6, OwnerRefusals: 4, MarkRemovals: 3, UserMarks: 3, Pauses: 2, Deselections: 2,
 	}
 	erasing := everything
-	erasing.Erasures = 3
+	erasing.RecordDeletions = 3
 	leaders := everything
 	// A leader that doesn't see yet that a machine is selected again overlooks its repair.
 	leaders.Leaders, leaders.Deselections = 2, 0

@@ -14,19 +14,19 @@ func reportWorlds() map[string]world {
 	one, escalating := []core.Policy{nodePolicy(1)}, []core.Policy{nodePolicy(1, twoSteps)}
 	delayed := []core.Policy{nodePolicy(1, healthyDelay(sim.Ticks(2)))}
 	return map[string]world{
-		"conditions":                      {sim.Setup{Policies: machines, Machines: 2, NotReady: 2, Ticks: 3, Flaps: 1, Losses: 1, Reports: true}, 6},
-		"conditions and crashes":          {sim.Setup{Policies: machines, Machines: 2, NotReady: 2, Now: 2, Crashes: 1, Flaps: 1, Misses: 1, Reports: true}, 5},
-		"conditions of marks":             {sim.Setup{Policies: []core.Policy{markPolicy(2)}, Machines: 2, NotReady: 2, Now: 2, Flaps: 1, Replacements: 1, Losses: 1, Reports: true}, 6},
+		"conditions":                      {sim.Setup{Policies: machines, Machines: 2, NotReady: 2, Ticks: 3, Flaps: 1, LostAnswers: 1, Reports: true}, 6},
+		"conditions and crashes":          {sim.Setup{Policies: machines, Machines: 2, NotReady: 2, Now: 2, Crashes: 1, Flaps: 1, FailedCalls: 1, Reports: true}, 5},
+		"conditions of marks":             {sim.Setup{Policies: []core.Policy{markPolicy(2)}, Machines: 2, NotReady: 2, Now: 2, Flaps: 1, OwnerReplacements: 1, LostAnswers: 1, Reports: true}, 6},
 		"conditions of two leaders":       {sim.Setup{Policies: machines, Machines: 2, NotReady: 2, Now: 2, Flaps: 1, Leaders: 2, Reports: true}, 5},
-		"confirmations":                   {sim.Setup{Policies: nodes, Nodes: 2, NotReady: 2, Now: 2, Flaps: 2, Confirmations: 1, Losses: 1, Reports: true}, 7},
-		"confirmations and delays":        {sim.Setup{Policies: delayed, Nodes: 1, NotReady: 1, Now: 2, Ticks: 2, Flaps: 1, Confirmations: 2, Mends: 1, Crashes: 1, Reports: true}, 6},
+		"confirmations":                   {sim.Setup{Policies: nodes, Nodes: 2, NotReady: 2, Now: 2, Flaps: 2, Confirmations: 1, LostAnswers: 1, Reports: true}, 7},
+		"confirmations and delays":        {sim.Setup{Policies: delayed, Nodes: 1, NotReady: 1, Now: 2, Ticks: 2, Flaps: 1, Confirmations: 2, RequestSuccesses: 1, Crashes: 1, Reports: true}, 6},
 		"confirmations of later nodes":    {sim.Setup{Policies: one, Nodes: 1, NotReady: 1, Now: 2, Vanishings: 2, Flaps: 1, Confirmations: 2, Reports: true}, 10},
-		"machines of nodes, and failures": {sim.Setup{Policies: escalating, Nodes: 1, NotReady: 1, Now: 2, Ticks: 2, Misses: 2, Crashes: 1, Reports: true}, 6},
+		"machines of nodes, and failures": {sim.Setup{Policies: escalating, Nodes: 1, NotReady: 1, Now: 2, Ticks: 2, FailedCalls: 2, Crashes: 1, Reports: true}, 6},
 		"conditions, call by call": {
-			sim.Setup{Policies: []core.Policy{onePolicy(1)}, Machines: 1, NotReady: 1, Now: 2, Flaps: 1, Losses: 1, SteppedPasses: 2, OnlySteppedPasses: true, Reports: true}, 9,
+			sim.Setup{Policies: []core.Policy{onePolicy(1)}, Machines: 1, NotReady: 1, Now: 2, Flaps: 1, LostAnswers: 1, SteppedPasses: 2, OnlySteppedPasses: true, Reports: true}, 9,
 		},
 		"confirmations, call by call": {
-			sim.Setup{Policies: one, Nodes: 1, NotReady: 1, Now: 2, Flaps: 1, Confirmations: 1, Losses: 1, SteppedPasses: 4, OnlySteppedPasses: true, Reports: true}, 12,
+			sim.Setup{Policies: one, Nodes: 1, NotReady: 1, Now: 2, Flaps: 1, Confirmations: 1, LostAnswers: 1, SteppedPasses: 4, OnlySteppedPasses: true, Reports: true}, 12,
 		},
 	}
 }

@@ -116,22 +116,22 @@ func (u *Universe) changeRequest(s Step) {
 	r := &u.truth.requests[s.Which]
 	n := &u.truth.machines[r.slot].node
 	switch s.Kind { //nolint:exhaustive // the others are about something else
-	case Mend:
+	case SucceedRequest:
 		r.Succeeded, r.SucceededSince = core.Yes, at(u.truth.now)
 		if n.exists && !n.ready {
 			n.ready = true
 			n.date(u.truth)
 		}
-	case Defeat:
+	case FailRequest:
 		r.Succeeded, r.SucceededSince = core.No, at(u.truth.now)
-	case Cancel:
+	case DeleteRequest:
 		r.Leaving = true
-	case Remake:
+	case ReplaceRequest:
 		again := *r
 		u.truth.letGo(s.Which)
 		again.Stopped, again.Succeeded, again.SucceededSince, again.Leaving = time.Time{}, core.Unknown, time.Time{}, false
 		u.truth.make(again)
-	case LetGo:
+	case RemoveFinalizer:
 		u.truth.letGo(s.Which)
 	}
 }
@@ -139,14 +139,14 @@ func (u *Universe) changeRequest(s Step) {
 func (u *Universe) requestSteps(steps []Step, i int) []Step {
 	r := &u.truth.requests[i]
 	if r.Leaving {
-		return append(steps, Step{Kind: LetGo, Which: i})
+		return append(steps, Step{Kind: RemoveFinalizer, Which: i})
 	}
 	if r.Succeeded == core.Unknown && r.Stopped.IsZero() {
-		steps = u.maybe(steps, Step{Kind: Mend, Which: i})
-		steps = u.maybe(steps, Step{Kind: Defeat, Which: i})
+		steps = u.maybe(steps, Step{Kind: SucceedRequest, Which: i})
+		steps = u.maybe(steps, Step{Kind: FailRequest, Which: i})
 	}
-	steps = u.maybe(steps, Step{Kind: Cancel, Which: i})
-	return u.maybe(steps, Step{Kind: Remake, Which: i})
+	steps = u.maybe(steps, Step{Kind: DeleteRequest, Which: i})
+	return u.maybe(steps, Step{Kind: ReplaceRequest, Which: i})
 }
 
 // maybe adds a step while it may still happen.

@@ -64,7 +64,7 @@ func (u *Universe) endDeletions() bool {
 			ended = true
 		}
 	}
-	kept := slices.DeleteFunc(slices.Clone(u.truth.requests), func(r request) bool { return r.Leaving && !u.setup.Clinging })
+	kept := slices.DeleteFunc(slices.Clone(u.truth.requests), func(r request) bool { return r.Leaving && !u.setup.KeepsFinalizers })
 	ended = ended || len(kept) < len(u.truth.requests)
 	u.truth.requests = kept
 	return ended
@@ -191,8 +191,8 @@ func (u *Universe) memberInRepair() bool {
 	return slices.ContainsFunc(u.truth.machines[:u.setup.ControlPlane], func(m machine) bool { return u.truth.inRepair(m.id().UID) })
 }
 
-// mayStaySick reports whether a machine may stay unhealthy. It may while a short circuit holds, while a policy is paused,
-// while no policy selects it, or while the control plane must not be repaired.
+// mayStaySick reports whether a machine may stay unhealthy. It may while a short circuit holds or a policy is paused.
+// It also may while no policy selects it, or while the control plane must not be repaired.
 func (u *Universe) mayStaySick(slot int) bool {
 	if u.truth.quorum != core.Yes && (slot < u.setup.ControlPlane || u.memberInRepair()) {
 		return true
@@ -228,7 +228,7 @@ func (u *Universe) permitsNothing(p core.Policy) bool {
 // leasesAtRest checks that no lease of Fettle is left behind. A policy that is gone or in dry run keeps its lease, and so
 // does a Repair that a user has deleted.
 func (u *Universe) leasesAtRest() {
-	if u.truth.removed || u.setup.Erasures > 0 {
+	if u.truth.removed || u.setup.RecordDeletions > 0 {
 		return
 	}
 	for node, l := range u.truth.leases {

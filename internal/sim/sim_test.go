@@ -65,7 +65,7 @@ func smallWorlds() map[string]world {
 		"overlapping policies":       {sim.Setup{Policies: overlapping, Machines: 3, NotReady: 2, Ticks: 3, Flaps: 1}, 11},
 		"vanishing nodes":            {sim.Setup{Policies: policies, Machines: 3, Ticks: 1, Vanishings: 2}, 11},
 		"failing machines":           {sim.Setup{Policies: policies, Machines: 3, Ticks: 2, Failures: 3}, 11},
-		"a ledger that loses things": {sim.Setup{Policies: policies, Machines: 3, NotReady: 2, Ticks: 2, Erasures: 1, Crashes: 1}, 13},
+		"a ledger that loses things": {sim.Setup{Policies: policies, Machines: 3, NotReady: 2, Ticks: 2, RecordDeletions: 1, Crashes: 1}, 13},
 		"refused deletions":          {sim.Setup{Policies: policies, Machines: 3, NotReady: 2, Ticks: 3, Refusals: 1, Flaps: 1}, 10},
 		"a control plane":            {sim.Setup{Policies: policies, Machines: 3, NotReady: 3, Ticks: 3, ControlPlane: 3, QuorumSurvives: core.Yes, Crashes: 1}, 13},
 		"two leaders":                {sim.Setup{Policies: policies, Machines: 3, NotReady: 2, Ticks: 2, Flaps: 1, Leaders: 2}, 9},
@@ -108,9 +108,9 @@ func TestPlantedFaultsAreFound(t *testing.T) {
 			sim.Setup{Policies: one, NotReady: 2, Ticks: 3, Flaps: 1}, sim.Faults{NoExpectations: true, NoFence: true}, "I3", []string{"I8", "convergence"},
 		},
 		"no memory, seen otherwise":     {sim.Setup{Policies: one, NotReady: 2, Ticks: 3}, sim.Faults{NoExpectations: true}, "I8", nil},
-		"no gate for what is in flight": {sim.Setup{Policies: one, NotReady: 2, Ticks: 3}, sim.Faults{Decide: heedless}, "I3", nil},
+		"no gate for what is in flight": {sim.Setup{Policies: one, NotReady: 2, Ticks: 3}, sim.Faults{Decide: withoutInFlightLimit}, "I3", nil},
 		"no short circuit": {
-			sim.Setup{Policies: []core.Policy{onePolicy(3, maxUnhealthy(core.Count(1)))}, NotReady: 2, Ticks: 3}, sim.Faults{Decide: fearless}, "I3", nil,
+			sim.Setup{Policies: []core.Policy{onePolicy(3, maxUnhealthy(core.Count(1)))}, NotReady: 2, Ticks: 3}, sim.Faults{Decide: withoutShortCircuit}, "I3", nil,
 		},
 		"deletion by name":      {sim.Setup{Policies: one, Failures: 1, Leaders: 2}, sim.Faults{BlindDelete: true}, "I11", nil},
 		"no live read":          {sim.Setup{Policies: one, NotReady: 1, Ticks: 2, Flaps: 1}, sim.Faults{NoLiveRead: true}, "I5", nil},
@@ -118,17 +118,17 @@ func TestPlantedFaultsAreFound(t *testing.T) {
 		"names of one's own":    {sim.Setup{Policies: one, NotReady: 1, Ticks: 2, Leaders: 2}, sim.Faults{OwnNames: true}, "I2", nil},
 		"two leaders, no fence": {sim.Setup{Policies: one, NotReady: 2, Ticks: 2, Flaps: 1, Leaders: 2}, sim.Faults{NoFence: true}, "I3", nil},
 		"caches out of step":    {sim.Setup{Policies: one, NotReady: 1, Ticks: 2, Crashes: 1}, sim.Faults{Hasty: true}, "I1", nil},
-		"too early":             {sim.Setup{Policies: one, NotReady: 1, Ticks: 2}, sim.Faults{Decide: early}, "I5", nil},
+		"too early":             {sim.Setup{Policies: one, NotReady: 1, Ticks: 2}, sim.Faults{Decide: withShorterCriteria}, "I5", nil},
 		"no second look": {
 			sim.Setup{Policies: one, NotReady: 2, Ticks: 3, Flaps: 1, Crashes: 1}, sim.Faults{NoSecondLook: true}, "convergence", []string{"I8"},
 		},
 		"recovery held back": {
-			sim.Setup{Policies: one, NotReady: 1, Ticks: 2, Flaps: 1, Refusals: 1}, sim.Faults{Decide: stubborn}, "I12", []string{"I8", "convergence"},
+			sim.Setup{Policies: one, NotReady: 1, Ticks: 2, Flaps: 1, Refusals: 1}, sim.Faults{Decide: withoutEnds}, "I12", []string{"I8", "convergence"},
 		},
 		"quorum taken for granted": {
-			sim.Setup{Policies: one, NotReady: 2, Ticks: 2, ControlPlane: 2}, sim.Faults{Decide: trusting}, "I4", nil,
+			sim.Setup{Policies: one, NotReady: 2, Ticks: 2, ControlPlane: 2}, sim.Faults{Decide: withQuorumAssumed}, "I4", nil,
 		},
-		"reasons left out": {sim.Setup{Policies: one, NotReady: 2, Ticks: 2}, sim.Faults{Decide: silent}, "I9", nil},
+		"reasons left out": {sim.Setup{Policies: one, NotReady: 2, Ticks: 2}, sim.Faults{Decide: withoutRefusals}, "I9", nil},
 	}
 	for name, c := range cases {
 		c.setup.Machines = 3
@@ -154,38 +154,38 @@ func (p planted) isFound(t *testing.T) {
 	}
 }
 
-// heedless is a Decide that ignores how many are in flight.
-func heedless(policies []core.Policy, f core.Cluster, now time.Time) core.Decision {
+// withoutInFlightLimit is a Decide that ignores how many are in flight.
+func withoutInFlightLimit(policies []core.Policy, f core.Cluster, now time.Time) core.Decision {
 	return core.Decide(changed(policies, func(p *core.Policy) { p.MaxInFlight = core.Unlimited() }), f, now)
 }
 
-// fearless is a Decide without a short circuit.
-func fearless(policies []core.Policy, f core.Cluster, now time.Time) core.Decision {
+// withoutShortCircuit is a Decide without a short circuit.
+func withoutShortCircuit(policies []core.Policy, f core.Cluster, now time.Time) core.Decision {
 	return core.Decide(changed(policies, maxUnhealthy(core.Unlimited())), f, now)
 }
 
-// early is a Decide whose clock is fast.
-func early(policies []core.Policy, f core.Cluster, now time.Time) core.Decision {
+// withShorterCriteria is a Decide whose clock is fast.
+func withShorterCriteria(policies []core.Policy, f core.Cluster, now time.Time) core.Decision {
 	return core.Decide(changed(policies, func(p *core.Policy) { p.Criteria.Conditions[0].For = sim.Ticks(1) }), f, now)
 }
 
-// stubborn is a Decide that never ends a repair.
-func stubborn(policies []core.Policy, f core.Cluster, now time.Time) core.Decision {
+// withoutEnds is a Decide that never ends a repair.
+func withoutEnds(policies []core.Policy, f core.Cluster, now time.Time) core.Decision {
 	d := core.Decide(policies, f, now)
 	d.Finishes = nil
 	return d
 }
 
-// trusting is a Decide that takes every quorum to survive.
-func trusting(policies []core.Policy, f core.Cluster, now time.Time) core.Decision {
+// withQuorumAssumed is a Decide that takes every quorum to survive.
+func withQuorumAssumed(policies []core.Policy, f core.Cluster, now time.Time) core.Decision {
 	for i := range f.Targets {
 		f.Targets[i].QuorumSurvives = core.Yes
 	}
 	return core.Decide(policies, f, now)
 }
 
-// silent is a Decide that gives no reasons.
-func silent(policies []core.Policy, f core.Cluster, now time.Time) core.Decision {
+// withoutRefusals is a Decide that gives no reasons.
+func withoutRefusals(policies []core.Policy, f core.Cluster, now time.Time) core.Decision {
 	d := core.Decide(policies, f, now)
 	d.Refusals = nil
 	return d
@@ -212,7 +212,7 @@ func TestWalks(t *testing.T) {
 		Policies: policies, Machines: 5, NotReady: 2, Ticks: 30, Flaps: 25, Vanishings: 4, Failures: 6, Crashes: 5, Refusals: 4,
 	}
 	erasing := everything
-	erasing.Erasures = 4
+	erasing.RecordDeletions = 4
 	leaders := everything
 	leaders.Leaders = 2
 	interrupted := everything

@@ -47,16 +47,16 @@ func randomWorld(dice *rand.Rand) sim.Setup {
 	return d.Setup
 }
 
-// hidesRequests reports whether a step may end before a cache shows its request: another leader may have made it, or the process does not
+// hidesRequests reports whether a step may end before a cache shows its request. Another leader may have made it, or the process does not
 // know of it.
 func (d *draw) hidesRequests() bool {
-	return d.Leaders > 1 || d.Losses+d.CutOffs+d.Panics+d.Crashes+d.StaleLists > 0
+	return d.Leaders > 1 || d.LostAnswers+d.CutOffs+d.Panics+d.Crashes+d.StaleLists > 0
 }
 
 // faults draws the faults that most worlds have.
 func (d *draw) faults() {
 	d.NotReady, d.Now, d.Ticks, d.Flaps, d.Vanishings = d.some(d.n), d.some(2), 10+d.some(20), d.some(20), d.some(3)
-	d.Crashes, d.Refusals, d.Losses, d.Misses, d.Pauses = d.some(4), d.some(3), d.some(4), d.some(6), d.some(2)
+	d.Crashes, d.Refusals, d.LostAnswers, d.FailedCalls, d.Pauses = d.some(4), d.some(3), d.some(4), d.some(6), d.some(2)
 	d.SteppedPasses, d.OnlySteppedPasses = d.some(12), d.maybe(8)
 	d.Skips, d.CutOffs, d.Panics, d.Abandonments, d.MissedStatuses = d.rarely(3), d.rarely(3), d.rarely(2), d.rarely(2), d.rarely(3)
 	d.Prunes, d.LastFirst = d.maybe(2), d.maybe(2)
@@ -70,20 +70,20 @@ func (d *draw) faults() {
 // stop.
 func (d *draw) spare() {
 	if d.maybe(4) {
-		d.Crashes, d.Losses, d.CutOffs, d.Panics = 0, 0, 0, 0
+		d.Crashes, d.LostAnswers, d.CutOffs, d.Panics = 0, 0, 0, 0
 	}
 }
 
 // rareFaults draws the faults that a few worlds have, of any dialect.
 func (d *draw) rareFaults() {
-	d.StaleLists, d.Erasures, d.AheadNodes = d.rarely(2), d.rarely(2), d.rarely(3)
+	d.StaleLists, d.RecordDeletions, d.AheadNodes = d.rarely(2), d.rarely(2), d.rarely(3)
 	if d.maybe(3) {
 		d.AheadNodes = -d.AheadNodes
 	}
 	if d.NodeJumps = d.rarely(3); d.NodeJumps > 0 {
 		d.NodeSkew = []int{3, 60, -3, -60}[d.some(3)]
 	}
-	d.QuorumSurvives, d.ControlPlane, d.Turns = core.Yes, min(d.n, d.rarely(3)), d.rarely(3)
+	d.QuorumSurvives, d.ControlPlane, d.QuorumChanges = core.Yes, min(d.n, d.rarely(3)), d.rarely(3)
 	if d.Jumps = d.rarely(3); d.Jumps > 0 {
 		d.Skew = []time.Duration{sim.Ticks(60), -sim.Ticks(60), 4 * time.Second, -4 * time.Second}[d.some(3)]
 	}
@@ -95,7 +95,7 @@ func (d *draw) rareFaults() {
 		d.ServerSkew = []int{60, -60}[d.some(1)]
 	}
 	if d.Leases = d.maybe(4); d.Leases {
-		d.Thefts = d.some(2)
+		d.ForeignLeases = d.some(2)
 		d.changes = append(d.changes, holder)
 	}
 	if d.maybe(6) {
@@ -110,7 +110,7 @@ func (d *draw) leaders() {
 		// Two leaders may reuse the number of a deleted Repair when the ledger lags by more than the retention. Here that is
 		// seconds, and a day by default.
 		// Two may record the same repair anew whose entry a user has deleted.
-		d.Leaders, d.Prunes, d.Erasures, d.Apart = 2, false, 0, d.maybe(3)
+		d.Leaders, d.Prunes, d.RecordDeletions, d.Apart = 2, false, 0, d.maybe(3)
 	}
 }
 
@@ -122,7 +122,7 @@ func (d *draw) machines() {
 		d.changes = append(d.changes, startup)
 	}
 	if d.maybe(4) {
-		d.Heals = d.some(4)
+		d.OutsideRepairs = d.some(4)
 		d.changes = append(d.changes, withSteps(sim.HandOverStep()))
 	}
 	d.Policies = d.withDryRun(onePolicy(d.n, d.changes...))
@@ -137,8 +137,8 @@ func (d *draw) nodes() {
 
 // remediators draws what remediators and users do about requests.
 func (d *draw) remediators() {
-	d.Mends, d.Defeats, d.Cancellations, d.Remakes = d.some(8), d.some(4), d.rarely(2), d.rarely(2)
-	d.Replacing, d.Clinging = d.maybe(4), d.maybe(6)
+	d.RequestSuccesses, d.RequestFailures, d.RequestDeletions, d.RequestReplacements = d.some(8), d.some(4), d.rarely(2), d.rarely(2)
+	d.Replacing, d.KeepsFinalizers = d.maybe(4), d.maybe(6)
 	if d.Reports {
 		d.Confirmations = d.rarely(3)
 	}
@@ -153,7 +153,7 @@ func (d *draw) marks() {
 
 // owners draws what owners and users do about marks.
 func (d *draw) owners() {
-	d.Replacements, d.Deferrals, d.OneByOne, d.Unmarks, d.Strays = d.some(6), d.some(3), d.maybe(2), d.rarely(2), d.rarely(2)
+	d.OwnerReplacements, d.OwnerRefusals, d.OneByOne, d.MarkRemovals, d.UserMarks = d.some(6), d.some(3), d.maybe(2), d.rarely(2), d.rarely(2)
 }
 
 // twoClusters draws a cluster that is its own workload cluster.

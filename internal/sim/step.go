@@ -21,13 +21,13 @@ func (u *Universe) Steps() []Step {
 	steps = u.maybe(steps, Step{Kind: Tick})
 	steps = u.maybe(steps, Step{Kind: Pause})
 	steps = u.maybe(steps, Step{Kind: Remove})
-	steps = u.maybe(steps, Step{Kind: Turn})
+	steps = u.maybe(steps, Step{Kind: ChangeQuorum})
 	steps = u.maybe(steps, Step{Kind: Edit})
 	steps = u.maybe(steps, Step{Kind: ServerJump})
 	steps = u.maybe(steps, Step{Kind: NodeJump})
 	for i := range u.truth.ledger {
-		if u.left[Erase] > 0 {
-			steps = append(steps, Step{Kind: Erase, Which: i})
+		if u.left[DeleteRepairRecord] > 0 {
+			steps = append(steps, Step{Kind: DeleteRepairRecord, Which: i})
 		}
 	}
 	return steps
@@ -139,7 +139,7 @@ func (u *Universe) machineSteps(steps []Step, m int) []Step {
 		steps = append(steps, Step{Kind: Deleted, Which: m})
 	}
 	if now.remediated {
-		steps = u.maybe(steps, Step{Kind: Heal, Which: m})
+		steps = u.maybe(steps, Step{Kind: RepairOutside, Which: m})
 	}
 	return u.markSteps(u.maybe(steps, Step{Kind: Lease, Which: m}), m)
 }
@@ -192,7 +192,7 @@ func (u *Universe) After(s Step) *Universe {
 		next.passes(e, s)
 	case Tick:
 		next.truth.now++
-	case Turn:
+	case ChangeQuorum:
 		next.truth.quorum = (next.truth.quorum + 1) % (core.Yes + 1)
 	case Jump, ServerJump, NodeJump:
 		next.jump(e, s.Kind)
@@ -205,9 +205,9 @@ func (u *Universe) After(s Step) *Universe {
 		e.resync(next.truth)
 	case SeeMachine, SeeNode, SeeLedger, SeeRequests, SeePolicies:
 		e.see(next.truth, s)
-	case Mend, Defeat, LetGo, Cancel, Remake:
+	case SucceedRequest, FailRequest, RemoveFinalizer, DeleteRequest, ReplaceRequest:
 		next.changeRequest(s)
-	case Pause, Remove, Edit, Lease, Heal, Erase, Confirm, Flap, Vanish, Fail, Deleted, Deselect, Follow, Discard, Defer, Unmark, Stray:
+	case Pause, Remove, Edit, Lease, RepairOutside, DeleteRepairRecord, Confirm, Flap, Vanish, Fail, Deleted, Deselect, OwnerBegin, OwnerDelete, OwnerRefuse, RemoveMark, AddMark:
 		next.happen(s)
 	case Rest, kinds:
 	}
@@ -263,20 +263,20 @@ func (u *Universe) happen(s Step) {
 		u.edit(s.Kind)
 	case Lease:
 		c.takeLease(s.Which)
-	case Heal:
+	case RepairOutside:
 		m := &c.machines[s.Which]
 		m.remediated, m.node.ready, m.revision = false, true, m.revision+1
 		m.node.date(c)
 	case Confirm:
 		c.confirm(s.Which)
-	case Erase:
+	case DeleteRepairRecord:
 		c.erase(c.ledger[s.Which].Name)
 	case Deleted:
 		c.machines[s.Which] = c.replaced(c.machines[s.Which])
 	case Fail:
 		c.machines[s.Which].failed = true
 		c.machines[s.Which].revision++
-	case Follow, Discard, Defer, Unmark, Stray:
+	case OwnerBegin, OwnerDelete, OwnerRefuse, RemoveMark, AddMark:
 		c.touch(s.Which, s.Kind)
 	case Deselect:
 		u.deselect(s.Which)

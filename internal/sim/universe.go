@@ -32,9 +32,9 @@ type Setup struct {
 	QuorumSurvives core.Tri
 
 	// How often each of these may happen.
-	Ticks, Flaps, Vanishings, Failures, Crashes, Erasures, Refusals int
-	// Losses are how often the answer to a write is lost, and Misses how often a call fails.
-	Losses, Misses int
+	Ticks, Flaps, Vanishings, Failures, Crashes, RecordDeletions, Refusals int
+	// LostAnswers are how often the answer to a write is lost, and FailedCalls how often a call fails.
+	LostAnswers, FailedCalls int
 	// SteppedPasses is how many passes are made call by call, each call a step among others. OnlySteppedPasses has no
 	// other passes.
 	SteppedPasses     int
@@ -42,13 +42,13 @@ type Setup struct {
 	// Skips, CutOffs and Panics are how often a call of a stepped pass is skipped, cut off with its pass, or panics. Abandonments are
 	// how often such a pass is abandoned, and MissedStatuses how often a status is not written.
 	Skips, CutOffs, Panics, Abandonments, MissedStatuses int
-	// Mends and Defeats are how often remediators succeed or give up. Cancellations and Remakes are how often users delete
-	// a request, or replace it by a namesake.
-	Mends, Defeats, Cancellations, Remakes int
-	// Replacements and Deferrals are how often owners follow a mark, or say that they won't yet. OneByOne owners
-	// replace one machine at a time. Unmarks and Strays are how often users remove or make marks.
-	Replacements, Deferrals, Unmarks, Strays int
-	OneByOne                                 bool
+	// RequestSuccesses and RequestFailures are how often remediators succeed or give up. RequestDeletions and
+	// RequestReplacements are how often users delete a request, or replace it by a namesake.
+	RequestSuccesses, RequestFailures, RequestDeletions, RequestReplacements int
+	// OwnerReplacements and OwnerRefusals are how often owners follow a mark, or say that they won't yet. OneByOne owners
+	// replace one machine at a time. MarkRemovals and UserMarks are how often users remove or make marks.
+	OwnerReplacements, OwnerRefusals, MarkRemovals, UserMarks int
+	OneByOne                                                  bool
 	// Pauses and Deselections are how often users pause or resume policies, and relabel nodes.
 	Pauses, Deselections int
 	// Reports has dialects report that nothing is known, write conditions on machines and withdraw confirmations, and has nodes
@@ -62,10 +62,10 @@ type Setup struct {
 	// Removals are how often policies are deleted, or created again. LaggingPolicies are policies whose watch lags.
 	Removals        int
 	LaggingPolicies bool
-	// Turns are how often the quorum changes, and Thefts how often another tool takes or releases a lease. Jumps are how often the clock of
-	// an engine jumps by Skew, and back.
-	Turns, Thefts, Jumps int
-	Skew                 time.Duration
+	// QuorumChanges are how often the quorum changes, and ForeignLeases how often another tool takes or releases a lease.
+	// Jumps are how often the clock of an engine jumps by Skew, and back.
+	QuorumChanges, ForeignLeases, Jumps int
+	Skew                                time.Duration
 	// ServerJumps are how often the clock of the API server jumps by so many ticks, and back.
 	ServerJumps, ServerSkew int
 	// NodeJumps are how often the clocks of all nodes jump to so many ticks ahead, and back to AheadNodes.
@@ -74,15 +74,15 @@ type Setup struct {
 	Apart bool
 	// StaleLists are how often a restarted engine lists what was so before.
 	StaleLists int
-	// Heals are how often outside remediators repair what was handed over.
-	Heals int
+	// OutsideRepairs are how often outside remediators repair what was handed over.
+	OutsideRepairs int
 	// NeverGone machines are deleted and stay. Prunes deletes finished repairs after two ticks. Starting machines, the
 	// first of them, have no node yet. AheadNodes have their conditions dated so many ticks ahead; below zero, so many ticks behind.
 	NeverGone, Prunes, Leases bool
 	Starting, AheadNodes      int
-	// Replacing remediators have nodes replaced, and report when that is done. Clinging remediators never remove their
+	// Replacing remediators have nodes replaced, and report when that is done. With KeepsFinalizers they never remove their
 	// finalizer by themselves. The request of an earlier node does not hold back a later one.
-	Replacing, Clinging bool
+	Replacing, KeepsFinalizers bool
 
 	Faults Faults
 	// Unchecked has promises that the checker ignores, so that a test can follow a fault to the promise that it is
@@ -136,12 +136,12 @@ func New(s Setup) *Universe {
 	}
 	u.left = [kinds]int{
 		Tick: s.Ticks, Flap: s.Flaps, Vanish: s.Vanishings, Fail: s.Failures, Restart: s.Crashes, CrashingPass: s.Crashes,
-		Erase: s.Erasures, RefusedPass: s.Refusals, Mend: s.Mends, Defeat: s.Defeats, Cancel: s.Cancellations, Remake: s.Remakes,
+		DeleteRepairRecord: s.RecordDeletions, RefusedPass: s.Refusals, SucceedRequest: s.RequestSuccesses, FailRequest: s.RequestFailures, DeleteRequest: s.RequestDeletions, ReplaceRequest: s.RequestReplacements,
 		Pause: s.Pauses, Deselect: s.Deselections,
-		LosingPass: s.Losses, LoseAnswer: s.Losses, FailingPass: s.Misses, FailCall: s.Misses, BeginPass: s.SteppedPasses,
+		LosingPass: s.LostAnswers, LoseAnswer: s.LostAnswers, FailingPass: s.FailedCalls, FailCall: s.FailedCalls, BeginPass: s.SteppedPasses,
 		SkipCall: s.Skips, CutOffCall: s.CutOffs, RefuseCutOff: s.CutOffs, PanicCall: s.Panics, MissStatus: s.MissedStatuses, AbandonPass: s.Abandonments,
-		Remove: s.Removals, Turn: s.Turns, Lease: s.Thefts, Jump: s.Jumps, StaleList: s.StaleLists, Heal: s.Heals,
-		Confirm: s.Confirmations, ServerJump: s.ServerJumps, NodeJump: s.NodeJumps, Edit: s.Edits, Follow: s.Replacements, Defer: s.Deferrals, Unmark: s.Unmarks, Stray: s.Strays,
+		Remove: s.Removals, ChangeQuorum: s.QuorumChanges, Lease: s.ForeignLeases, Jump: s.Jumps, StaleList: s.StaleLists, RepairOutside: s.OutsideRepairs,
+		Confirm: s.Confirmations, ServerJump: s.ServerJumps, NodeJump: s.NodeJumps, Edit: s.Edits, OwnerBegin: s.OwnerReplacements, OwnerRefuse: s.OwnerRefusals, RemoveMark: s.MarkRemovals, AddMark: s.UserMarks,
 	}
 	return u
 }
