@@ -1,5 +1,5 @@
 // Command fettle-agent has its node fence itself. It runs on each node, and locks what it uses in memory, so it has none of the other parts of
-// Fettle: it has no cache and no scheme, and knows few types of Kubernetes.
+// Fettle. It has no cache and no scheme, and knows few types of Kubernetes.
 package main
 
 import (

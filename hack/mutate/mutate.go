@@ -81,8 +81,8 @@ func dropErrors(p *checked, files map[string][]byte, found exports, dropped map[
 // switchFile is the file that is added to a package to switch its mutants.
 const switchFile = "zz_mutants.go"
 
-// switchSource is that file. It reads two variables: the ID of the mutant that is on, and the name of a file that takes the
-// ID of each mutant whose code is reached. A switch allocates nothing but for the first time, since tests count allocations.
+// switchSource is that file. It reads two variables. One has the ID of the mutant that is on. The other names a file that
+// takes the ID of each mutant whose code is reached. A switch allocates nothing but for the first time, since tests count allocations.
 const switchSource = `package %s
 
 import (

@@ -46,7 +46,7 @@ type dialed struct {
 
 // DialContext connects to the API server. The direct way is tried first, and a way that fails makes room for the next one at once. Where the
 // direct way led nowhere the last time, the next one follows after a short head start. The first connection counts. A direct way that is slower
-// goes on for as long as it may take, and so shows whether it leads to the API server again.
+// goes on until its time is over, and so shows whether it leads to the API server again.
 func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTime)
 	defer cancel()

@@ -34,8 +34,8 @@ const (
 	explainAgain = time.Minute
 )
 
-// explain states why the node has no promise. The agent calls it while no promise may stand and the watchdog is disarmed, so a request that is
-// carried out late takes nothing back: it fails if the Lease has changed since.
+// explain states why the node has no promise. The agent calls it while no promise may stand and the watchdog is disarmed. So a request that is
+// carried out late withdraws nothing, since it fails if the Lease has changed.
 func (n *node) explain(ctx context.Context) {
 	why, now := n.whyNoPromise(), n.Boottime()
 	every := explainEvery

@@ -64,8 +64,8 @@ func ranked(nodes []string, places map[string]Place) []string {
 	return all
 }
 
-// best returns nodes that are ranked in the order in which they become witnesses. Of the first ones, a minority alone is of the control plane where there
-// are enough others: these witnesses may be lost together with the API server.
+// best returns nodes that are ranked in the order in which they become witnesses. Where there are enough others, only a minority of the first ones is of
+// the control plane. The witnesses there may be lost together with the API server.
 func best(ranked []string, places map[string]Place, most int) []string {
 	var first, rest []string
 	left := most - majority(most)
@@ -101,7 +101,7 @@ func outside(nodes []string, places map[string]Place) int {
 	return count
 }
 
-// enough reports whether a number of witnesses can be demanded of nodes that promise something. Their Leases and places count, and not their answers: an
+// enough reports whether a number of witnesses can be demanded of nodes that promise something. Their Leases and places count, and not their answers. An
 // attacker who silences two agents must not have others choose fewer witnesses, of which none may lie. Where a majority would be of the control plane,
 // fewer witnesses can be better.
 func enough(nodes []string, places map[string]Place, demanded int) bool {

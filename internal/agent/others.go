@@ -31,7 +31,7 @@ const (
 	pageSize  = 250
 	maxLeases = 20000
 	// maxEvent bounds a change, and idleTime how long none may be heard. The Lease of this node changes with each renewal. A Lease may be as long
-	// as the API server stores any object: the agent of a node that an attacker controls may fill its metadata.managedFields.
+	// as the API server stores any object. The agent of a node that an attacker controls may fill its metadata.managedFields.
 	maxEvent = maxAnswer
 	idleTime = time.Minute
 	// watchSeconds is the time limit of a watch, which the API server keeps.
@@ -80,7 +80,7 @@ func (l *AllLeases) Of(ctx context.Context, nodes []string) (map[string]promisel
 	return all, nil
 }
 
-// List implements Others. The Leases are those of the moment, not what the API server has in memory: they may not be older than what this agent
+// List implements Others. The Leases are those of the moment, not what the API server has in memory. They may not be older than what this agent
 // has acknowledged before it has restarted.
 func (l *AllLeases) List(ctx context.Context) (map[string]promiselease.Record, uint64, error) {
 	all := map[string]promiselease.Record{}

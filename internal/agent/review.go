@@ -64,7 +64,7 @@ type review struct {
 	// short counts the reviews in succession that have failed, or found too few witnesses.
 	short int
 	// serves is set if this agent is a witness of others, and survey is when it lists all Leases in any case. Scarce counts the reviews in succession
-	// that have found too few witnesses for all nodes, and lacks is how many less than needed a few Leases showed when all of them showed enough.
+	// that have found too few witnesses for all nodes. Lacks is how many less than needed a few Leases showed when all of them showed enough.
 	serves bool
 	survey time.Duration
 	scarce int
@@ -247,7 +247,8 @@ func (n *node) answering(ctx context.Context, names []string) map[string]bool {
 	return answering
 }
 
-// serves reports whether this agent is to be a witness of others: a promise names it, or it is among the best, one more than a promise names.
+// serves reports whether this agent is to be a witness of others. That is so if a promise names it. It is also so if it is among the best, one more than a promise
+// names.
 func (n *node) serves(ctx context.Context, r *review, all map[string]promiselease.Record, demanded int) bool {
 	if isNamed(n.Node, all) {
 		return true

@@ -11,8 +11,8 @@ import (
 	"github.com/fettle-io/fettle/internal/promiselease"
 )
 
-// readLeases returns the Leases that a review needs, and the revision of that. A witness needs all. Another agent of a large fleet needs those of the
-// witnesses alone, and gets no revision with them: if all agents listed all Leases, the bytes would grow with the square of the number of nodes.
+// readLeases returns the Leases that a review needs, and the revision of that. A witness needs all. Where nodes are many, another agent needs the Leases of
+// the witnesses alone, and gets no revision with them. If all agents listed all Leases, the bytes would grow with the square of the number of nodes.
 func (n *node) readLeases(ctx context.Context, r *review, current []string, demanded int) (map[string]promiselease.Record, uint64, error) {
 	now, lacks := n.Boottime(), 0
 	if !r.serves && now < r.survey {
@@ -89,8 +89,8 @@ func named(all map[string]promiselease.Record) []string {
 	return slices.SortedFunc(maps.Keys(by), func(a, b string) int { return cmp.Or(cmp.Compare(by[b], by[a]), byHash(a, b)) })
 }
 
-// mayServe reports whether this agent may have to be a witness of others, by a few Leases: one of them names it, as after a restart, or it is one of
-// the control plane, or witnesses are lacking and it may be among the best. Where all Leases have shown enough, a few may show less.
+// mayServe reports whether this agent may have to be a witness of others, by a few Leases. That is so if one of them names it, as after a restart,
+// or if it is of the control plane. It is also so while witnesses are lacking and it may be among the best. Where all Leases have shown enough, a few may show less.
 func (n *node) mayServe(ctx context.Context, r *review, few map[string]promiselease.Record, count, demanded int) bool {
 	if isNamed(n.Node, few) || n.placesOf(ctx, r, []string{n.Node})[n.Node].Control {
 		return true

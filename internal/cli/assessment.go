@@ -285,8 +285,8 @@ func (w *assessment) hidden(r core.Refusal) (why string, is bool) {
 	return "", false
 }
 
-// unusableSteps returns the step for which TemplateUnusable holds, or none: the first of the policy's steps that can't be taken, or else of those
-// of the repair.
+// unusableSteps returns the step for which TemplateUnusable holds, or none. It is the first of the policy's steps that can't be taken, or else of
+// the steps of the repair.
 func (w *assessment) unusableSteps(r core.Refusal) []core.Step {
 	t := &w.cluster.Targets[r.Target]
 	for _, steps := range [][]core.Step{w.policies[r.Policy].StepsFor(t), w.policySteps(r.Policy, r.Target)} {

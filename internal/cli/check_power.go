@@ -169,8 +169,8 @@ func lackText(secret string, lacks []string) string {
 	return fmt.Sprintf("Secret %s has no value for %s; it needs the keys %s and %s", secret, strings.Join(lacks, " and "), v1alpha1.UsernameKey, v1alpha1.PasswordKey)
 }
 
-// warnOfNodesWithoutBMC warns each health check with a PowerRemediationTemplate of the nodes that it selects and that
-// have no BMC, in the cluster or in the input.
+// warnOfNodesWithoutBMC warns each health check with a PowerRemediationTemplate of its nodes that have no BMC, in the
+// cluster or in the input.
 func warnOfNodesWithoutBMC(assessments []*assessment, judged []*draft, bmcs *bmcReading, drafts []draft) {
 	for _, d := range judged {
 		w, i, found := policyOf(assessments, d)

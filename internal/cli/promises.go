@@ -202,7 +202,7 @@ func (v *view) needsPromises(policies []core.Policy, repairs []core.Repair) bool
 	return (read == nil || read.some) && anySteps(policies, repairs, usesSelfFence)
 }
 
-// needsPowerPromises reports whether a health check or a running repair fences nodes by their power, and it is not known whether a FencePolicy
+// needsPowerPromises reports whether a health check or a running repair fences nodes by their power, while it is not known whether a policy
 // requires their promise too.
 func (v *view) needsPowerPromises(policies []core.Policy, repairs []core.Repair) bool {
 	return v.external.promises == nil && anySteps(policies, repairs, usesPower)
@@ -277,8 +277,8 @@ func (n *NodePromise) text() string {
 	return text + "; once it is revoked, the node is proven to be reset " + n.ProvenAfter + " after Fettle has seen its last renewal"
 }
 
-// warnOfNodesWithoutPromise warns each health check that has nodes fenced of the nodes that it selects and that can't be fenced so, as far as that
-// depends on promises.
+// warnOfNodesWithoutPromise warns each health check that has nodes fenced of its nodes that can't be fenced so, as far as that depends on
+// promises.
 func warnOfNodesWithoutPromise(assessments []*assessment, judged []*draft, promises *promiseReading) {
 	for _, d := range judged {
 		w, i, found := policyOf(assessments, d)

@@ -70,8 +70,8 @@ func (x *repairIndex) lastOwnRepair(t *Target, since time.Time) *Repair {
 }
 
 // paceFrom returns the instant from which the pause before a repair runs. It is the latest of three
-// instants: the start of the last repair of the pool, the failure of the replacement, and the end
-// of the target's own last repair. A replacement may take longer to fail than any pause, as a
+// instants. These are the start of the last repair of the pool, the failure of the replacement, and
+// the end of the target's own last repair. A replacement may take longer to fail than any pause, as a
 // machine does that never joins.
 func (c *counts) paceFrom(p *proposal) time.Time {
 	t := &c.cluster.Targets[p.target]

@@ -207,7 +207,7 @@ func UnusableStep(steps []Step, t *Target) *Step {
 }
 
 // remediatorGate refuses a step while another remediator works on the target. A mark for a remediator waits while the
-// target is claimed, and a request waits for the end of the mark where its policy says so. Each step waits while the
+// target is claimed. A request waits for the end of the mark where its policy says so. Each step waits while the
 // remediator of a former namesake is at work.
 func remediatorGate(c *counts, p *proposal) (Refusal, bool) {
 	if i := c.replacingRequest(p.target); i != none {

@@ -29,7 +29,7 @@ func CurrentHolder(former string) string {
 
 // releaseIdleLeases releases the leases that were left behind, so that others can service the node.
 // A process may have stopped before it released one, the release may have been refused, or the
-// Repair was deleted. A leader renews a lease right before it calls a remedy, so a lease that was
+// Repair was deleted. A leader renews a lease right before it calls a remedy. So a lease that was
 // renewed a moment ago may belong to a request that no cache shows. By a wrong clock it is not known
 // how long a lease has been unchanged.
 func (d *planner) releaseIdleLeases() {

@@ -45,7 +45,7 @@ func YieldsSince(wasPaused bool, acts func() Tri) bool { return !wasPaused && ac
 
 // HomeActs reports whether any of n kinds of health checks of the home cluster acts on some nodes. For each kind, acts
 // reports whether a health check of it acts on them. HasAny reports whether the kind's cache has any of the nodes. Where it is
-// unknown whether they act, the answer is still No once one kind knows all nodes of the home cluster and has none of these.
+// unknown whether they act, one kind that knows all nodes of the home cluster suffices. If it has none of these, the answer is No.
 func HomeActs(n int, acts, hasAny func(kind int) Tri) Tri {
 	if is := AnyYes(n, acts); is != Unknown {
 		return is

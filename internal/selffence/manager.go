@@ -49,7 +49,7 @@ func (s Observation) Condemned(by string, revision uint64) Observation {
 }
 
 // Expiry returns when the promise of a condemned Lease will have expired. It reports false if no time proves anything. That is so if
-// the Lease is not condemned by this remediation, its promise is not timed, or too few of its witnesses are known to have acknowledged.
+// the Lease is not condemned by this remediation, or its promise is not timed. It is also so if too few of its witnesses have acknowledged.
 func (s Observation) Expiry(by string) (time.Time, bool) {
 	p := s.Lease.Promise
 	if s.At.IsZero() || s.Lease.State != Condemned || s.Lease.By != by || !p.Timed || !p.Times.Valid() || s.Unwitnessed() {

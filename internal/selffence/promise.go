@@ -51,7 +51,7 @@ func (m Members) Majority() int {
 }
 
 // Acknowledgements returns how many members must have read that a node is condemned before the clock of a manager starts. Each majority of the
-// members then has a member that has read it and agrees no more, also if one member acknowledges and agrees all the same. Where that
+// members then has a member that has read it and agrees no more. That holds also if one member acknowledges and agrees all the same. Where that
 // takes all members, a single ended agent would hold up each proof. So it is a majority there, and none may lie. It is zero if there
 // are none.
 func (m Members) Acknowledgements() int {

@@ -44,8 +44,8 @@ const (
 	// DeleteRequest is the deletion of a request by a user, and ReplaceRequest its replacement by a namesake.
 	DeleteRequest
 	ReplaceRequest
-	// OwnerBegin is the answer of an owner that it replaces a marked machine, OwnerDelete its deletion of the machine, and
-	// OwnerRefuse its answer that it does not yet. RemoveMark and AddMark are marks that a user removes, or makes.
+	// OwnerBegin is the answer of an owner that it replaces a marked machine, and OwnerRefuse that it does not yet.
+	// OwnerDelete is its deletion of the machine. RemoveMark and AddMark are marks that a user removes, or makes.
 	OwnerBegin
 	OwnerDelete
 	OwnerRefuse

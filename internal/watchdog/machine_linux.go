@@ -50,7 +50,7 @@ func isUUID(text string) bool {
 }
 
 // LockMemory keeps in memory the whole program, the other pages that this process has used, and each further page once it is used. A node that is
-// cut off may reach its disk no more, and then runs code for the first time that decides whether it goes on. Other pages are not read in advance:
+// cut off may reach its disk no more. Only then it runs the code that decides whether it goes on. Other pages are not read in advance:
 // the memory that Go reserves is many times larger than what a small program uses.
 func LockMemory() error {
 	if err := lockMemory(unix.MCL_CURRENT | unix.MCL_FUTURE | unix.MCL_ONFAULT); err != nil {

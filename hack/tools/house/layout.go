@@ -159,8 +159,8 @@ const oneWord = "\uE000X"
 
 var several = regexp.MustCompile(oneWord + `\n?(?:,\s+` + oneWord + `\n?)+`)
 
-// plain returns the text of a block without its marks, with a word for each link, for each code, and for several of them that a list
-// has. It keeps the ends of lines.
+// plain returns the text of a block without its marks. It has a word for each link and for each code, and one for several of them
+// that a list has. It keeps the ends of lines.
 func plain(text string) string {
 	word := func(s string) string { return oneWord + strings.Repeat("\n", strings.Count(s, "\n")) }
 	text = inCode.ReplaceAllStringFunc(text, word)

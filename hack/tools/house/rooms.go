@@ -50,8 +50,8 @@ func readRooms(files tree) (rooms, error) {
 	return r, nil
 }
 
-// check returns what breaks the rules of the rooms: a file of the core without a room, a listed file that does not exist, a use of a room above
-// that is not allowed, and an allowance that nothing needs.
+// check returns what breaks the rules of the rooms. That is a file of the core without a room, or a listed file that does not exist. It also is
+// a use of a room above that is not allowed, or an allowance that nothing needs.
 func (r rooms) check(files tree) ([]string, error) {
 	upward, known, err := r.upward(files)
 	if err != nil {

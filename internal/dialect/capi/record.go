@@ -114,8 +114,8 @@ func (d *Dialect) writeStatus(ctx context.Context, check *healthCheck, status cl
 	return healthcheck.Write(status, write, brief)
 }
 
-// patchStatus requires the revision from which the status was made, since a merge patch replaces a list of conditions
-// as a whole, including the conditions of others.
+// patchStatus requires the revision from which the status was made, since a merge patch replaces the whole list of
+// conditions, including the conditions of others.
 func (d *Dialect) patchStatus(ctx context.Context, check *healthCheck, status clusterv1.MachineHealthCheckStatus) error {
 	fields := map[string]any{"conditions": status.Conditions, "targets": status.Targets} // null removes the former targets
 	set(fields, "expectedMachines", status.ExpectedMachines)

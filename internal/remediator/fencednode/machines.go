@@ -187,8 +187,7 @@ func WorksOn(r metav1.Object, s *v1alpha1.FencingStatus, uid types.UID) (string,
 	return s.Node.Name, true
 }
 
-// ReadyWhileTaken returns a problem if a fencing has waited for the end of another remediation, or for the controller for which its machine is
-// marked, and its node, which may be nil, has become Ready since.
+// ReadyWhileTaken returns a problem if a fencing has waited as TakenBy had it wait, and its node, which may be nil, has become Ready since.
 func ReadyWhileTaken(s *v1alpha1.FencingStatus, n *corev1.Node) Problem {
 	return ReadyMeanwhile(s, n, "this remediation waited for another controller or remediation", AnotherRemediation, MachineMarked)
 }

@@ -92,8 +92,8 @@ func IsRestored(saved *v1alpha1.SavedNode, n *fencing.Node) bool {
 	return saved != nil && n != nil && n.Exists && !n.Changed && saved.UID != n.UID
 }
 
-// NotReleased returns a clause for the end of a message: the workload of a node was not released although the node was proven to have stopped.
-// It says what a user can do. It is empty where the workload was released, where others had released it before, and where there was no node.
+// NotReleased returns a clause for the end of a message about a node that was proven to have stopped and whose workload was not released. It
+// says what a user can do. It is empty where the workload was released, where others had released it before, and where there was no node.
 func NotReleased(s *v1alpha1.FencingStatus) string {
 	if s.Proof == nil || s.WorkloadReleased || s.Node == nil || s.Node.UID == "" || s.Node.OutOfService {
 		return ""

@@ -133,7 +133,7 @@ func (s *apiSlots) assign() {
 }
 
 // isUrgent reports whether a remediation can't wait. That is so while its host has not been commanded off, or is about to be proven off.
-// It is also so while its workload is released, since the node may have to serve again at once, and while its host is to be powered on.
+// It is also so while its host is to be powered on, or its workload is released. Then the node may have to serve again at once.
 func isUrgent(s *v1alpha1.PowerRemediationStatus, known *session) bool {
 	switch fencing.Phase(s.Phase) { //nolint:exhaustive // a fencing by power is never Condemning
 	case fencing.Preparing, fencing.PoweringOff:

@@ -40,7 +40,7 @@ func answered(reason string) bool {
 	return reason == string(power.OtherSystem) || reason == string(power.ResetNotAllowed)
 }
 
-// compare returns a problem if the system of a BMC and the host of its node have UUIDs that are known to be of different systems.
+// compare returns a problem if the UUIDs of a BMC's system and of its node's host are known to be of different systems.
 func compare(bmc *v1alpha1.BMC, uuid, expected, reason string) problem {
 	if !power.DifferentSystems(uuid, expected) {
 		return problem{}
