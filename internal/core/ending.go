@@ -95,7 +95,7 @@ func (n *Note) Reason(before *Repair) NoteReason {
 		return NotedRecovery
 	case n.Recovered.IsZero() && !before.Recovered.IsZero():
 		return NotedRelapse
-	case n.Answer == before.Answer && before.EvidenceUnrecorded:
+	case n.Answer == before.Answer && before.EvidenceUnrecorded: // a text of texts
 		return NotedProof
 	case n.Answer != "":
 		return NotedAnswer

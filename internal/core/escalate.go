@@ -169,7 +169,7 @@ func (d *planner) noteAnswer(repair int, q *Request) {
 
 // setAnswer notes the answer to the current request; "" where no request exists.
 func (d *planner) setAnswer(repair int, answer string) {
-	if n := d.noteFor(repair); n.Answer != answer {
+	if n := d.noteFor(repair); n.Answer != answer { // a text of texts
 		n.Answer = answer
 		d.keepNote(n)
 	}

@@ -83,7 +83,7 @@ func (e *repairExpectation) ahead(cached *Repair, now time.Time) (ahead bool, un
 	if e.recoveryUnrecorded && cached.Recovered.IsZero() {
 		return true, time.Time{}
 	}
-	differs := !r.Recovered.Equal(cached.Recovered) || !r.Begun.Equal(cached.Begun) || r.Answer != cached.Answer
+	differs := !r.Recovered.Equal(cached.Recovered) || !r.Begun.Equal(cached.Begun) || r.Answer != cached.Answer // a text of texts
 	if until = e.recorded.Add(unrecordedLimit); !differs || !e.ours || !now.Before(until) {
 		return false, time.Time{}
 	}

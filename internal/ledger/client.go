@@ -86,7 +86,7 @@ func (c *Client) put(obj any) {
 	}
 	c.mu.Lock()
 	old := c.index.put(fresh)
-	tells := fresh.problem != "" && (old == nil || old.problem != fresh.problem) && c.warnings.allow(warningScope{fresh.Namespace, fresh.counts()})
+	tells := fresh.problem != "" && (old == nil || old.problem != fresh.problem) && c.warnings.allow(warningScope{fresh.Namespace, fresh.counts()}) // a text of texts
 	c.mu.Unlock()
 	if tells {
 		c.warn(fresh)

@@ -103,7 +103,7 @@ func (p *record) hasProgressed(old *record) bool {
 		return r.Running() || len(r.Tried) > 0 || !r.Recovered.IsZero() || !r.Begun.IsZero()
 	}
 	was := &old.repair
-	return len(r.Tried) != len(was.Tried) || !r.Recovered.Equal(was.Recovered) || !r.Begun.Equal(was.Begun) || r.Answer != was.Answer
+	return len(r.Tried) != len(was.Tried) || !r.Recovered.Equal(was.Recovered) || !r.Begun.Equal(was.Begun) || r.Answer != was.Answer // a text of texts
 }
 
 // counts reports whether the Repair counts for decisions.

@@ -102,7 +102,7 @@ func (c *Connection) updateAndWake(change func(state, time.Time) state, news boo
 	}
 	did, _ := before.answers(now)
 	does, _ := c.state.answers(now)
-	news = news || does != did || c.state.problem != before.problem
+	news = news || does != did || c.state.problem != before.problem // a text of texts
 	c.mu.Unlock()
 	if begins {
 		c.Log.Info("connected to a workload cluster", "cluster", c.cluster.String())
@@ -119,7 +119,8 @@ func (c *Connection) recordLoss(err error, problem string) {
 	if bound, is := errors.AsType[*boundError](err); is {
 		c.exceeded[bound.name]++
 	}
-	logged := c.state.problem == problem // which is empty while the cluster is known
+	// The problem is empty while the cluster is known.
+	logged := c.state.problem == problem // a text of texts
 	c.mu.Unlock()
 	if !logged {
 		c.Log.Info("no connection to a workload cluster; nothing is done there until there is one, and it is tried again",

@@ -123,7 +123,7 @@ func (a *Access) review(ctx context.Context) bool {
 // set sets the answer, and reports a change. Unless it replaces an earlier answer, it is for want of one.
 func (a *Access) set(problem string, replaces bool) {
 	a.mu.Lock()
-	changed := !a.known || replaces && a.problem != problem
+	changed := !a.known || replaces && a.problem != problem // a text of texts
 	if changed {
 		a.known, a.problem = true, problem
 	}
