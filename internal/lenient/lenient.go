@@ -22,6 +22,13 @@ type Problem struct {
 	Value string
 }
 
+// Child returns the name of the field of the part in which the problem is, such as selector. It is empty if the part as a whole can't be read.
+func (p Problem) Child() string {
+	_, below, _ := strings.Cut(p.Field, ".")
+	child, _, _ := strings.Cut(below, ".")
+	return child
+}
+
 // Part reads a part of an unstructured object, such as its spec, into a struct. A field that can't be read is
 // absent from the struct, and is a problem.
 func Part[T any](object map[string]any, name string) (T, []Problem) {

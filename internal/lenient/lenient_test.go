@@ -130,3 +130,13 @@ func TestAnyExcerptIsOneLineOfText(t *testing.T) {
 		}
 	})
 }
+
+func TestChild(t *testing.T) {
+	for path, want := range map[string]string{
+		"spec": "", "spec.selector": "selector", "spec.selector.matchLabels": "selector", "status.conditions.0.type": "conditions",
+	} {
+		if got := (Problem{Field: path}).Child(); got != want {
+			t.Errorf("%s: want %q, have %q", path, want, got)
+		}
+	}
+}

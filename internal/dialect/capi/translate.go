@@ -146,8 +146,7 @@ func (h *healthCheck) resetUnparsable(wrong []lenient.Problem) []string {
 	p := &h.policy
 	for i, w := range wrong {
 		problems[i] = specparse.WrongType(w, "machinehealthcheck")
-		_, within, _ := strings.Cut(w.Field, ".")
-		field, _, _ := strings.Cut(within, ".")
+		field := w.Child()
 		all := field == ""
 		if all || field == "checks" {
 			p.Unparsable, p.Criteria.NodeStartup = true, 0

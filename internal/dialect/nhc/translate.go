@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -149,9 +148,8 @@ type mistyped []lenient.Problem
 // has reports whether a field of the spec is of the wrong type, or the whole spec is.
 func (m mistyped) has(field string) bool {
 	return slices.ContainsFunc(m, func(w lenient.Problem) bool {
-		_, within, _ := strings.Cut(w.Field, ".")
-		first, _, _ := strings.Cut(within, ".")
-		return first == "" || first == field
+		child := w.Child()
+		return child == "" || child == field
 	})
 }
 

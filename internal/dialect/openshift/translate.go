@@ -3,7 +3,6 @@ package openshift
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -130,8 +129,7 @@ func (h *healthCheck) resetUnparsable(wrong []lenient.Problem) []string {
 	problems := make([]string, len(wrong))
 	for i, w := range wrong {
 		problems[i] = specparse.WrongType(w, "machinehealthcheck")
-		_, within, _ := strings.Cut(w.Field, ".")
-		field, _, _ := strings.Cut(within, ".")
+		field := w.Child()
 		all := field == ""
 		if all || field == "selector" {
 			h.selector, h.policy.Unparsable = labels.Nothing(), true
