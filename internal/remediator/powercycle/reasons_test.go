@@ -15,7 +15,7 @@ import (
 // or a phase or another word that the page has to explain too.
 var reasonSources = []string{
 	"../../fencing/record.go", "../../power/failure.go", "../../baremetalhost/facts.go", "../../../api/fettle/v1alpha1/power_types.go",
-	"claim.go", "clusters.go", "hosts.go", "messages.go",
+	"../fencednode/machines.go", "claim.go", "clusters.go", "hosts.go", "messages.go",
 }
 
 var word = regexp.MustCompile(`^([A-Z]+[a-z]+)+$`)
