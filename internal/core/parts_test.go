@@ -126,7 +126,7 @@ func TestForeignRequestsSpareNoGate(t *testing.T) {
 	f := with([]core.Target{sick, aNode("m")}, []core.Repair{repair(sick, p, started(ago(time.Minute)))}, requestFor(p, sick, reprovisioning, foreign))
 	f.Observed, f.ClockAgrees, f.Upgrading = core.Yes, core.Yes, core.No
 	if d := core.Decide([]core.Policy{p}, f, noon); len(d.StepStarts) > 0 {
-		t.Errorf("a step begins while the short circuit is open: %+v", d.StepStarts)
+		t.Errorf("a step begins while the short circuit holds: %+v", d.StepStarts)
 	}
 }
 
