@@ -230,13 +230,18 @@ func (u *Universe) make(p *passRun, c *pass.Call, m passFault) {
 	u.noteRecorded(p, c, &r)
 	p.wrote = p.wrote || writes(c) || isStatuses(*c)
 	u.plant(p, c, &r)
+	u.done(p, c, &r)
+}
+
+// done hands the result of a call to the step machine.
+func (u *Universe) done(p *passRun, c *pass.Call, r *pass.Result) {
 	deciding := p.pass.Deciding()
-	p.pass.Done(*c, r)
+	p.pass.Done(*c, *r)
 	if deciding && !p.pass.Deciding() {
 		u.judgeWithoutNode(p)
 	}
 	if p.stepped != nil {
-		p.stepped.note(c.ID, r)
+		p.stepped.note(c.ID, *r)
 	}
 	p.refresh()
 }
