@@ -232,14 +232,17 @@ func (u *Universe) leasesAtRest() {
 		return
 	}
 	for node, l := range u.truth.leases {
-		// A repair that began before its machine named the node has no node.
-		machine := "m" + strings.TrimPrefix(node, "node-")
-		isAbout := func(r core.Repair) bool { return r.Running() && (r.Node == node || r.Target.Name == machine) }
-		if l.holder == foreignHolder || slices.ContainsFunc(u.truth.ledger, isAbout) {
-			continue
-		}
-		if !slices.ContainsFunc(u.truth.requests, func(r request) bool { return r.Target.Name == node }) {
+		if l.holder != foreignHolder && !u.isServiced(node) {
 			u.complain("I3: at rest the lease of %s is held by %s, and nothing is done there", node, l.holder)
 		}
 	}
+}
+
+// isServiced reports whether a running repair, a request or the deletion of its machine needs the lease of a node. A
+// repair that began before its machine named the node has no node.
+func (u *Universe) isServiced(node string) bool {
+	slot := strings.TrimPrefix(node, "node-")
+	return slices.ContainsFunc(u.truth.ledger, func(r core.Repair) bool { return r.Running() && (r.Node == node || r.Target.Name == "m"+slot) }) ||
+		slices.ContainsFunc(u.truth.requests, func(r request) bool { return r.Target.Name == node }) ||
+		slices.ContainsFunc(u.truth.machines, func(m machine) bool { return m.deleting && m.nodeID().Name == node })
 }
