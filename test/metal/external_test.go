@@ -325,6 +325,7 @@ func TestExternalBaremetal(t *testing.T) {
 		"left-for":    powersAfterAMarkInVain,
 		"by-hand":     waitsForTheEndOfAMark,
 		"marked-late": waitsForALateMark,
+		"marked-gone": waitsThoughTheNodeIsGone,
 		"planted":     twoAreNoticed,
 	} {
 		beside.Run(name, func(t *testing.T) {
@@ -413,6 +414,39 @@ func powersAfterAMarkInVain(p *pool) {
 	p.repaired()
 	p.isRestored(p.first())
 	p.ranTimes(2)
+}
+
+// waitsThoughTheNodeIsGone: the machine controller of the platform deletes the node of a marked machine while its host is off. A remediation that
+// waits for the end of the mark leaves the host alone until then.
+func waitsThoughTheNodeIsGone(p *pool) {
+	p.ofMachine()
+	p.setMark(`""`)
+	p.hangs(p.first())
+	p.remediates(p.first(), v1alpha1.PowerRemediationSpec{})
+	p.waitsFor(p.first(), "MachineMarked")
+	ctx := cluster.Context(p.T)
+	n := p.node(ctx, p.first())
+	p.mark(p.first(), "annotations", "power", "off")
+	p.powerIs(p.first(), "off")
+	if err := p.Delete(ctx, n); err != nil {
+		p.Fatalf("deleting node %s: %v", p.first(), err)
+	}
+	p.Never(p.T, "it is left to the platform", quiet, func(ctx context.Context) error {
+		r, err := p.remediation(ctx, p.first())
+		if err == nil && r.Status.Phase != "" {
+			return fmt.Errorf("it is in phase %s", r.Status.Phase)
+		}
+		return err
+	})
+	if commands := p.resets(p.T, p.first()); len(commands) > 0 {
+		p.Errorf("the BMC got the commands %v", commands)
+	}
+	p.setMark("null")
+	p.inPhase(p.first(), "Succeeded")
+	p.isBack(p.first(), n.Status.NodeInfo.BootID)
+	p.isUnclaimed()
+	p.ends(p.first())
+	p.ranAlone()
 }
 
 // waitsForTheEndOfAMark: a user creates a remediation for a node whose machine is marked.

@@ -143,7 +143,8 @@ type PowerRemediationStatus struct {
 	// machineDeletion is set before the machine is deleted.
 	// +optional
 	MachineDeletion bool `json:"machineDeletion,omitempty"`
-	// machine is the machine that is deleted after the last power cycle.
+	// machine is the machine that is deleted after the last power cycle. Before the remediation
+	// begins, it is the machine that the remediation waits for.
 	// +optional
 	Machine *ObjectReference `json:"machine,omitempty"`
 	// bmc is the BMC of the node's host.

@@ -89,11 +89,15 @@ func (c *Client) canGoOn(ctx context.Context, rec *reconciliation, s subject, fo
 
 // start claims the machine of a remediation that can begin and has claimed its node, or waits for others that work on the host.
 func (c *Client) start(ctx context.Context, rec *reconciliation, s subject) (*reconciliation, error) {
-	machine, err := c.machineNamedBy(ctx, rec, s.node)
-	if err != nil {
+	machine, gone, err := c.machineToClaim(ctx, rec, s.node)
+	switch {
+	case err != nil:
 		return nil, errors.Join(err, c.publish(ctx, rec, notRead, "the machine of this remediation could not be read "+whyFailed(err)))
+	case gone.found():
+		return nil, c.refuse(ctx, rec.r, gone)
 	}
 	if found := c.machines.TakenBy(ctx, rec.r, machine, c.Works, c.OtherWorks); found.Found() {
+		rec.awaited = &v1alpha1.ObjectReference{Kind: fencednode.OpenShiftMachine.Kind, Namespace: machine.GetNamespace(), Name: machine.GetName(), UID: string(machine.GetUID())}
 		return nil, c.reportWaiting(ctx, rec, problemOf(found))
 	}
 	if found := fencednode.ReadyWhileTaken(&rec.r.Status.FencingStatus, s.node); found.Found() {

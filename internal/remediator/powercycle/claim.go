@@ -21,6 +21,22 @@ func (c *Client) machineNamedBy(ctx context.Context, rec *reconciliation, node *
 	return c.machines.NamedBy(ctx, node)
 }
 
+// machineToClaim returns the machine that the node of a reconcile names, or nil. Where the node is gone, it is the machine that the remediation has
+// waited for: the machine controller of the platform deletes the node while the host is off, and goes on with the host.
+func (c *Client) machineToClaim(ctx context.Context, rec *reconciliation, node *corev1.Node) (*unstructured.Unstructured, problem, error) {
+	awaited := rec.r.Status.Machine
+	if node != nil || awaited == nil {
+		m, err := c.machineNamedBy(ctx, rec, node)
+		return m, problem{}, err
+	}
+	key := types.NamespacedName{Namespace: awaited.Namespace, Name: awaited.Name}
+	m, err := c.machines.Get(ctx, key)
+	if err == nil && (m == nil || string(m.GetUID()) != awaited.UID) {
+		return nil, problem{reason: v1alpha1.CannotStartMachineNotFoundReason, message: "machine " + key.String() + ", for which this remediation has waited, is gone, and so is its node"}, nil
+	}
+	return m, problem{}, err
+}
+
 // Works returns the node on which the remediation with a name and a UID works, if it has begun and not ended.
 func (c *Client) Works(ctx context.Context, key types.NamespacedName, uid types.UID) (fencednode.Holder, string, bool) {
 	var r v1alpha1.PowerRemediation

@@ -59,8 +59,8 @@ type reconciliation struct {
 	wakes int
 	// refused counts the changes in succession that did not come about.
 	refused int
-	// machine is recorded with the first record.
-	machine *v1alpha1.ObjectReference
+	// machine is recorded with the first record, and awaited before that if others work on the host of that machine.
+	machine, awaited *v1alpha1.ObjectReference
 	// slot is what lets this reconcile send requests to the API server, and notes emit the events of the reconcile.
 	slot  apiSlot
 	notes []func()

@@ -130,7 +130,11 @@ func (c *Client) publish(ctx context.Context, rec *reconciliation, reason, messa
 	if status.Phase == "" {
 		c.Metrics.wait(rec.key, reason)
 	}
-	if !fencednode.SetConditions(&status.FencingStatus, c.Now(), fencednode.NewCondition(v1alpha1.ProcessingCondition, metav1.ConditionTrue, reason, message)) {
+	changed := fencednode.SetConditions(&status.FencingStatus, c.Now(), fencednode.NewCondition(v1alpha1.ProcessingCondition, metav1.ConditionTrue, reason, message))
+	if rec.awaited != nil && (status.Machine == nil || *status.Machine != *rec.awaited) {
+		status.Machine, changed = rec.awaited, true
+	}
+	if !changed {
 		return nil
 	}
 	return c.replaceStatus(ctx, rec, status)
