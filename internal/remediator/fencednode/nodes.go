@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -51,8 +52,37 @@ func (a *Nodes) Get(ctx context.Context, name string) (*corev1.Node, error) {
 	return &n, nil
 }
 
-// Change takes a step that changes a node, as the fencing with a UID that has saved something of the node. It fails for other steps.
+// errNotKept is the error of a change that the API server has accepted, and that the node does not have. A webhook may take it back.
+var errNotKept = errors.New("the API server has accepted the change and not kept it")
+
+// Change takes a step that changes a node, as the fencing with a UID that has saved something of the node. It fails for other steps, and where the
+// node does not have the change after it.
 func (a *Nodes) Change(ctx context.Context, step fencing.StepKind, by types.UID, saved *v1alpha1.SavedNode, n *corev1.Node) error {
+	if err := a.change(ctx, step, by, saved, n); err != nil {
+		return err
+	}
+	if !hasChange(step, n) {
+		return fmt.Errorf("changing the taints of node %s: %w", n.Name, errNotKept)
+	}
+	return nil
+}
+
+// hasChange reports whether a node has the taint that a step has set, and lacks the taint that it has removed.
+func hasChange(step fencing.StepKind, n *corev1.Node) bool {
+	switch step { //nolint:exhaustive // the others change no taint of Fettle
+	case fencing.TaintNode:
+		return hasTaint(n, isOwn)
+	case fencing.UntaintNode:
+		return !hasTaint(n, isOwn)
+	case fencing.SetOutOfService:
+		return hasTaint(n, isOutOfService)
+	case fencing.RemoveOutOfService:
+		return !hasTaint(n, isOutOfService)
+	}
+	return true
+}
+
+func (a *Nodes) change(ctx context.Context, step fencing.StepKind, by types.UID, saved *v1alpha1.SavedNode, n *corev1.Node) error {
 	switch step { //nolint:exhaustive // the others change no node
 	case fencing.TaintNode:
 		return a.Taint(ctx, by, n)

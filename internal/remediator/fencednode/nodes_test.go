@@ -1,6 +1,7 @@
 package fencednode
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -262,6 +263,35 @@ func TestChangesOfANode(t *testing.T) {
 				t.Errorf("annotations (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestAChangeThatIsTakenBack fails, as a refused change does: a webhook may take back what the API server has accepted.
+func TestAChangeThatIsTakenBack(t *testing.T) {
+	untainted := func(n *corev1.Node) { n.Spec.Taints = nil }
+	cordoned := func(n *corev1.Node) { n.Spec.Unschedulable = true }
+	for sentence, tc := range map[string]struct {
+		step   fencing.StepKind
+		node   *corev1.Node
+		undoes func(*corev1.Node)
+		want   error
+	}{
+		"the own taint":                      {fencing.TaintNode, node(), untainted, errNotKept},
+		"the own taint is kept":              {fencing.TaintNode, node(), cordoned, nil},
+		"out of service":                     {fencing.SetOutOfService, node(tainted(ownTaint)), func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{ownTaint} }, errNotKept},
+		"out of service is kept":             {fencing.SetOutOfService, node(), cordoned, nil},
+		"the end of the own taint":           {fencing.UntaintNode, node(tainted(ownTaint)), tainted(ownTaint), errNotKept},
+		"the end of the own taint is kept":   {fencing.UntaintNode, node(tainted(ownTaint)), cordoned, nil},
+		"the end of out of service":          {fencing.RemoveOutOfService, node(tainted(outOfServiceTaint)), tainted(outOfServiceTaint), errNotKept},
+		"the end of out of service is kept":  {fencing.RemoveOutOfService, node(tainted(outOfServiceTaint)), tainted(ownTaint), nil},
+		"a restored node is read once again": {fencing.RestoreNode, node(annotated(annotation.FencedBy, "r-uid")), annotated(annotation.FencedBy, "r-uid"), nil},
+		"a deletion":                         {fencing.RemoveNode, node(tainted(ownTaint)), cordoned, nil},
+	} {
+		w := newWorld(t, tc.node)
+		w.undoes = tc.undoes
+		if err := w.Change(t.Context(), tc.step, by, nil, w.node(t)); !errors.Is(err, tc.want) || err != nil && !strings.Contains(err.Error(), "node-a") {
+			t.Errorf("%s: the error is %v", sentence, err)
+		}
 	}
 }
 

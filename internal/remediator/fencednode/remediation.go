@@ -3,6 +3,7 @@ package fencednode
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -99,6 +100,8 @@ func Emit(to events.EventRecorder, kind string, r client.Object, e Event) {
 // names the manifests that grant it.
 func WhyFailed(err error, manifests string) string {
 	switch reason := apierrors.ReasonForError(err); {
+	case errors.Is(err, errNotKept):
+		return "(NotKept); the API server has accepted it and not kept it, so a webhook may take it back; it is tried again"
 	case reason == "":
 		return "(the API server gave no answer); it is tried again"
 	case apierrors.IsForbidden(err):

@@ -2,6 +2,7 @@ package fencednode
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 
@@ -47,6 +48,7 @@ func TestWhyFailed(t *testing.T) {
 	for want, err := range map[string]error{
 		"(the API server gave no answer); it is tried again":                                                                   errors.New("dial tcp 10.0.0.1:443: refused"),
 		"(Forbidden); it is tried again, and the manifests of this version with kubectl apply -k config/power grant the right": apierrors.NewForbidden(schema.GroupResource{Resource: "leases"}, "node-a", errors.New("no")),
+		"(NotKept); the API server has accepted it and not kept it, so a webhook may take it back; it is tried again":          fmt.Errorf("changing a node: %w", errNotKept),
 		"(TooManyRequests); it is tried again":                                                                                 apierrors.NewTooManyRequestsError("wait"),
 	} {
 		if got := WhyFailed(err, "config/power"); got != want {

@@ -33,6 +33,8 @@ type world struct {
 	fault func(verb string, o runtime.Object) error
 	// patches are the bodies of the patches.
 	patches []string
+	// undoes, if set, changes a node after a patch, as a webhook does before.
+	undoes func(*corev1.Node)
 }
 
 // newWorld returns the nodes of an API server with some objects.
@@ -83,7 +85,14 @@ func (w *world) intercepted() interceptor.Funcs {
 				return err
 			}
 			w.patches = append(w.patches, string(body))
-			return c.Patch(ctx, o, p, opts...)
+			if err := c.Patch(ctx, o, p, opts...); err != nil {
+				return err
+			}
+			if n, is := o.(*corev1.Node); is && w.undoes != nil {
+				w.undoes(n)
+				return c.Update(ctx, n)
+			}
+			return nil
 		},
 	}
 }

@@ -1,6 +1,7 @@
 package powercycle
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -44,6 +45,27 @@ func TestARefusedTaintEndsThePreparation(t *testing.T) {
 		w.forward(after)
 		r := w.reconcilesTwice(t)
 		if r.Status.Phase != string(want) || want == fencing.Failed && reasonAtEnd(r) != string(fencing.TaintTimedOut) {
+			t.Errorf("after %s it is in phase %s with %+v", after, r.Status.Phase, r.Status.Conditions)
+		}
+	}
+}
+
+// TestATaintThatIsTakenBackEndsThePreparation, as a refused taint does. Each reconcile tries it once.
+func TestATaintThatIsTakenBackEndsThePreparation(t *testing.T) {
+	for after, want := range map[time.Duration]fencing.Phase{time.Minute: fencing.Preparing, 3 * time.Minute: fencing.Failed} {
+		w := newWorld(t, node(), remediation(in(fencing.Preparing), func(r *v1alpha1.PowerRemediation) { r.Spec.Retries = new(int32) }), bmcFor("a", "node-a", "redfish://127.0.0.1:1"))
+		w.undoes = func(n *corev1.Node) { n.Spec.Taints = nil }
+		w.forward(after)
+		if err := w.reconcile(t.Context(), keyA); err == nil || len(w.patches) != 1 {
+			t.Errorf("after %s the first reconcile returns %v after %d changes", after, err, len(w.patches))
+		}
+		if said := sayingOf(w.remediation(t, keyA)); !strings.HasPrefix(said, notChanged+": ") || !strings.Contains(said, "(NotKept)") {
+			t.Errorf("after %s it says %q", after, said)
+		}
+		if err := w.reconcile(t.Context(), keyA); (err == nil) != (want == fencing.Failed) || len(w.patches) > 2 {
+			t.Errorf("after %s the second reconcile returns %v after %d changes", after, err, len(w.patches))
+		}
+		if r := w.remediation(t, keyA); r.Status.Phase != string(want) || want == fencing.Failed && reasonAtEnd(r) != string(fencing.TaintTimedOut) {
 			t.Errorf("after %s it is in phase %s with %+v", after, r.Status.Phase, r.Status.Conditions)
 		}
 	}

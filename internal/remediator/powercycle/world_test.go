@@ -62,6 +62,8 @@ type world struct {
 	fault func(verb string, o runtime.Object) error
 	// drops, if set, changes a status after it was written, as an older definition of the kind does.
 	drops func(*v1alpha1.PowerRemediationStatus)
+	// undoes, if set, changes a node after a patch, as a webhook does before.
+	undoes func(*corev1.Node)
 	// patches are the bodies of the patches, but for those of a status.
 	patches []string
 }
@@ -146,7 +148,14 @@ func (w *world) intercepted() interceptor.Funcs {
 			w.mu.Lock()
 			w.patches = append(w.patches, string(body))
 			w.mu.Unlock()
-			return c.Patch(ctx, o, p, opts...)
+			if err := c.Patch(ctx, o, p, opts...); err != nil {
+				return err
+			}
+			if n, is := o.(*corev1.Node); is && w.undoes != nil {
+				w.undoes(n)
+				return c.Update(ctx, n)
+			}
+			return nil
 		},
 		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
 			if err := w.refused("patch status", o); err != nil {
