@@ -163,6 +163,8 @@ func TestRelease(t *testing.T) {
 	check(t, map[string]edge{
 		"others have the taint now":   {limits, pending, known(down(outOfService), fresh), writes(recorded(fencing.Releasing, released, releasedNow))},
 		"the node is to be deleted":   {with(deleteNode), done, known(down(), fresh), does(fencing.RemoveNode)},
+		"a finalizer keeps the node":  {with(deleteNode), done, known(down(deleting), fresh), waits(fencing.NodeNotGone, 5)},
+		"others delete it":            {limits, done, known(down(deleting), fresh), does(fencing.SetOutOfService)},
 		"it can't be counted":         {limits, done, known(down(outOfService), fresh, left(fencing.Workload{Failed: true, RetryAt: in(7)})), waits(fencing.WorkloadNotCounted, 7)},
 		"it can't be counted at all":  {limits, done, known(down(outOfService), fresh, left(fencing.Workload{Failed: true})), waits(fencing.WorkloadNotCounted, 240)},
 		"a pod is left":               {limits, done, known(down(outOfService), fresh, left(fencing.Workload{Pods: 1})), waits(fencing.WorkloadLeft, 5)},

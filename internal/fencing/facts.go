@@ -91,6 +91,8 @@ type Node struct {
 	Tainted, OutOfService bool
 	// Changed is set if anything else that was changed on the node is still to be changed back.
 	Changed bool
+	// Deleting is set if the node is being deleted. It may stand for long then.
+	Deleting bool
 }
 
 // Workload is what is left on a node.

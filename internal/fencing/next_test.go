@@ -24,6 +24,7 @@ func untainted(n *fencing.Node)    { n.Tainted = false }
 func restored(n *fencing.Node)     { n.Changed = false }
 func rebooted(n *fencing.Node)     { n.BootID = "boot 2" }
 func recreated(n *fencing.Node)    { n.UID = "uid 2" }
+func deleting(n *fencing.Node)     { n.Deleting = true }
 func gone(n *fencing.Node)         { *n = fencing.Node{ReadAt: n.ReadAt} }
 
 // recorded is a fencing in a phase that began a minute before the facts of seen().

@@ -127,6 +127,8 @@ const (
 	WorkloadLeft Reason = "WorkloadLeft"
 	// WorkloadNotCounted: the pods and volumes could not be counted.
 	WorkloadNotCounted Reason = "WorkloadNotCounted"
+	// NodeNotGone: the node is being deleted, and a finalizer keeps it.
+	NodeNotGone Reason = "NodeNotGone"
 	// PowerNotOn: the power has been commanded on and is not observed on.
 	PowerNotOn Reason = "PowerNotOn"
 	// PowerOnNotDue: other hosts of the domain are powered on first.

@@ -54,6 +54,8 @@ func releaseStopped(c Config, r Record, f Facts, limit time.Time) Step {
 	case !r.Released:
 		r.Released, r.ReleasedAt, r.DeletedNode = true, f.Now, r.DeletedNode || c.DeleteNode
 		return write(r)
+	case c.DeleteNode && n.Deleting:
+		return wait(NodeNotGone, f.Now.Add(pollWorkload), limit)
 	case c.DeleteNode:
 		return do(RemoveNode)
 	}

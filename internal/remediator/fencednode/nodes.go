@@ -109,7 +109,8 @@ func Facts(by types.UID, saved *v1alpha1.SavedNode, n *corev1.Node) *fencing.Nod
 	return &fencing.Node{
 		Exists: true, UID: string(n.UID), BootID: bounded(n.Status.NodeInfo.BootID), Ready: IsReady(n),
 		Tainted: hasTaint(n, isOwn), OutOfService: hasTaint(n, isOutOfService),
-		Changed: n.Annotations[annotation.FencedBy] == string(by) || !restores(saved, n).empty(),
+		Changed:  n.Annotations[annotation.FencedBy] == string(by) || !restores(saved, n).empty(),
+		Deleting: n.DeletionTimestamp != nil,
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/fettle-io/fettle/api/fettle/annotation"
@@ -45,6 +46,7 @@ func TestFactsOfANode(t *testing.T) {
 		"out of service, another effect": {node(tainted(corev1.Taint{Key: corev1.TaintNodeOutOfService, Effect: corev1.TaintEffectNoSchedule})), func(n *fencing.Node) { n.OutOfService = true }},
 		"another taint":                  {node(tainted(corev1.Taint{Key: "k", Effect: corev1.TaintEffectNoExecute})), func(*fencing.Node) {}},
 		"fenced by this one":             {node(annotated(annotation.FencedBy, "r-uid")), func(n *fencing.Node) { n.Changed = true }},
+		"being deleted":                  {node(func(n *corev1.Node) { n.DeletionTimestamp = &metav1.Time{Time: noon} }), func(n *fencing.Node) { n.Deleting = true }},
 		"fenced by another":              {node(annotated(annotation.FencedBy, "other-uid")), func(*fencing.Node) {}},
 	} {
 		want := &fencing.Node{Exists: true, UID: "node-uid", BootID: "boot-1"}

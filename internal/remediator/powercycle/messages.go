@@ -184,7 +184,7 @@ func reasonMessage(why fencing.Reason) string {
 	case fencing.Deleted:
 		return ", since the remediation is being deleted"
 	case fencing.MachineGone, fencing.NodeNotRead, fencing.PowerNotRead, fencing.PowerNotOff, fencing.PowerOffOnce, fencing.NodeReady,
-		fencing.WorkloadLeft, fencing.WorkloadNotCounted, fencing.PowerNotOn, fencing.PowerOnNotDue, fencing.MachineNotRead,
+		fencing.WorkloadLeft, fencing.WorkloadNotCounted, fencing.NodeNotGone, fencing.PowerNotOn, fencing.PowerOnNotDue, fencing.MachineNotRead,
 		fencing.MachineNotGone, fencing.NodeNotBack:
 	}
 	return ""
@@ -299,6 +299,8 @@ func waitsFor(node string, why fencing.Reason) string {
 		return "pods or volumes of node " + node + " are still there"
 	case fencing.WorkloadNotCounted:
 		return "the pods or the VolumeAttachments of node " + node + " could not be listed; they are listed again"
+	case fencing.NodeNotGone:
+		return "node " + node + " is being deleted, and its finalizers keep it"
 	case fencing.PowerNotOn:
 		return "the power-on of the host of node " + node + " was acknowledged, and the host is not on yet"
 	case fencing.PowerOnNotDue:

@@ -27,7 +27,7 @@ func TestEachPhaseHasAMessage(t *testing.T) {
 func TestEachReasonHasAMessage(t *testing.T) {
 	waits := []fencing.Reason{
 		fencing.NodeNotRead, fencing.PowerNotRead, fencing.PowerNotOff, fencing.PowerOffOnce, fencing.NodeReady, fencing.WorkloadLeft,
-		fencing.WorkloadNotCounted, fencing.PowerNotOn, fencing.PowerOnNotDue, fencing.MachineNotRead, fencing.MachineNotGone, fencing.NodeNotBack,
+		fencing.WorkloadNotCounted, fencing.NodeNotGone, fencing.PowerNotOn, fencing.PowerOnNotDue, fencing.MachineNotRead, fencing.MachineNotGone, fencing.NodeNotBack,
 	}
 	begins := []fencing.Reason{
 		fencing.ProofVoid, fencing.BootedUntainted, fencing.PoweredOnByOthers, fencing.PowerOffTimedOut, fencing.FenceTimedOut, fencing.PowerOnTimedOut, fencing.BootTimedOut,

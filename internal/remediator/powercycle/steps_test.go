@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -110,6 +111,32 @@ func TestARemovedNodeIsGone(t *testing.T) {
 	err := w.change(t.Context(), rec, fencing.RemoveNode)
 	if gone := w.api.Get(t.Context(), types.NamespacedName{Name: "node-a"}, &corev1.Node{}); err != nil || !apierrors.IsNotFound(gone) {
 		t.Errorf("the removal returns %v, and the node is gone: %v", err, gone)
+	}
+}
+
+// TestANodeThatAFinalizerKeeps is deleted once, and awaited.
+func TestANodeThatAFinalizerKeeps(t *testing.T) {
+	proven := func(s *v1alpha1.PowerRemediationStatus) {
+		s.Proof = &v1alpha1.FencingProof{Kind: string(fencing.NewBoot), At: metav1.NewMicroTime(noon), BootID: "boot-2"}
+		s.WorkloadReleased, s.NodeDeletion = true, true
+	}
+	byDeletion := func(r *v1alpha1.PowerRemediation) { r.Spec.Release = v1alpha1.DeleteNodeRelease }
+	kept := node(tainted(ownTaint), func(n *corev1.Node) { n.Status.NodeInfo.BootID, n.Finalizers = "boot-2", []string{"example.org/keeps"} })
+	w := newWorld(t, kept, remediation(in(fencing.Releasing, proven), byDeletion), bmcFor("a", "node-a", "telnet://x"))
+	deletions := 0
+	w.refuses(func(verb string, _ runtime.Object) error {
+		if verb == "delete" {
+			deletions++
+		}
+		return nil
+	})
+	for range 2 {
+		if err := w.reconcile(t.Context(), keyA); err != nil {
+			t.Fatal(err)
+		}
+		if r := w.remediation(t, keyA); deletions != 1 || r.Status.Phase != string(fencing.Releasing) || processing(r) != string(fencing.NodeNotGone) {
+			t.Errorf("after %d deletions it is in phase %s and says %q", deletions, r.Status.Phase, sayingOf(r))
+		}
 	}
 }
 

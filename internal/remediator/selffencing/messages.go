@@ -153,6 +153,8 @@ func waitsFor(node string, why fencing.Reason) string {
 		return "pods or volumes of node " + node + " are still there"
 	case fencing.WorkloadNotCounted:
 		return "the pods or the VolumeAttachments of node " + node + " could not be listed"
+	case fencing.NodeNotGone:
+		return "node " + node + " is being deleted, and its finalizers keep it"
 	case fencing.NodeNotBack:
 		return "node " + node + " is not Ready under another boot ID yet"
 	}

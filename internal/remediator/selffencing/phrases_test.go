@@ -33,7 +33,7 @@ func TestEachPhaseHasAMessage(t *testing.T) {
 func TestEachReasonHasAMessage(t *testing.T) {
 	waits := []fencing.Reason{
 		fencing.NodeNotRead, fencing.PromiseNotRead, fencing.PromiseStands, fencing.PromiseNotTimed, fencing.WitnessesNotAcknowledged, fencing.PromiseOfOther,
-		fencing.PromiseOfOtherBoot, fencing.NothingPromised, fencing.NodeReady, fencing.WorkloadLeft, fencing.WorkloadNotCounted, fencing.NodeNotBack,
+		fencing.PromiseOfOtherBoot, fencing.NothingPromised, fencing.NodeReady, fencing.WorkloadLeft, fencing.WorkloadNotCounted, fencing.NodeNotGone, fencing.NodeNotBack,
 	}
 	begins := []fencing.Reason{
 		fencing.ProofVoid, fencing.BootedUntainted, fencing.FreedByOthers, fencing.TaintTimedOut, fencing.FenceTimedOut, fencing.BootTimedOut, fencing.ReleaseTimedOut, fencing.NodeReplaced, fencing.Stopped, fencing.Deleted,
