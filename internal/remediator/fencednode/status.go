@@ -77,9 +77,9 @@ func SavedOf(s *v1alpha1.FencingStatus) *v1alpha1.SavedNode {
 }
 
 // KeepSaved stores what a node had before it is deleted by the fencing with a UID. It drops that after the end, once the node has it again. Raw is
-// the node as it was read last, or nil, and n are its facts.
+// the node as it was read last, or nil, and n are its facts. While the node stands, it may change: a proof may be void, and be found again later.
 func KeepSaved(s *v1alpha1.FencingStatus, by types.UID, record fencing.Record, raw *corev1.Node, n *fencing.Node) {
-	if record.Released && record.DeletedNode && raw != nil && s.Node.Saved == nil {
+	if record.Released && record.DeletedNode && raw != nil && (s.Node.Saved == nil || s.Node.Saved.UID == string(raw.UID)) {
 		s.Node.Saved = Saved(by, raw)
 	}
 	if record.Phase.Final() && IsRestored(s.Node.Saved, n) {

@@ -28,6 +28,38 @@ func TestInstantsOfAStatus(t *testing.T) {
 	}
 }
 
+// TestKeepSaved: a node gets back the fields that it had when it was deleted. A node that has registered in its place is not saved.
+func TestKeepSaved(t *testing.T) {
+	releases := fencing.Record{Phase: fencing.Releasing, Released: true, DeletedNode: true}
+	before := func(uid string) *v1alpha1.SavedNode {
+		return &v1alpha1.SavedNode{UID: uid, Labels: map[string]string{"pool": "old"}}
+	}
+	labelled := func(n *corev1.Node) { n.Labels = map[string]string{"pool": "new"} }
+	for name, tc := range map[string]struct {
+		saved  *v1alpha1.SavedNode
+		record fencing.Record
+		raw    *corev1.Node
+		want   string
+	}{
+		"nothing was saved":          {nil, releases, node(labelled), "new"},
+		"the node has changed since": {before("node-uid"), releases, node(labelled), "new"},
+		"another has registered":     {before("earlier"), releases, node(labelled), "old"},
+		"it was not read":            {before("node-uid"), releases, nil, "old"},
+		"it is not released":         {before("node-uid"), fencing.Record{Phase: fencing.Releasing, DeletedNode: true}, node(labelled), "old"},
+		"it is not deleted":          {nil, fencing.Record{Phase: fencing.Releasing, Released: true}, node(labelled), ""},
+	} {
+		s := v1alpha1.FencingStatus{Node: &v1alpha1.FencedNode{Name: "node-a", Saved: tc.saved}}
+		KeepSaved(&s, by, tc.record, tc.raw, Facts(by, tc.saved, tc.raw))
+		got := ""
+		if s.Node.Saved != nil {
+			got = s.Node.Saved.Labels["pool"]
+		}
+		if got != tc.want {
+			t.Errorf("%s: the label is %q, want %q", name, got, tc.want)
+		}
+	}
+}
+
 // TestIsRestored: the node must be known, another object than was deleted, and as it was.
 func TestIsRestored(t *testing.T) {
 	saved := &v1alpha1.SavedNode{UID: "old"}
