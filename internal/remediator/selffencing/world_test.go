@@ -138,6 +138,8 @@ func (w *world) intercepted() interceptor.Funcs {
 				return err
 			}
 			err := c.List(ctx, o, opts...)
+			w.mu.Lock()
+			defer w.mu.Unlock()
 			w.pages++
 			if w.endless {
 				o.SetContinue("more")
