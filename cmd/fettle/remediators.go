@@ -88,10 +88,10 @@ func (r *components) wireFencing(o controllerOptions) error {
 		return err
 	}
 	if o.remediates(powerCycleRemediator) {
-		r.selfFence.OtherFences, r.selfFence.OtherWorks = r.power.Fences, r.power.Works
+		r.selfFence.OtherFences, r.selfFence.OtherWorks, r.selfFence.OtherKeeps = r.power.Fences, r.power.Works, r.power.Keeps
 	}
 	if o.remediates(selfFenceRemediator) {
-		r.power.OtherFences, r.power.OtherWorks, r.power.Tidy = r.selfFence.Fences, r.selfFence.Works, r.selfFence.Tidy
+		r.power.OtherFences, r.power.OtherWorks, r.power.OtherKeeps, r.power.Tidy = r.selfFence.Fences, r.selfFence.Works, r.selfFence.Keeps, r.selfFence.Tidy
 	}
 	return nil
 }

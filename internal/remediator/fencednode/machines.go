@@ -176,6 +176,10 @@ func marked(m *unstructured.Unstructured) string {
 // it may work then. There is one for each kind.
 type Works func(ctx context.Context, key types.NamespacedName, uid types.UID) (Holder, string, bool)
 
+// Keeps reports whether a remediation has ended and keeps the taint on a node until it is deleted. The remediation with a UID doesn't count. There is
+// one for each kind.
+type Keeps func(ctx context.Context, node string, but types.UID) bool
+
 // MayExist reports whether an object of which a read has failed may exist. It does not if there is no such object, or no such kind.
 func MayExist(err error) bool { return !apierrors.IsNotFound(err) && !meta.IsNoMatchError(err) }
 

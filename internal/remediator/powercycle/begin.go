@@ -8,10 +8,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
+	"github.com/fettle-io/fettle/internal/fencing"
 	"github.com/fettle-io/fettle/internal/remediator/contract"
 	"github.com/fettle-io/fettle/internal/remediator/fencednode"
 )
@@ -177,6 +179,27 @@ func (c *Client) Fences(ctx context.Context, node string) (fencednode.Holder, bo
 		}
 	}
 	return fencednode.Holder{}, false
+}
+
+// Keeps reports whether a remediation has ended and keeps the taint on a node, by its key, until it is deleted. The remediation with a UID doesn't
+// count. Where the remediations can't be read, one of them may.
+func (c *Client) Keeps(ctx context.Context, node string, but types.UID) bool {
+	var all v1alpha1.PowerRemediationList
+	if err := c.Cache.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
+		return fencednode.MayExist(err)
+	}
+	for i := range all.Items {
+		if r := &all.Items[i]; r.UID != but && claimOf(r) == node && keepsTaint(&r.Status) {
+			return true
+		}
+	}
+	return false
+}
+
+// keepsTaint reports whether a remediation has ended and keeps its taint: a user has to inspect the host, or the host is to stay off.
+func keepsTaint(s *v1alpha1.PowerRemediationStatus) bool {
+	phase := fencing.Phase(s.Phase)
+	return phase == fencing.Failed || phase == fencing.Succeeded && s.PoweredOff
 }
 
 // claims returns the key of the node of a reconcile. One remediation fences it at a time.

@@ -23,7 +23,7 @@ import (
 // Kinds are the definitions without which this remediator does nothing, by name.
 var Kinds = []string{"powerremediations.fettle.io", "bmcs.fettle.io", "fencepolicies.fettle.io"} //nolint:gochecknoglobals // a constant list
 
-// Config is what a Client needs. Every field is required but Metrics, OtherFences, OtherWorks, Tidy, and Workload with HandBack.
+// Config is what a Client needs. Every field is required but Metrics, OtherFences, OtherWorks, OtherKeeps, Tidy, and Workload with HandBack.
 type Config struct {
 	// Informers watch remediations, BMCs, policies and nodes, and Cache reads them.
 	Informers cache.Informers
@@ -52,6 +52,8 @@ type Config struct {
 	OtherFences func(ctx context.Context, node string) (fencednode.Holder, bool)
 	// OtherWorks returns the node on which a remediation of another kind works. It may be nil.
 	OtherWorks fencednode.Works
+	// OtherKeeps reports whether a remediation of another kind keeps the taint on a node, as Keeps does. It may be nil.
+	OtherKeeps fencednode.Keeps
 	// Namespace is where BMCs and the Secrets with their credentials are.
 	Namespace string
 	// Metrics may be nil.

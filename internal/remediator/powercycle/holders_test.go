@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -245,5 +246,80 @@ func TestEachStepOfTheBeginningIsNeeded(t *testing.T) {
 		if (claim == ourClaim) != tc.begun || tainted != tc.begun || (w.claimOfM(t) == "") != tc.given {
 			t.Errorf("%s: the claims are %q and %q, and the node is tainted: %t", sentence, claim, w.claimOfM(t), tainted)
 		}
+	}
+}
+
+// TestTheTaintOfAnotherStays: a remediation that was taken back removes no taint that another one keeps. It removes its own, which may come late.
+func TestTheTaintOfAnotherStays(t *testing.T) {
+	off := func(s *v1alpha1.PowerRemediationStatus) { s.PoweredOff = true }
+	none := func(*world) {}
+	for sentence, tc := range map[string]struct {
+		other func(*v1alpha1.PowerRemediation)
+		set   func(*world)
+		stays bool
+	}{
+		"another has failed":                  {in(fencing.Failed), none, true},
+		"another has left the host off":       {in(fencing.Succeeded, off), none, true},
+		"another has brought it back":         {in(fencing.Succeeded), none, false},
+		"another was taken back too":          {in(fencing.Aborted, off), none, false},
+		"another has not begun":               {func(*v1alpha1.PowerRemediation) {}, none, false},
+		"another has failed for another node": {in(fencing.Failed, ofNode("node-b")), none, false},
+		"remediations can't be read": {in(fencing.Succeeded), func(w *world) {
+			lists := 0
+			w.refuses(func(verb string, o runtime.Object) error {
+				if _, is := o.(*v1alpha1.PowerRemediationList); !is || verb != "list" {
+					return nil
+				}
+				lists++
+				if lists == 1 { // it looks for a remediation that is under way
+					return nil
+				}
+				return errors.New("no")
+			})
+		}, true},
+		"another kind keeps it": {in(fencing.Aborted), func(w *world) {
+			w.OtherKeeps = func(_ context.Context, node string, but types.UID) bool { return node == "node-a" && but == "r-uid" }
+		}, true},
+		"another kind keeps none": {in(fencing.Aborted), func(w *world) {
+			w.OtherKeeps = func(context.Context, string, types.UID) bool { return false }
+		}, false},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			w := newWorld(t, node(tainted(ownTaint)), remediation(in(fencing.Aborted), stopped), remediation(called(keyB), tc.other), bmcFor("a", "node-a", "telnet://x"))
+			tc.set(w)
+			if err := w.reconcile(t.Context(), keyA); err != nil {
+				t.Fatal(err)
+			}
+			if stays := len(w.node(t).Spec.Taints) > 0; stays != tc.stays {
+				t.Errorf("the taint stays: %t", stays)
+			}
+		})
+	}
+}
+
+// TestOnlyThisKindKeepsTaintsElsewhere: another kind fences no node of a workload cluster.
+func TestOnlyThisKindKeepsTaintsElsewhere(t *testing.T) {
+	east := newWorld(t, node(tainted(ownTaint)))
+	w := newMemberWorld(t, map[types.NamespacedName]*world{keyEast: east}, node(), ofKind(clusterAPICluster, "east", nil))
+	w.OtherKeeps = func(context.Context, string, types.UID) bool { return true }
+	rec := &reconciliation{r: remediation(), node: "node-a", cluster: fencedCluster{keyEast, "east-uid"}}
+	if w.isKeptByOther(t.Context(), rec) {
+		t.Error("another kind keeps the taint of a node of a workload cluster")
+	}
+	rec.cluster = fencedCluster{}
+	if !w.isKeptByOther(t.Context(), rec) {
+		t.Error("another kind keeps no taint of a node of Fettle's own cluster")
+	}
+}
+
+// TestTheOwnTaintOfADeletedRemediation goes before it does, unless another one keeps it. Neither waits for the other.
+func TestTheOwnTaintOfADeletedRemediation(t *testing.T) {
+	w := newWorld(t, node(tainted(ownTaint)), remediation(in(fencing.Aborted), leaving), remediation(called(keyB), in(fencing.Failed)), bmcFor("a", "node-a", "telnet://x"))
+	if err := w.reconcile(t.Context(), keyA); err != nil {
+		t.Fatal(err)
+	}
+	err := w.api.Get(t.Context(), keyA, &v1alpha1.PowerRemediation{})
+	if !apierrors.IsNotFound(err) || len(w.node(t).Spec.Taints) == 0 {
+		t.Errorf("reading it returns %v, and the node has %v", err, w.node(t).Spec.Taints)
 	}
 }

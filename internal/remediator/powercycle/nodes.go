@@ -28,6 +28,15 @@ func (c *Client) readNode(ctx context.Context, rec *reconciliation) {
 	rec.raw = n
 	rec.facts.Node = factsOf(rec.r, n)
 	rec.facts.Node.ReadAt = at
+	if rec.facts.Node.Tainted && rec.record.Phase == fencing.Aborted && c.isKeptByOther(ctx, rec) {
+		rec.facts.Node.Tainted = false // the taint is not that of this remediation, which has removed its own
+	}
+}
+
+// isKeptByOther reports whether another remediation keeps the taint on the node of a reconcile.
+func (c *Client) isKeptByOther(ctx context.Context, rec *reconciliation) bool {
+	other := c.OtherKeeps != nil && rec.cluster.isHome() && c.OtherKeeps(ctx, rec.node, rec.r.UID)
+	return other || c.Keeps(ctx, rec.claims(), rec.r.UID)
 }
 
 // factsOf returns what the fencing of a remediation has to know of a node, which may be nil.

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
+	"github.com/fettle-io/fettle/internal/fencing"
 	"github.com/fettle-io/fettle/internal/remediator/contract"
 	"github.com/fettle-io/fettle/internal/remediator/fencednode"
 	"github.com/fettle-io/fettle/internal/remediator/nodepromise"
@@ -162,6 +163,22 @@ func (c *Client) Fences(ctx context.Context, node string) (fencednode.Holder, bo
 		}
 	}
 	return fencednode.Holder{}, false
+}
+
+// Keeps reports whether a remediation has failed and keeps the taint on a node until it is deleted. The remediation with a UID doesn't count. While
+// remediations can't be read, one of them may.
+func (c *Client) Keeps(ctx context.Context, node string, but types.UID) bool {
+	var all v1alpha1.SelfFenceRemediationList
+	if err := c.Cache.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
+		return fencednode.MayExist(err)
+	}
+	for i := range all.Items {
+		r := &all.Items[i]
+		if failed := fencing.Phase(r.Status.Phase) == fencing.Failed; failed && r.UID != but && r.Status.Node != nil && r.Status.Node.Name == node {
+			return true
+		}
+	}
+	return false
 }
 
 // Works returns the node on which the remediation with a name and a UID works, if it has begun and not ended.

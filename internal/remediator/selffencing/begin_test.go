@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fettle-io/fettle/api/fettle/annotation"
@@ -376,4 +377,80 @@ func messageOf(r *v1alpha1.SelfFenceRemediation) string {
 		}
 	}
 	return ""
+}
+
+// TestARemediationThatHasEndedLeavesTheNodeToAnother: the taint on the node is that of another remediation, which has begun and not ended. A process
+// that has just started has no claims.
+func TestARemediationThatHasEndedLeavesTheNodeToAnother(t *testing.T) {
+	power := fencednode.Holder{Kind: "PowerRemediation", NamespacedName: keyB}
+	tainted := func(n *corev1.Node) {
+		n.Spec.Taints = []corev1.Taint{{Key: annotation.FencingTaint, Effect: corev1.TaintEffectNoExecute}}
+	}
+	leaving := func(r *v1alpha1.SelfFenceRemediation) { r.DeletionTimestamp = &metav1.Time{Time: noon} }
+	for sentence, change := range map[string][]func(*v1alpha1.SelfFenceRemediation){
+		"it was taken back":             {in(fencing.Aborted)},
+		"it was taken back, and leaves": {in(fencing.Aborted), leaving},
+		"it has failed, and leaves":     {in(fencing.Failed), leaving},
+		"it has succeeded, and leaves":  {in(fencing.Succeeded), leaving},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			w := newWorld(t, node(tainted), leaseOf(t, "node-a", condemnedBy("another-uid")), remediation(change...))
+			fences := true
+			w.OtherFences = func(context.Context, string) (fencednode.Holder, bool) { return power, fences }
+			if r := w.reconciles(t); !isTainted(w.node(t), annotation.FencingTaint) || w.Claims.Len() > 0 || len(r.Finalizers) == 0 {
+				t.Errorf("while another fences the node, the node has %v, and there are %d claims", w.node(t).Spec.Taints, w.Claims.Len())
+			}
+			fences = false
+			if err := w.reconcile(t.Context(), keyA); err != nil || isTainted(w.node(t), annotation.FencingTaint) {
+				t.Errorf("after that, the node has %v (%v)", w.node(t).Spec.Taints, err)
+			}
+		})
+	}
+}
+
+// TestTheTaintOfAnotherStays: a remediation that was taken back removes no taint that another one keeps.
+func TestTheTaintOfAnotherStays(t *testing.T) {
+	tainted := func(n *corev1.Node) {
+		n.Spec.Taints = []corev1.Taint{{Key: annotation.FencingTaint, Effect: corev1.TaintEffectNoExecute}}
+	}
+	called := func(r *v1alpha1.SelfFenceRemediation) { r.Name, r.UID = keyB.Name, "another-uid" }
+	elsewhere := func(s *v1alpha1.SelfFenceRemediationStatus) { s.Node.Name = "node-b" }
+	nowhere := func(s *v1alpha1.SelfFenceRemediationStatus) { s.Node = nil }
+	none := func(*world) {}
+	for sentence, tc := range map[string]struct {
+		other func(*v1alpha1.SelfFenceRemediation)
+		set   func(*world)
+		stays bool
+	}{
+		"another has failed":                  {in(fencing.Failed), none, true},
+		"another has succeeded":               {in(fencing.Succeeded), none, false},
+		"another was taken back too":          {in(fencing.Aborted), none, false},
+		"another has failed for another node": {in(fencing.Failed, elsewhere), none, false},
+		"another has no node":                 {in(fencing.Failed, nowhere), none, false},
+		"another kind keeps it": {in(fencing.Aborted), func(w *world) {
+			w.OtherKeeps = func(_ context.Context, node string, but types.UID) bool { return node == "node-a" && but == uidA }
+		}, true},
+		"another kind keeps none": {in(fencing.Aborted), func(w *world) {
+			w.OtherKeeps = func(context.Context, string, types.UID) bool { return false }
+		}, false},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			w := newWorld(t, node(tainted), leaseOf(t, "node-a"), remediation(in(fencing.Aborted)), remediation(called, tc.other))
+			tc.set(w)
+			w.reconciles(t)
+			if stays := isTainted(w.node(t), annotation.FencingTaint); stays != tc.stays {
+				t.Errorf("the taint stays: %t", stays)
+			}
+		})
+	}
+	w := newWorld(t)
+	w.refuses(func(verb string, _ runtime.Object) error {
+		if verb == "list" {
+			return errors.New("no")
+		}
+		return nil
+	})
+	if !w.Keeps(t.Context(), "node-a", uidA) {
+		t.Error("while remediations can't be read, none of them keeps a taint")
+	}
 }

@@ -24,7 +24,7 @@ import (
 // Kinds are the definitions without which this remediator does nothing, by name.
 var Kinds = []string{"selffenceremediations.fettle.io", "fencepolicies.fettle.io"} //nolint:gochecknoglobals // a constant list
 
-// Config is what a Client needs. Every field is required but Metrics, OtherFences and OtherWorks.
+// Config is what a Client needs. Every field is required but Metrics, OtherFences, OtherWorks and OtherKeeps.
 type Config struct {
 	// Informers watch remediations, policies and nodes, and Cache reads remediations and policies.
 	Informers cache.Informers
@@ -45,6 +45,8 @@ type Config struct {
 	OtherFences func(ctx context.Context, node string) (fencednode.Holder, bool)
 	// OtherWorks returns the node on which a remediation of another kind works. It may be nil.
 	OtherWorks fencednode.Works
+	// OtherKeeps reports whether a remediation of another kind keeps the taint on a node, as Keeps does. It may be nil.
+	OtherKeeps fencednode.Keeps
 	// Metrics may be nil.
 	Metrics *Metrics
 }

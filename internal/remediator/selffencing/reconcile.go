@@ -84,18 +84,29 @@ func (c *Client) open(ctx context.Context, key types.NamespacedName) (*reconcili
 	return c.resume(ctx, rec)
 }
 
-// resume goes on from the record of a remediation that has begun.
+// resume goes on from the record of a remediation that has begun. After its end, with something left to take back, it waits for a remediation
+// that has not.
 func (c *Client) resume(ctx context.Context, rec *reconciliation) (*reconciliation, error) {
 	rec.node = rec.r.Status.Node.Name
 	rec.s = c.sessions.of(rec.key, rec.r.UID, rec.node)
 	rec.record = recordOf(&rec.r.Status)
-	if other := c.Claims.Claim(rec.node, rec.holder()); other != rec.holder() {
+	if other, held := c.heldBy(ctx, rec); held {
 		c.remediations.AddAfter(rec.key, requeueAfter)
 		waits := other.WaitProblem(rec.node)
 		return nil, c.publish(ctx, rec, waits.Reason, waits.Message)
 	}
 	rec.resetFacts(c.Now())
 	return rec, nil
+}
+
+// heldBy returns which other remediation has the node of a reconcile that has begun. A process that has just started has no claims, so that a
+// remediation which has ended looks for another that has not.
+func (c *Client) heldBy(ctx context.Context, rec *reconciliation) (fencednode.Holder, bool) {
+	if fencing.Phase(rec.r.Status.Phase).Final() {
+		return c.fencedBy(ctx, rec)
+	}
+	holder := c.Claims.Claim(rec.node, rec.holder())
+	return holder, holder != rec.holder()
 }
 
 // holder returns the remediation of a reconcile as the holder of its node.
@@ -152,6 +163,15 @@ func (c *Client) readNode(ctx context.Context, rec *reconciliation) {
 		return
 	}
 	rec.knows(n, at)
+	if rec.facts.Node.Tainted && rec.record.Phase == fencing.Aborted && c.isKeptByOther(ctx, rec) {
+		rec.facts.Node.Tainted = false // the taint is not that of this remediation, which has removed its own
+	}
+}
+
+// isKeptByOther reports whether another remediation keeps the taint on the node of a reconcile.
+func (c *Client) isKeptByOther(ctx context.Context, rec *reconciliation) bool {
+	other := c.OtherKeeps != nil && c.OtherKeeps(ctx, rec.node, rec.r.UID)
+	return other || c.Keeps(ctx, rec.node, rec.r.UID)
 }
 
 // knows has a reconcile go on from a node that was read or written, by a call that began at an instant.
