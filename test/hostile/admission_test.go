@@ -32,6 +32,7 @@ func TestI14AdmissionPolicies(t *testing.T) {
 	c.InstallFettle(t)
 	g := newGrantsWorld(t, c)
 	t.Run("grants", func(t *testing.T) { g.in(t).wantRows() })
+	t.Run("secrets", func(t *testing.T) { g.in(t).wantSecrets() })
 	t.Run("templates", func(t *testing.T) { w.in(t).wantRows() })
 }
 
@@ -82,7 +83,8 @@ type grant struct {
 const grantsRights = `
 {apiVersion: v1, kind: Namespace, metadata: {name: tenant}}
 ---
-{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: grants, namespace: tenant}, rules: [{apiGroups: [fettle.io], resources: ["*"], verbs: ["*"]}]}
+{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: grants, namespace: tenant},
+ rules: [{apiGroups: [fettle.io], resources: ["*"], verbs: ["*"]}, {apiGroups: [""], resources: [secrets], resourceNames: [stored, probe], verbs: [get]}]}
 ---
 {apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: grants, namespace: tenant},
  roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: grants}, subjects: [{apiGroup: rbac.authorization.k8s.io, kind: Group, name: tenants}]}
@@ -276,6 +278,56 @@ func (w *grantsWorld) wantRows() {
 					w.t.Errorf("%s: want it allowed, got %v", what, err)
 				}
 			}
+		}
+	}
+}
+
+// wantSecrets: a BMC has the credentials of a Secret sent to the address in its spec. So its author needs the right to get the Secret.
+func (w *grantsWorld) wantSecrets() {
+	ctx := cluster.Context(w.t)
+	bmc := func(name, secret string) *v1alpha1.BMC {
+		return &v1alpha1.BMC{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: name},
+			Spec:       v1alpha1.BMCSpec{NodeName: name, Address: "redfish://" + name + ".example.com", CredentialsName: secret},
+		}
+	}
+	hidden, metal := bmc("of-hidden", "hidden"), bmc("of-metal3", "")
+	w.must("creating a BMC", w.Create(ctx, hidden))
+	metal.Spec.Address, metal.Spec.BareMetalHost = "", &v1alpha1.BareMetalHostReference{Namespace: "metal3", Name: "a"}
+	create := func(b *v1alpha1.BMC) func(client.Client) error {
+		return func(as client.Client) error { return as.Create(ctx, b.DeepCopy(), client.DryRunAll) }
+	}
+	merge := func(name, change string) func(client.Client) error {
+		return func(as client.Client) error {
+			return as.Patch(ctx, bmc(name, ""), client.RawPatch(types.MergePatchType, []byte(change)), client.DryRunAll)
+		}
+	}
+	const elsewhere = `{"spec":{"address":"redfish+http://elsewhere.example.com"}}`
+	for what, tc := range map[string]struct {
+		user string
+		do   func(client.Client) error
+		may  bool
+	}{
+		"a BMC with a Secret that its author may get": {"create-bmcs", create(bmc("new", "stored")), true},
+		"a BMC with another Secret":                   {"create-bmcs", create(bmc("new", "hidden")), false},
+		"a BMC with a BareMetalHost":                  {"create-bmcs", create(metal), true},
+		"another address":                             {"patch-bmcs", merge("stored", elsewhere), true},
+		"another address for a Secret that is hidden": {"patch-bmcs", merge("of-hidden", elsewhere), false},
+		"a Secret that is hidden":                     {"patch-bmcs", merge("stored", `{"spec":{"credentialsName":"hidden"}}`), false},
+		"a label":                                     {"patch-bmcs", merge("of-hidden", `{"metadata":{"labels":{"a":"b"}}}`), true},
+		"the same spec":                               {"patch-bmcs", merge("of-hidden", `{"spec":{"credentialsName":"hidden"}}`), true},
+		"another Secret in place of a hidden one":     {"patch-bmcs", merge("of-hidden", `{"spec":{"credentialsName":"stored"}}`), true},
+		"a BareMetalHost in place of an address":      {"patch-bmcs", merge("of-hidden", `{"spec":{"address":null,"credentialsName":null,"bareMetalHost":{"namespace":"metal3","name":"a"}}}`), true},
+		"the same as an update":                       {"update-bmcs", func(as client.Client) error { return as.Update(ctx, hidden.DeepCopy(), client.DryRunAll) }, true},
+		"the status of a BMC with a Secret that is hidden": {"patch-bmcs-status", func(as client.Client) error {
+			return as.Status().Patch(ctx, hidden.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"status":{"power":"On"}}`)), client.DryRunAll)
+		}, true},
+	} {
+		switch err := tc.do(w.as(tc.user, "tenants")); {
+		case !tc.may:
+			w.wantForbidden(what, err, "you may not get Secret hidden of namespace tenant", "a Role")
+		case err != nil:
+			w.t.Errorf("%s: want it allowed, got %v", what, err)
 		}
 	}
 }
