@@ -247,3 +247,25 @@ func TestWorkersOfRepairs(t *testing.T) {
 		}
 	}
 }
+
+// TestLostRepairThatNoCacheHasShown: an expected repair that a live read lacks is withdrawn, unless a cache shows it later.
+func TestLostRepairThatNoCacheHasShown(t *testing.T) {
+	x := machine("x", ready("False", ago(time.Hour)))
+	r := repair(x, policy("p", []int{0}))
+	var m core.Expectations
+	key := core.RepairKey{Namespace: r.Namespace, Name: r.Name}
+	if m.IsUnshown(key) {
+		t.Error("a repair that nothing expects is unshown")
+	}
+	m.ExpectRepair(r, noon)
+	if got := laid(&m, noon, []core.Target{x}).Repairs; !m.IsUnshown(key) || len(got) != 1 || !got[0].Running() {
+		t.Fatalf("an expected repair is unshown: %t; repairs: %v", m.IsUnshown(key), got)
+	}
+	m.LoseRepair(key)
+	if got := laid(&m, noon, []core.Target{x}).Repairs; m.IsUnshown(key) || len(got) != 1 || got[0].Outcome != core.Withdrawn {
+		t.Errorf("a lost repair is unshown: %t; repairs: %v", m.IsUnshown(key), got)
+	}
+	if got := laid(&m, noon, []core.Target{x}, r).Repairs; len(got) != 1 || !got[0].Running() {
+		t.Errorf("a lost repair that a cache shows: %v", got)
+	}
+}

@@ -41,6 +41,16 @@ func (e *repairExpectation) markLost(now time.Time) {
 	}
 }
 
+// IsUnshown reports whether a repair is expected that no cache has shown.
+func (m *Expectations) IsUnshown(key RepairKey) bool {
+	e := m.repairs[key]
+	return e != nil && !e.seen
+}
+
+// LoseRepair records that a live read has not found an expected repair among the running ones. It counts as deleted
+// while it ran, unless a cache shows it later.
+func (m *Expectations) LoseRepair(key RepairKey) { m.repairs[key].seen = true }
+
 // recordedElsewhere reports whether another process has recorded the current step.
 func (e *repairExpectation) recordedElsewhere(r *Repair) bool { return e.step != len(r.Tried)+1 }
 

@@ -342,7 +342,7 @@ func TestRefusedRemedy(t *testing.T) {
 
 	s.now = noon.Add(time.Second)
 	did, next = s.pass()
-	s.wantDid("it is tried again at the end of the pause", did, "read m", "record workers", "begin m", "amend m: attempts", "tell refused m")
+	s.wantDid("it is tried again at the end of the pause", did, "read m", "record workers", "read running", "begin m", "amend m: attempts", "tell refused m")
 	s.wantNext(next, s.now.Add(time.Second)) // a look around; the pause has doubled
 	wantAttempts(s, 2, s.now)
 

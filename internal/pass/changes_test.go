@@ -482,3 +482,25 @@ func TestExpectationsCountFromTheAnswer(t *testing.T) {
 		}
 	}
 }
+
+// TestDeletedRepairThatNoCacheHasShown: a user deletes a repair, before its remedy is called, during a slow pass. The next pass calls
+// no remedy for it, and the pass after that creates another one.
+func TestDeletedRepairThatNoCacheHasShown(t *testing.T) {
+	for _, deleted := range []bool{false, true} {
+		w := worldOf(t, "a", "b")
+		w.policies[0].Holder = "fettle"
+		for i, name := range []string{"a", "b"} {
+			w.targets[i].Node = node(name, "False", w.now.Add(-5*time.Minute))
+		}
+		w.fates["AcquireLease a"] = ending{no: true}
+		w.slow["StartRemedy b"] = 40 * time.Second
+		equal(t, "the first pass", only(w.runs(-1, ending{}), "CreateRepair"), "[CreateRepair a CreateRepair b]")
+		delete(w.fates, "AcquireLease a")
+		if deleted {
+			w.stored = slices.DeleteFunc(w.stored, func(r core.Repair) bool { return r.Target.Name == "a" })
+		}
+		w.now = w.now.Add(59 * time.Second)
+		equal(t, fmt.Sprint("deleted: ", deleted), len(only(w.runs(-1, ending{}), "StartRemedy a")) > 0, !deleted)
+		equal(t, fmt.Sprint("anew, deleted: ", deleted), only(w.runs(-1, ending{}), "CreateRepair"), map[bool]string{false: "[]", true: "[CreateRepair a]"}[deleted])
+	}
+}

@@ -101,16 +101,21 @@ func (p *Pass) startTargets() []int {
 }
 
 // contestedStarts returns how many repairs are to be recorded before any remedy starts. There are some only where
-// another leader may contest a limit.
+// another leader may contest a limit, or a user may have deleted a recorded repair that no cache has shown.
 func (p *Pass) contestedStarts() int {
 	if len(p.starts) == 0 {
 		return 0
 	}
-	p.starting.contested = core.NeedsFencing(p.policies, &p.cluster, p.decision, p.startTargets())
+	p.starting.contested = core.NeedsFencing(p.policies, &p.cluster, p.decision, p.startTargets()) || slices.ContainsFunc(p.starts, p.isUnshown)
 	if !p.starting.contested {
 		return 0
 	}
 	return len(p.starts)
+}
+
+// isUnshown reports whether a start is of a repair that is recorded already and that no cache has shown.
+func (p *Pass) isUnshown(s pendingStart) bool {
+	return s.newRepair == nil && p.state.Expectations.IsUnshown(keyOf(&s.repair))
 }
 
 func (p *Pass) createRepair(_ *task, i int) []Call {
@@ -166,6 +171,7 @@ func (p *Pass) runningListed(t *task, _ *Call, r *Result) {
 		t.end(err)
 		return
 	}
+	p.loseDeleted(r.Repairs)
 	policies, cluster := core.Fenced(p.policies, p.cluster, p.withoutGone(r.Repairs))
 	cluster.ClockAgrees, cluster.Age = r.Clock.Agrees, p.ageAt(r.Clock.Now)
 	for _, a := range p.config.Decide(policies, cluster, p.later(r.Clock.Now)).StepStarts {
@@ -180,6 +186,17 @@ func (p *Pass) runningListed(t *task, _ *Call, r *Result) {
 	for i := range p.starts {
 		if s := &p.starts[i]; s.recorded && !s.admitted {
 			p.report(Event{Kind: NotAdmitted, Repair: s.repair, Target: p.cluster.Targets[s.target].ID})
+		}
+	}
+}
+
+// loseDeleted takes in that recorded repairs are gone which no cache has shown. A user has deleted them.
+func (p *Pass) loseDeleted(running []core.Repair) {
+	for i := range p.starts {
+		s := &p.starts[i]
+		is := func(r core.Repair) bool { return keyOf(&r) == keyOf(&s.repair) }
+		if p.isUnshown(*s) && !slices.ContainsFunc(running, is) {
+			p.state.Expectations.LoseRepair(keyOf(&s.repair))
 		}
 	}
 }
