@@ -291,7 +291,7 @@ func TestEventsOfPhases(t *testing.T) {
 		warns    bool
 		evidence bool
 	}{
-		{fencing.PoweringOff, false, "", false, false}, {fencing.PoweringOff, true, fencing.ProofVoid, true, false}, {fencing.Releasing, false, "", false, true},
+		{fencing.PoweringOff, false, "", false, false}, {fencing.PoweringOff, true, fencing.ProofVoid, true, false}, {fencing.Preparing, true, fencing.BootedUntainted, true, false}, {fencing.Releasing, false, "", false, true},
 		{fencing.Booting, false, "", false, false}, {fencing.DeletingMachine, false, "", true, false}, {fencing.Succeeded, false, "", false, true},
 		{fencing.Succeeded, true, "", false, true}, {fencing.Failed, false, fencing.BootTimedOut, true, true}, {fencing.Aborted, false, fencing.Stopped, false, true}, {fencing.Aborted, true, fencing.Stopped, true, true},
 	} {
