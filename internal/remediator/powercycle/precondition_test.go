@@ -49,6 +49,19 @@ func TestOutcomesOfOperations(t *testing.T) {
 	}
 }
 
+// TestAFailedPowerOnMayHaveTakenEffect: nothing that was read before it proves that the host is off.
+func TestAFailedPowerOnMayHaveTakenEffect(t *testing.T) {
+	w := newWorld(t, noBMC())
+	off := fencing.Reading{Begun: noon.Add(time.Second), Ended: noon.Add(time.Second), State: fencing.IsOff}
+	for kind, kept := range map[fencing.StepKind]bool{fencing.CommandOn: false, fencing.CommandOff: true, fencing.ReadPower: true} {
+		rec := &reconciliation{s: w.sessions.of(keyA, "r-uid", "node-a"), bmc: w.bmc(t, "a")}
+		rec.s.power = fencing.Power{Off: noon, FirstOff: off, Last: off}
+		if found := w.tryHost(t.Context(), rec, kind); !found.found() || rec.s.power.Off.Equal(noon) != kept || (rec.s.power.FirstOff == off) != kept {
+			t.Errorf("step %d ends with %+v, and the power is %+v", kind, found, rec.s.power)
+		}
+	}
+}
+
 // TestWhoIsBehind: a remediation that has begun to wait, while another one has claimed its node.
 func TestWhoIsBehind(t *testing.T) {
 	w := newWorld(t)
