@@ -240,3 +240,41 @@ func TestSetConditions(t *testing.T) {
 		t.Error("no condition is a change")
 	}
 }
+
+// TestWhatAnAttemptComesToNeed: both proofs, where its status does not say what it needs. It keeps to what it has come to need, also while the
+// configuration is not known, and before its first record it needs nothing.
+func TestWhatAnAttemptComesToNeed(t *testing.T) {
+	for _, tc := range []struct {
+		phase                fencing.Phase
+		said                 v1alpha1.RequiredProof
+		before, config, want bool
+	}{
+		{fencing.PoweringOff, "", false, true, true}, {fencing.PoweringOff, "", true, false, true}, {fencing.PoweringOff, "", false, false, false},
+		{fencing.PoweringOff, v1alpha1.AnyProof, false, true, false}, {"", "", false, true, false},
+	} {
+		s := v1alpha1.PowerRemediationStatus{FencingStatus: v1alpha1.FencingStatus{Phase: string(tc.phase)}, RequiredProof: tc.said}
+		if got := recoverRecord(&s, fencing.Record{Both: tc.before}, fencing.Config{Both: tc.config}).Both; got != tc.want {
+			t.Errorf("%+v: it needs both: %t", tc, got)
+		}
+	}
+}
+
+// TestWhatAnOlderDefinitionDrops: either field shows that the status is not kept.
+func TestWhatAnOlderDefinitionDrops(t *testing.T) {
+	for sentence, tc := range map[string]struct {
+		drop func(*v1alpha1.PowerRemediationStatus)
+		kept bool
+	}{
+		"nothing":               {func(*v1alpha1.PowerRemediationStatus) {}, true},
+		"what it needs":         {func(s *v1alpha1.PowerRemediationStatus) { s.RequiredProof = "" }, false},
+		"that it has condemned": {func(s *v1alpha1.PowerRemediationStatus) { s.Condemned = false }, false},
+	} {
+		record := fencing.Record{Phase: fencing.PoweringOff, Both: true, Revoked: true}
+		var s v1alpha1.PowerRemediationStatus
+		writeRecord(&s, "node-a", record)
+		tc.drop(&s)
+		if got := isKept(&s, record); got != tc.kept {
+			t.Errorf("%s: it is kept: %t", sentence, got)
+		}
+	}
+}
