@@ -66,6 +66,7 @@ func TestMachineIsKept(t *testing.T) {
 		}), nil, nil, fencing.Machine{Exists: true, Kept: fencing.KeptControlPlane}},
 		"another node":         {machine(func(m *unstructured.Unstructured) { delete(m.Object, "status") }), nil, node(), fencing.Machine{Exists: true, Kept: fencing.KeptOtherNode}},
 		"external by its spec": {machine(), bareMetal(map[string]any{"externallyProvisioned": true}, nil), node(), fencing.Machine{Exists: true, Kept: fencing.KeptExternallyProvisioned}},
+		"its state is no text": {machine(), bareMetal(nil, map[string]any{"provisioning": map[string]any{"state": int64(1)}}), node(), fencing.Machine{Exists: true, Kept: fencing.KeptHostUnknown}},
 		"external by state":    {machine(), bareMetal(nil, provisioned("externally provisioned")), node(), fencing.Machine{Exists: true, Kept: fencing.KeptExternallyProvisioned}},
 	} {
 		w := newWorld(t)
