@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -297,6 +298,22 @@ func TestPoliciesThatCanNotBeListedAnyMore(t *testing.T) {
 	rec.raw, rec.cluster.Namespace, rec.cluster.Name = node(inBoot1), "fleet", "east"
 	if w.requiresBoth(t.Context(), rec) {
 		t.Error("a policy of this cluster requires something of the nodes of another")
+	}
+	w = newWorld(t, requiresPowerAndPromise(func(p *v1alpha1.FencePolicy) {
+		p.Spec.NodeSelector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "pool", Operator: "Like"}}
+	}))
+	if !w.requiresBoth(t.Context(), &reconciliation{r: remediation(), raw: node(inBoot1)}) {
+		t.Error("a policy that can't be read requires nothing")
+	}
+}
+
+// TestPoliciesAreOfOneCluster: a policy of the cluster that Fettle runs in requires nothing of a node of another.
+func TestPoliciesAreOfOneCluster(t *testing.T) {
+	w := newMemberWorld(t, map[types.NamespacedName]*world{keyEast: newWorld(t, node(inBoot1))},
+		forMember(), member(nil), ofKind(clusterAPICluster, "east", nil), bmcIn("a", "fleet/east", "node-a"), requiresPowerAndPromise())
+	err := w.reconcile(t.Context(), keyM)
+	if r := w.remediation(t, keyM); err != nil || r.Status.Phase == "" || r.Status.RequiredProof != v1alpha1.AnyProof {
+		t.Errorf("%v, %+v", err, r.Status)
 	}
 }
 
