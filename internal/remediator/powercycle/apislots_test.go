@@ -110,6 +110,27 @@ func TestOthersLeaveSlotsFree(t *testing.T) {
 	}
 }
 
+// TestASlotThatSufficesIsKept, though another reconcile waits for one.
+func TestASlotThatSufficesIsKept(t *testing.T) {
+	for _, urgent := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			over, cancel := context.WithCancel(t.Context())
+			cancel()
+			s := newAPISlots(1, 1)
+			own, other := apiSlot{of: s}, apiSlot{of: s}
+			own.acquire(t.Context(), urgent)
+			go other.acquire(t.Context(), urgent)
+			synctest.Wait()
+			if kept := own.acquire(over, urgent); !kept || other.held {
+				t.Errorf("urgent %t: the slot is kept: %t, and the other reconcile has it: %t", urgent, kept, other.held)
+			}
+			own.release()
+			synctest.Wait()
+			other.release()
+		})
+	}
+}
+
 // TestOthersWaitForUrgentReconciles, though a slot is free, and for maxWait at most.
 func TestOthersWaitForUrgentReconciles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -174,7 +195,11 @@ func TestEventsWaitForUrgentReconciles(t *testing.T) {
 		if emitted != 0 || s.heldUrgent != 1 {
 			t.Errorf("%d events came first, and %d reconciles are urgent", emitted, s.heldUrgent)
 		}
-		(&reconciliation{slot: apiSlot{of: s}}).end(t.Context()) // there is nothing to wait for
+		watch := newStopwatch()
+		(&reconciliation{slot: apiSlot{of: s}}).end(t.Context())
+		if waited := watch(); waited != 0 {
+			t.Errorf("a reconcile without events waits for %v", waited)
+		}
 		urgent.release()
 		synctest.Wait()
 		if emitted != 1 || s.free != 2 {
