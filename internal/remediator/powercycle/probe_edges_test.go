@@ -165,13 +165,16 @@ func TestProbesAreDueEveryFiveMinutes(t *testing.T) {
 	if _, found := w.readPower(t.Context(), bmc); found.found() {
 		t.Fatal(found)
 	}
-	seen := w.seenOf(bmc).at
+	seen := w.seenOf(bmc)
+	if seen.power != v1alpha1.HostOn {
+		t.Errorf("seen is %+v", seen)
+	}
 	for _, step := range []struct {
 		at   time.Duration
 		read bool
 	}{{time.Second, false}, {probeEvery - time.Second, false}, {probeEvery, true}} {
 		before := reads
-		w.forward(seen.Add(step.at).Sub(w.now()))
+		w.forward(seen.at.Add(step.at).Sub(w.now()))
 		if err := w.probe(t.Context(), key); err != nil {
 			t.Fatal(err)
 		}
@@ -282,6 +285,10 @@ func TestStatusOfAHold(t *testing.T) {
 	h.writeHold(&s, noon.Add(2*time.Minute))
 	if s.RefusedLogins != 3 || !s.AuthenticationHeldSince.Time.Equal(noon.Add(2*time.Minute)) || !s.AuthenticationHeldUntil.Time.Equal(noon.Add(20*time.Minute)) {
 		t.Errorf("another hold: %+v", s)
+	}
+	h.power.Resume(1<<30+2, time.Time{})
+	if h.writeHold(&s, noon); s.RefusedLogins != 1<<30 {
+		t.Errorf("after very many refused logins: %+v", s)
 	}
 }
 

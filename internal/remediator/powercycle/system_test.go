@@ -326,3 +326,20 @@ func TestStatusShowsTheUUID(t *testing.T) {
 		t.Errorf("after a first operation that failed, the status has %q", got)
 	}
 }
+
+// TestStatusShowsTheUUIDOfAnotherSystem, also where the first operation of a BMC is on it: a user compares it with that of the node.
+func TestStatusShowsTheUUIDOfAnotherSystem(t *testing.T) {
+	w, r := newRack(t, 1)
+	r.set(func(r *rack) { r.uuid = otherUUID })
+	n := read(t, w, "", "host-0", &corev1.Node{})
+	n.Status.NodeInfo.SystemUUID = nodeUUID
+	if err := w.api.Status().Update(t.Context(), n); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.probe(t.Context(), bmcKey("host-0")); err != nil {
+		t.Fatal(err)
+	}
+	if got, said := w.bmc(t, "host-0").Status.SystemUUID, w.reachableOf(t, "host-0"); got != otherUUID || said.Reason != string(power.OtherSystem) {
+		t.Errorf("the status has %q, and says %+v", got, said)
+	}
+}
