@@ -32,7 +32,7 @@ func TestEachReasonHasAMessage(t *testing.T) {
 	begins := []fencing.Reason{
 		fencing.ProofVoid, fencing.BootedUntainted, fencing.PoweredOnByOthers, fencing.PowerOffTimedOut, fencing.FenceTimedOut, fencing.PowerOnTimedOut, fencing.BootTimedOut,
 		fencing.ReleaseTimedOut, fencing.NodeReplaced, fencing.Stopped, fencing.Deleted,
-		fencing.TaintTimedOut, fencing.MachineDeletionTimedOut, fencing.HostNotLeft,
+		fencing.TaintTimedOut, fencing.MachineDeletionTimedOut, fencing.HostNotLeft, statusNotKept,
 		fencing.KeptControlPlane, fencing.KeptNoController, fencing.KeptOtherNode, fencing.KeptExternallyProvisioned, fencing.KeptHostUnknown, fencing.NoMachine,
 	}
 	seen := map[string]bool{"": true, "node node-a waits": true}

@@ -226,4 +226,7 @@ func TestEachRefusalIsKnown(t *testing.T) {
 	if found < 14 {
 		t.Errorf("only %d reasons were found", found)
 	}
+	if got := refusalOf(remediation()); got != otherRefusal {
+		t.Errorf("without a condition it is %q", got)
+	}
 }

@@ -430,12 +430,12 @@ func TestBMCsThatCanNotBeTrusted(t *testing.T) {
 func TestTheLastRevisionsAreKnown(t *testing.T) {
 	s := newSessions(fencednode.NewClaims())
 	known := s.of(keyA, "r-uid", "node-a")
-	for i := range mostRevisions + 2 {
-		s.keepRevision(known, string(rune('a'+i)))
-	}
-	for i := range mostRevisions + 2 {
-		if got := s.hasWritten(keyA, string(rune('a'+i))); got != (i >= 2) {
-			t.Errorf("revision %d of %d is known: %t", i, mostRevisions+2, got)
+	for last := range mostRevisions + 2 {
+		s.keepRevision(known, string(rune('a'+last)))
+		for i := range last + 1 {
+			if got := s.hasWritten(keyA, string(rune('a'+i))); got != (last-i < mostRevisions) {
+				t.Errorf("after revision %d, revision %d is known: %t", last, i, got)
+			}
 		}
 	}
 }
