@@ -110,6 +110,23 @@ func TestOthersLeaveSlotsFree(t *testing.T) {
 	}
 }
 
+// TestASlotThatComesWithTheEnd of the context is the reconcile's, whichever of the two it sees first.
+func TestASlotThatComesWithTheEnd(t *testing.T) {
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	s := newAPISlots(1, 1)
+	for i := range 100 {
+		own := apiSlot{of: s}
+		if !own.acquire(over, i%2 == 0) {
+			t.Fatalf("slot %d is free, and is not given", i)
+		}
+		own.release()
+	}
+	if s.free != 1 || s.freeOthers != 1 || s.waiting() != 0 {
+		t.Errorf("%d slots are free, %d for others, and %d wait at the end", s.free, s.freeOthers, s.waiting())
+	}
+}
+
 // TestASlotThatSufficesIsKept, though another reconcile waits for one.
 func TestASlotThatSufficesIsKept(t *testing.T) {
 	for _, urgent := range []bool{false, true} {
