@@ -127,6 +127,27 @@ func TestASlotThatComesWithTheEnd(t *testing.T) {
 	}
 }
 
+// TestNoSlotIsGivenTwice: a reconcile that has waited for maxWait gets one that is free.
+func TestNoSlotIsGivenTwice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newAPISlots(1, 1)
+		urgent, late := apiSlot{of: s}, apiSlot{of: s}
+		urgent.acquire(t.Context(), true)
+		go late.acquire(t.Context(), false)
+		<-time.After(2 * maxWait)
+		synctest.Wait()
+		if late.held || s.free != 0 {
+			t.Errorf("it has a slot: %t, and %d are free", late.held, s.free)
+		}
+		urgent.release()
+		synctest.Wait()
+		if !late.held || s.free != 0 {
+			t.Errorf("after that it has a slot: %t, and %d are free", late.held, s.free)
+		}
+		late.release()
+	})
+}
+
 // TestASlotThatSufficesIsKept, though another reconcile waits for one.
 func TestASlotThatSufficesIsKept(t *testing.T) {
 	for _, urgent := range []bool{false, true} {
@@ -284,6 +305,10 @@ func TestUrgencyOfARemediation(t *testing.T) {
 	s.keep(known, remediation(in(fencing.Booting)))
 	if s.isUrgent(keyA) {
 		t.Error("a remediation whose host boots can't wait")
+	}
+	s.keep(known, remediation(in(fencing.Releasing), func(r *v1alpha1.PowerRemediation) { r.ResourceVersion = "later" }))
+	if !s.isUrgent(keyA) {
+		t.Error("a remediation that is about to release its workload can wait")
 	}
 }
 
