@@ -69,7 +69,7 @@ func table() []target {
 		{dir: "internal/remediator/fencednode", tests: []testPackage{{dir: "internal/remediator/selffencing"}, {dir: "internal/remediator/powercycle"}}, unmeasured: true},
 		{dir: "internal/remediator/loop"},
 		{dir: "internal/remediator/machinedeletion"},
-		{dir: "internal/remediator/nodepromise", tests: []testPackage{{dir: "internal/remediator/selffencing"}, {dir: "internal/remediator/powercycle"}}, open: 10},
+		{dir: "internal/remediator/nodepromise", tests: []testPackage{{dir: "internal/remediator/selffencing"}, {dir: "internal/remediator/powercycle"}}},
 		{dir: "internal/remediator/powercycle"},
 		{dir: "internal/remediator/selffencing", unmeasured: true},
 		{dir: "internal/healthcheck", tests: dialects},

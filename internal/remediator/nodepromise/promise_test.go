@@ -16,6 +16,7 @@ import (
 
 	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
+	"github.com/fettle-io/fettle/internal/fencing"
 	"github.com/fettle-io/fettle/internal/promiselease"
 	"github.com/fettle-io/fettle/internal/selffence"
 )
@@ -37,13 +38,15 @@ func leaseOf(t *testing.T, name string) *coordinationv1.Lease {
 	return l
 }
 
-// world has promises before an API server with some objects. Reads fail while fault is set, and call reads before.
+// world has promises before an API server with some objects. Reads fail while fault is set, and call reads before. A write calls wrote before its
+// answer arrives.
 type world struct {
 	*Promises
 
 	api   client.Client
 	fault error
 	reads func(name string)
+	wrote func()
 }
 
 func newWorld(t *testing.T, objects ...client.Object) *world {
@@ -60,10 +63,20 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 			if w.fault != nil {
 				return w.fault
 			}
+			if key.Name == "" {
+				return errors.New("resource name may not be empty") // as a client of a real API server says
+			}
 			if w.reads != nil {
 				w.reads(key.Name)
 			}
 			return c.Get(ctx, key, o, opts...)
+		},
+		Update: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
+			err := c.Update(ctx, o, opts...)
+			if w.wrote != nil {
+				w.wrote()
+			}
+			return err
 		},
 	}).Build()
 	w.Promises = New(w.api, func() time.Time { return noon })
@@ -111,14 +124,54 @@ func TestAWriteOfALeaseThatWasNotRead(t *testing.T) {
 	}
 }
 
-// TestSeenAnewMeanwhile: the acknowledgements of the witnesses of a Lease count for that Lease alone. Another reconcile may have seen a later one while
-// their Leases were read.
-func TestSeenAnewMeanwhile(t *testing.T) {
+// newWitnessedWorld has the Lease of node-a, and that of its only witness, which acknowledges each condemnation at once.
+func newWitnessedWorld(t *testing.T) *world {
+	t.Helper()
 	witnessed := leaseOf(t, "node-a")
 	witnessed.Annotations[annotation.PromiseWitnesses] = "w-0"
 	acknowledges := leaseOf(t, "w-0")
 	acknowledges.Annotations[annotation.Witnessed], acknowledges.ResourceVersion = "5000", "9000"
-	w := newWorld(t, witnessed, acknowledges)
+	return newWorld(t, witnessed, acknowledges)
+}
+
+// TestSeenBeforeTheAnswer: another reconcile may see a condemned Lease, and the acknowledgements of its witnesses, before the answer to the write
+// arrives. Its observation counts on.
+func TestSeenBeforeTheAnswer(t *testing.T) {
+	w, now := newWitnessedWorld(t), noon
+	w.now = func() time.Time { return now }
+	p := &Promise{Node: "node-a", By: "uid"}
+	w.Read(t.Context(), p)
+	w.wrote = func() {
+		w.Read(t.Context(), &Promise{Node: "node-a", By: "uid"})
+		now = now.Add(time.Minute)
+	}
+	if err := w.Revoke(t.Context(), p); err != nil || !p.Facts.Expires.Equal(noon.Add(42*time.Second)) {
+		t.Errorf("the promise is %+v (%v), want an expiry 42s after it was acknowledged", p.Facts, err)
+	}
+}
+
+// TestAcknowledgementsAreReadOnce: once enough witnesses have acknowledged, their Leases are read no more.
+func TestAcknowledgementsAreReadOnce(t *testing.T) {
+	w := newWitnessedWorld(t)
+	p := &Promise{Node: "node-a", By: "uid"}
+	w.Read(t.Context(), p)
+	if err := w.Revoke(t.Context(), p); err != nil || p.Facts.Unwitnessed {
+		t.Fatalf("the promise is %+v (%v)", p.Facts, err)
+	}
+	w.reads = func(name string) {
+		if name == "w-0" {
+			t.Error("a witness is read again")
+		}
+	}
+	if w.Read(t.Context(), p); p.Facts.State != fencing.Revoked || p.Facts.Unwitnessed {
+		t.Errorf("the promise is %+v", p.Facts)
+	}
+}
+
+// TestSeenAnewMeanwhile: the acknowledgements of the witnesses of a Lease count for that Lease alone. Another reconcile may have seen a later one while
+// their Leases were read.
+func TestSeenAnewMeanwhile(t *testing.T) {
+	w := newWitnessedWorld(t)
 	p := &Promise{Node: "node-a", By: "uid"}
 	w.Read(t.Context(), p)
 	later := func(name string) {

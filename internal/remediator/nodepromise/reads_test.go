@@ -8,9 +8,12 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fettle-io/fettle/api/fettle/annotation"
+	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
 	"github.com/fettle-io/fettle/internal/fencing"
 	"github.com/fettle-io/fettle/internal/promiselease"
 	"github.com/fettle-io/fettle/internal/selffence"
@@ -94,5 +97,53 @@ func TestWritesThatDoNotSuit(t *testing.T) {
 	w.Read(t.Context(), p)
 	if err := w.Revoke(t.Context(), p); err != nil || p.Facts.State != fencing.Revoked {
 		t.Errorf("after another read: %v, %+v", err, p.Facts)
+	}
+}
+
+// TestMissing: a Lease holds a promise, or it is said why it holds none. Where only a time proves something, a promise that is not timed won't do. A Lease
+// that can't be read is no reason.
+func TestMissing(t *testing.T) {
+	with := func(key, value string) *coordinationv1.Lease {
+		l := leaseOf(t, "node-a")
+		l.Annotations[key] = value
+		return l
+	}
+	const none, notTimed = v1alpha1.CannotStartNoPromiseReason, v1alpha1.CannotStartPromiseNotTimedReason
+	for sentence, tc := range map[string]struct {
+		lease         *coordinationv1.Lease
+		fault         error
+		missing, time string // the reasons
+	}{
+		"a timed promise":         {leaseOf(t, "node-a"), nil, "", ""},
+		"it is not timed":         {with(annotation.PromiseTimed, "false"), nil, "", notTimed},
+		"it is withdrawn":         {with(annotation.PromiseState, "Withdrawn"), nil, none, none},
+		"it can't be decoded":     {with(annotation.PromiseState, "Kept"), nil, none, none},
+		"there is no Lease":       {nil, nil, none, none},
+		"the Lease can't be read": {leaseOf(t, "node-a"), errors.New("no answer"), "", ""},
+	} {
+		var objects []client.Object
+		if tc.lease != nil {
+			objects = append(objects, tc.lease)
+		}
+		w := newWorld(t, objects...)
+		w.fault = tc.fault
+		if found, err := w.Missing(t.Context(), "node-a"); found.Reason != tc.missing || !errors.Is(err, tc.fault) {
+			t.Errorf("%s: it is missing for %q (%v), want %q", sentence, found.Reason, err, tc.missing)
+		}
+		if found, err := w.MissingTimed(t.Context(), "node-a"); found.Reason != tc.time || !errors.Is(err, tc.fault) {
+			t.Errorf("%s: a timed one is missing for %q (%v), want %q", sentence, found.Reason, err, tc.time)
+		}
+	}
+}
+
+// TestAPolicyThatCanNotBeRead: a message has a bounded part of what is wrong with the selector, which a user has written.
+func TestAPolicyThatCanNotBeRead(t *testing.T) {
+	wrong := &v1alpha1.FencePolicy{ObjectMeta: metav1.ObjectMeta{Name: "wrong"}, Spec: v1alpha1.FencePolicySpec{RequiredProof: v1alpha1.PowerAndPromise}}
+	wrong.Spec.NodeSelector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "pool", Operator: metav1.LabelSelectorOperator(strings.Repeat("x", 5000))}}
+	_, unknown, err := RequiresBoth(t.Context(), newWorld(t, wrong).api, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-a"}})
+	_, part, _ := strings.Cut(unknown.Message, "(")
+	part, rest, _ := strings.Cut(part, "); ")
+	if err != nil || unknown.Reason != FencePolicyUnknown || len(part) != 512 || rest != "correct the selector" {
+		t.Errorf("after %v it says %q, with %d bytes of the reason", err, unknown.Message, len(part))
 	}
 }
