@@ -44,7 +44,7 @@ func table() []target {
 		{dir: "internal/peer", skip: "^TestConnectionsOfAll$", unmeasured: true},
 		{dir: "internal/fencepolicy"},
 		{dir: "internal/fencestatus"},
-		{dir: "internal/agentsigner", unmeasured: true},
+		{dir: "internal/agentsigner"},
 		{dir: "internal/agent", unmeasured: true},
 		{dir: "internal/contain"},
 		{dir: "internal/logging"},

@@ -230,6 +230,19 @@ func TestApprovedByOthers(t *testing.T) {
 	})
 }
 
+// TestWrongAndTooMany: a request that is one too many is denied for what is wrong with it, which its agent can correct.
+func TestWrongAndTooMany(t *testing.T) {
+	t.Parallel()
+	play(t, func(w *world) {
+		for range maxIssued {
+			w.nodes.issues("a", now())
+		}
+		w.requests("a0", func(r *csr) { r.Spec.Usages = nil })
+		w.forward(0)
+		w.becomes("a0", certificatesv1.CertificateDenied, WrongUsages)
+	})
+}
+
 // TestStrangers: the requests of strangers delay no agent.
 func TestStrangers(t *testing.T) {
 	t.Parallel()

@@ -13,6 +13,7 @@ import (
 	"encoding/pem"
 	"net"
 	"net/url"
+	"strings"
 	"testing"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
@@ -117,6 +118,14 @@ func denied(t *testing.T, r *csr, want Reason) {
 	t.Helper()
 	if g, reason := decide(r); reason != want || g != (grant{}) || reason.message() == "" {
 		t.Errorf("the reason is %q with %+v, want %s", reason, g, want)
+	}
+}
+
+// TestTooManySaysHowMany, as the page on self-fencing does.
+func TestTooManySaysHowMany(t *testing.T) {
+	t.Parallel()
+	if got := TooMany.message(); !strings.HasPrefix(got, "the node has got 10 certificates within an hour") {
+		t.Errorf("it says %q", got)
 	}
 }
 

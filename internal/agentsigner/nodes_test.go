@@ -34,6 +34,9 @@ func TestWaiting(t *testing.T) {
 	if first, _ := n.first("a", noon()); first != "" {
 		t.Errorf("%q waits too", first)
 	}
+	if len(n.of) != 1 {
+		t.Errorf("after all requests of a node were answered, %d nodes are known", len(n.of))
+	}
 	if first, _ := n.first("b", noon()); first != "other" {
 		t.Errorf("of the other node %q is first", first)
 	}

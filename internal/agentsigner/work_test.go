@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fettle-io/fettle/internal/peer"
@@ -388,46 +389,96 @@ func TestARequestThatFailsIsTriedAgain(t *testing.T) {
 	})
 }
 
-// TestWorkersShareTheRequests: a few are answered at a time, and the end waits for them.
+// TestWorkersShareTheRequests: a few are answered at a time, of each node one, and the end waits for them.
 func TestWorkersShareTheRequests(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newSigner(t)
-		hangs, under := make(chan struct{}), 0
-		w.refuses(func(_ string, o runtime.Object) error {
-			if _, is := o.(*csr); is {
-				w.mu.Lock()
-				under++
-				w.mu.Unlock()
-				<-hangs
+	for node, want := range map[string]int{"node-": workers, "": 1} { // each request is of a node of its own, or all are of one
+		synctest.Test(t, func(t *testing.T) {
+			w := newSigner(t)
+			hangs, under := make(chan struct{}), 0
+			w.refuses(func(_ string, o runtime.Object) error {
+				if _, is := o.(*csr); is {
+					w.mu.Lock()
+					under++
+					w.mu.Unlock()
+					<-hangs
+				}
+				return nil
+			})
+			ctx, cancel := context.WithCancel(t.Context())
+			if err := w.Watch(ctx); err != nil {
+				t.Fatal(err)
 			}
-			return nil
+			done := make(chan error, 1)
+			go func() { done <- w.Start(ctx) }()
+			synctest.Wait()
+			for i := range workers + 3 {
+				of := "a"
+				if node != "" {
+					of = node + strconv.Itoa(i)
+				}
+				w.informers.Of("CertificateSigningRequest").Show(named(t, of, func(r *csr) { r.Name = "request-" + strconv.Itoa(i) }))
+				synctest.Wait()
+			}
+			if under != want {
+				t.Errorf("of nodes %q, %d are answered at a time, want %d", node, under, want)
+			}
+			cancel()
+			synctest.Wait()
+			select {
+			case <-done:
+				t.Error("it ends before its work")
+			default:
+			}
+			close(hangs)
+			if err := <-done; err != nil {
+				t.Errorf("Start returns %v", err)
+			}
 		})
+	}
+}
+
+// TestTheEndIsNoFailure: a call that the end cuts short is not logged, and no watch follows.
+func TestTheEndIsNoFailure(t *testing.T) {
+	for sentence, do := range map[string]func(*signer, context.Context){
+		"a question": func(w *signer, ctx context.Context) {
+			if w.follow(ctx) {
+				t.Error("it watches")
+			}
+		},
+		"the authorities": func(w *signer, ctx context.Context) { w.keepAuthorities(ctx) },
+	} {
+		w, logged := newSigner(t), 0
+		w.Log = funcr.New(func(_, _ string) { logged++ }, funcr.Options{})
 		ctx, cancel := context.WithCancel(t.Context())
-		if err := w.Watch(ctx); err != nil {
-			t.Fatal(err)
+		w.refuses(func(string, runtime.Object) error {
+			cancel()
+			return ctx.Err()
+		})
+		if do(w, ctx); logged != 0 {
+			t.Errorf("%s: %d lines are logged", sentence, logged)
 		}
-		done := make(chan error, 1)
-		go func() { done <- w.Start(ctx) }()
-		synctest.Wait()
-		for i := range workers + 3 {
-			w.informers.Of("CertificateSigningRequest").Show(named(t, "node-"+strconv.Itoa(i)))
-		}
-		synctest.Wait()
-		if under != workers {
-			t.Errorf("%d are answered at a time", under)
-		}
-		cancel()
-		synctest.Wait()
-		select {
-		case <-done:
-			t.Error("it ends before its work")
-		default:
-		}
-		close(hangs)
-		if err := <-done; err != nil {
-			t.Errorf("Start returns %v", err)
-		}
-	})
+	}
+}
+
+// turns is a queue that calls added before a node is in it.
+type turns struct {
+	workqueue.TypedRateLimitingInterface[string]
+
+	added func(node string)
+}
+
+func (q turns) Add(node string) {
+	q.added(node)
+	q.TypedRateLimitingInterface.Add(node)
+}
+
+// TestARequestWaitsBeforeItsTurn: a worker may take the turn of a node at once, and would find nothing to answer.
+func TestARequestWaitsBeforeItsTurn(t *testing.T) {
+	w, waits := newSigner(t), ""
+	w.turns = turns{w.turns, func(node string) { waits, _ = w.nodes.first(node, day(0)) }}
+	if w.take(named(t, "a")); waits != "a" {
+		t.Errorf("when the node gets its turn, request %q waits", waits)
+	}
 }
 
 // TestAuthoritiesThatCanNotBeLookedAfter are looked at again a minute later. A panic is no end.
