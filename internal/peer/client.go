@@ -29,7 +29,7 @@ type Client struct {
 
 // NewClient returns a client. It sends nothing.
 func NewClient(identity Source, addresses Addresses) *Client {
-	c := &Client{identity: identity, addresses: addresses, raw: (&net.Dialer{Timeout: helloTime, KeepAlive: keepAlive}).DialContext}
+	c := &Client{identity: identity, addresses: addresses, raw: dialer().DialContext}
 	c.transport = &http.Transport{
 		DialTLSContext: c.dial, DisableCompression: true, MaxConnsPerHost: askingOfNode, MaxIdleConnsPerHost: 1, MaxIdleConns: maxOthers,
 		IdleConnTimeout: clientIdleTime, MaxResponseHeaderBytes: maxHeader, Protocols: new(http.Protocols),
@@ -41,6 +41,9 @@ func NewClient(identity Source, addresses Addresses) *Client {
 	}
 	return c
 }
+
+// dialer connects to addresses.
+func dialer() *net.Dialer { return &net.Dialer{Timeout: helloTime, KeepAlive: keepAlive} }
 
 // maxOthers is to how many other agents a client keeps connections.
 const maxOthers = 8
@@ -162,10 +165,9 @@ func errorOf(err error) error {
 	if e, is := errors.AsType[*Error](err); is {
 		return &Error{e.Reason, err}
 	}
-	_, alert := errors.AsType[tls.AlertError](err)
 	_, bad := errors.AsType[*tls.CertificateVerificationError](err)
 	op, is := errors.AsType[*net.OpError](err)
-	if alert || bad || errors.Is(err, errCertificate) || is && op.Op == "remote error" {
+	if bad || errors.Is(err, errCertificate) || is && op.Op == "remote error" {
 		return &Error{NotVerified, err}
 	}
 	return &Error{Unreachable, err}

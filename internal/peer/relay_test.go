@@ -74,7 +74,12 @@ func TestRelay(t *testing.T) {
 // TestRelayEnds: a stream has an end, be it idle or not.
 func TestRelayEnds(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct{ every, want time.Duration }{"idle": {0, peer.RelayIdle}, "busy": {peer.RelayIdle / 2, peer.RelayTime}} {
+	for name, c := range map[string]struct {
+		says        int
+		every, want time.Duration
+	}{
+		"idle": {0, 0, peer.RelayIdle}, "idle after a while": {1, time.Minute, time.Minute + peer.RelayIdle}, "busy": {1000, peer.RelayIdle / 2, peer.RelayTime},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			play(t, func(w *world) {
@@ -84,8 +89,8 @@ func TestRelayEnds(t *testing.T) {
 					t.Fatal(err)
 				}
 				began := now()
-				for err == nil {
-					if c.every > 0 {
+				for i := 0; err == nil; i++ {
+					if i < c.says {
 						<-time.After(c.every)
 						_, _ = conn.Write([]byte("x"))
 					}
@@ -111,7 +116,7 @@ func TestRelayRate(t *testing.T) {
 		defer conn.Close()
 		began := now()
 		says(t, conn, make([]byte, 4*peer.RelayRate))
-		if took := now().Sub(began); took < 4*time.Second {
+		if took := now().Sub(began); took < 4*time.Second || took > 7*time.Second { // the first records of TLS are short
 			t.Errorf("four seconds' worth takes %s", took)
 		}
 	})
@@ -143,6 +148,45 @@ func TestRelayRefused(t *testing.T) {
 				t.Errorf("the answer for %s is %q, %v", target, answer, err)
 			}
 			_ = raw.Close()
+		}
+	})
+}
+
+// TestAnAPIServerThatDoesNotConnect holds a server up for a bounded time.
+func TestAnAPIServerThatDoesNotConnect(t *testing.T) {
+	t.Parallel()
+	play(t, func(w *world) {
+		w.server.Relay(func(ctx context.Context) (net.Conn, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		})
+		began := now()
+		_, err := w.client(w.of("a")).Relay(w.t.Context(), serverNode)
+		w.wants(err, peer.Refused)
+		if took := now().Sub(began); took != 2*time.Second {
+			t.Errorf("it takes %s", took)
+		}
+	})
+}
+
+// TestBytesBeforeAStream: an agent that says something before it is connected gets no stream.
+func TestBytesBeforeAStream(t *testing.T) {
+	t.Parallel()
+	play(t, func(w *world) {
+		a := w.api()
+		raw, err := w.pipes.dial()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer raw.Close()
+		c := w.shake(raw)
+		_, _ = c.Write([]byte("CONNECT api-server:443 HTTP/1.1\r\nHost: x\r\n\r\nx"))
+		if text, _ := io.ReadAll(c); len(text) > 0 {
+			t.Errorf("the answer is %q", text)
+		}
+		<-time.After(time.Second) // in the bubble
+		if a.ends.Load() != 1 {
+			t.Error("the connection to the API server is open")
 		}
 	})
 }
