@@ -3,10 +3,13 @@ package fencednode
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -90,4 +93,95 @@ func (f failingReader) Get(context.Context, client.ObjectKey, client.Object, ...
 
 func (f failingReader) List(context.Context, client.ObjectList, ...client.ListOption) error {
 	return f.err
+}
+
+// writer counts the patches of machines, which fail with an error.
+type writer struct {
+	client.Writer
+
+	patches int
+	err     error
+}
+
+func (w *writer) Patch(context.Context, client.Object, client.Patch, ...client.PatchOption) error {
+	w.patches++
+	return w.err
+}
+
+// claimed returns machine ns/m with a claim.
+func claimed(by string) *unstructured.Unstructured {
+	m := &unstructured.Unstructured{Object: map[string]any{}}
+	m.SetGroupVersionKind(OpenShiftMachine)
+	m.SetNamespace("ns")
+	m.SetName("m")
+	m.SetAnnotations(map[string]string{annotation.ClaimedBy: by})
+	return m
+}
+
+// TestTakenBy: a claim counts while its remediation works, or can't be read, and is that of another.
+func TestTakenBy(t *testing.T) {
+	const own, other = "ns/r/uid", "ns/other/other-uid"
+	works := func(node string, is bool) Works {
+		return func(_ context.Context, key types.NamespacedName, uid types.UID) (Holder, string, bool) {
+			if key.Namespace != "ns" || key.Name+"-uid" != string(uid) {
+				t.Errorf("the claim is read as one of %s with the UID %s", key, uid)
+			}
+			return Holder{Kind: "K", NamespacedName: key}, node, is
+		}
+	}
+	none := works("", false)
+	for sentence, tc := range map[string]struct {
+		by     string
+		kinds  []Works
+		saying string
+	}{
+		"its own":                     {own, []Works{works("n", true)}, ""},
+		"it is no claim":              {"ns/other", []Works{works("n", true)}, ""},
+		"it has more":                 {other + "/x", []Works{works("n", true)}, ""},
+		"the other works":             {other, []Works{works("n", true)}, "K ns/other has claimed machine ns/m, which node n names too"},
+		"the other can't be read":     {other, []Works{works("", true)}, "K ns/other has claimed machine ns/m and can't be read"},
+		"the other has ended":         {other, []Works{none}, ""},
+		"it is of the second kind":    {other, []Works{none, works("n", true)}, "K ns/other has claimed"},
+		"the first kind is not there": {other, []Works{nil, works("n", true)}, "K ns/other has claimed"},
+	} {
+		r := &v1alpha1.SelfFenceRemediation{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "r", UID: "uid"}}
+		got := Machines{}.TakenBy(t.Context(), r, claimed(tc.by), tc.kinds...)
+		if want := map[bool]string{true: AnotherRemediation}[tc.saying != ""]; got.Reason != want || !strings.HasPrefix(got.Message, tc.saying) || got.Message != "" && tc.saying == "" {
+			t.Errorf("%s: it waits for %q: %s", sentence, got.Reason, got.Message)
+		}
+	}
+}
+
+// TestClaimsThatNeedNothing: a machine is not claimed twice, and a claim that stays is not read. Where the machine is gone, the claim is too.
+func TestClaimsThatNeedNothing(t *testing.T) {
+	own := &v1alpha1.SelfFenceRemediation{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "ns", Name: "r", UID: "uid", Annotations: map[string]string{annotation.ClaimedMachine: "ns/m"},
+	}}
+	gone := apierrors.NewNotFound(schema.GroupResource{Resource: "machines"}, "m")
+	for sentence, tc := range map[string]struct {
+		err     error
+		do      func(Machines) error
+		patches int
+		fails   bool
+	}{
+		"it is its own":   {nil, func(m Machines) error { return m.Claim(t.Context(), own, claimed("ns/r/uid")) }, 0, false},
+		"there is none":   {nil, func(m Machines) error { return m.Claim(t.Context(), own, nil) }, 0, false},
+		"it is another's": {nil, func(m Machines) error { return m.Claim(t.Context(), own, claimed("ns/s/other")) }, 1, false},
+		"it is gone":      {gone, func(m Machines) error { return m.Claim(t.Context(), own, claimed("")) }, 1, false},
+		"it can't be":     {errors.New("no"), func(m Machines) error { return m.Claim(t.Context(), own, claimed("")) }, 1, true},
+		"it stays":        {nil, func(m Machines) error { return m.ReleaseOthers(t.Context(), own, claimed("")) }, 0, false},
+		"it is on another": {nil, func(m Machines) error {
+			other := claimed("")
+			other.SetName("n")
+			return m.ReleaseOthers(t.Context(), own, other)
+		}, 0, true},
+		"it is on none":      {nil, func(m Machines) error { return m.ReleaseOthers(t.Context(), own, nil) }, 0, true},
+		"it claims no other": {nil, func(m Machines) error { return m.ReleaseOthers(t.Context(), &v1alpha1.SelfFenceRemediation{}, nil) }, 0, false},
+	} {
+		w := &writer{err: tc.err}
+		err := tc.do(Machines{Live: failingReader{errors.New("no answer")}, Writer: w})
+		if (err != nil) != tc.fails || w.patches != tc.patches {
+			t.Errorf("%s: %v, after %d patches", sentence, err, w.patches)
+		}
+	}
 }

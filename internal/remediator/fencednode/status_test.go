@@ -158,3 +158,61 @@ func TestSavedOf(t *testing.T) {
 		t.Errorf("without a node %v is saved", got)
 	}
 }
+
+// TestCountsOfAStatusAreBounded: a record counts on, and a status has no more than fits.
+func TestCountsOfAStatusAreBounded(t *testing.T) {
+	for _, tc := range []struct {
+		attempts, voids int
+		attempt, void   int32
+	}{{3, 4, 3, 4}, {100, 1 << 30, 100, 1 << 30}, {101, 1<<30 + 1, 100, 1 << 30}, {1 << 40, 1 << 40, 100, 1 << 30}} {
+		var s v1alpha1.FencingStatus
+		if WriteRecord(&s, "node-a", fencing.Record{Attempt: tc.attempts, Void: tc.voids}); s.Attempt != tc.attempt || s.VoidProofs != tc.void {
+			t.Errorf("%d attempts are %d, and %d void proofs %d", tc.attempts, s.Attempt, tc.voids, s.VoidProofs)
+		}
+	}
+}
+
+// TestAProofIsTakenBack: a status has the proof of its record, and none where the record has none any more.
+func TestAProofIsTakenBack(t *testing.T) {
+	var s v1alpha1.FencingStatus
+	WriteRecord(&s, "node-a", fencing.Record{Proof: fencing.Proof{Kind: "NewBoot", At: noon, BootID: "boot-2"}})
+	if p := s.Proof; p == nil || p.Kind != "NewBoot" || !p.At.Time.Equal(noon) || p.BootID != "boot-2" {
+		t.Errorf("the proof is %+v", p)
+	}
+	if WriteRecord(&s, "node-a", fencing.Record{}); s.Proof != nil {
+		t.Errorf("the proof is %+v", s.Proof)
+	}
+}
+
+// TestLimits: a limit that is missing, or no time at all, is the usual one.
+func TestLimits(t *testing.T) {
+	for _, tc := range []struct {
+		given *metav1.Duration
+		want  time.Duration
+	}{{nil, time.Minute}, {&metav1.Duration{}, time.Minute}, {&metav1.Duration{Duration: -1}, time.Minute}, {&metav1.Duration{Duration: 1}, 1}} {
+		if got := Limit(tc.given, time.Minute); got != tc.want {
+			t.Errorf("%v is %v", tc.given, got)
+		}
+	}
+}
+
+// TestAChangeOfAnyConditionIsOne, at a whole second.
+func TestAChangeOfAnyConditionIsOne(t *testing.T) {
+	processing := func(message string) Condition {
+		return NewCondition("Processing", metav1.ConditionTrue, "Waits", message)
+	}
+	succeeded := NewCondition("Succeeded", metav1.ConditionUnknown, "Waits", "")
+	var s v1alpha1.FencingStatus
+	at := noon.Add(3*time.Second + 1)
+	for _, step := range []struct {
+		message string
+		want    bool
+	}{{"a", true}, {"b", true}, {"b", false}} {
+		if got := SetConditions(&s, at, processing(step.message), succeeded); got != step.want {
+			t.Errorf("%q is a change: %t", step.message, got)
+		}
+	}
+	if got := s.Conditions[1].LastTransitionTime; !got.Time.Equal(noon.Add(3*time.Second)) || got.Location() != time.UTC {
+		t.Errorf("it has changed at %v", got)
+	}
+}
