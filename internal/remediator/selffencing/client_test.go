@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fettle-io/fettle/internal/informer/informertest"
 	"github.com/fettle-io/fettle/internal/selffence"
@@ -254,6 +255,56 @@ func TestWorkOfOneMoment(t *testing.T) {
 		}
 		close(hangs)
 		if err := <-ended; err != nil {
+			t.Errorf("Start returns %v", err)
+		}
+	})
+}
+
+// hanging answers no call before its context has ended. It stores how long that took.
+type hanging struct {
+	client.Client
+
+	took chan time.Duration
+}
+
+func (h hanging) wait(ctx context.Context) error {
+	begun := time.Now() //nolint:forbidigo // the clock of the bubble
+	<-ctx.Done()
+	h.took <- time.Since(begun) //nolint:forbidigo // the same
+	return ctx.Err()
+}
+
+func (h hanging) Get(ctx context.Context, _ client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
+	return h.wait(ctx)
+}
+
+func (h hanging) List(ctx context.Context, _ client.ObjectList, _ ...client.ListOption) error {
+	return h.wait(ctx)
+}
+
+func (h hanging) Create(ctx context.Context, _ client.Object, _ ...client.CreateOption) error {
+	return h.wait(ctx)
+}
+
+// TestWorkEndsInTime: an API server that does not answer holds up a reconcile, the read of a promise and a round through the Leases for a minute each.
+func TestWorkEndsInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		informers := informertest.New()
+		w.Informers = informers
+		informers.SetSynced(true)
+		if err := w.Watch(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		h := hanging{w.api, make(chan time.Duration, 100)}
+		w.Core, w.Cache = h, h
+		_, end := w.starts(t)
+		for range 3 {
+			if took := <-h.took; took != time.Minute {
+				t.Errorf("a call has ended after %v", took)
+			}
+		}
+		if err := end(); err != nil {
 			t.Errorf("Start returns %v", err)
 		}
 	})

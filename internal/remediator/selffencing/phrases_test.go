@@ -114,7 +114,7 @@ func TestEventsOfPhases(t *testing.T) {
 		why             fencing.Reason
 		warns, evidence bool
 	}{
-		{fencing.Condemning, "", false, false}, {fencing.Condemning, fencing.ProofVoid, true, false}, {fencing.Releasing, "", false, true}, {fencing.Booting, "", false, false},
+		{fencing.Condemning, "", false, false}, {fencing.Condemning, fencing.ProofVoid, true, false}, {fencing.Preparing, fencing.BootedUntainted, true, false}, {fencing.Releasing, "", false, true}, {fencing.Booting, "", false, false},
 		{fencing.Succeeded, "", false, true}, {fencing.Failed, fencing.BootTimedOut, true, true}, {fencing.Aborted, fencing.Stopped, false, true},
 	} {
 		w := newWorld(t)
