@@ -1,6 +1,8 @@
 package agent
 
 import (
+	"encoding/json"
+	"fmt"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -41,7 +43,7 @@ func TestAddresses(t *testing.T) {
 
 func TestAddressesUnread(t *testing.T) {
 	t.Parallel()
-	for _, text := range []string{"", "{", "[]", `{"a":"x"}`, `{"a":"192.0.2.1:1"}` + strings.Repeat(" ", maxAddresses)} {
+	for _, text := range []string{"", "{", "[]", `{"a":"x"}`, `{"a":"192.0.2.1:1","b":"x"}`, `{"a":"192.0.2.1:1"}` + strings.Repeat(" ", maxAddresses)} {
 		dir := t.TempDir()
 		if err := os.WriteFile(filepath.Join(dir, addressFile), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -52,5 +54,49 @@ func TestAddressesUnread(t *testing.T) {
 	}
 	if err := NewAddresses("/dev/null").note([]string{"a"}, map[string]promiselease.Record{"a": {Address: netip.MustParseAddrPort("192.0.2.1:1")}}); err == nil {
 		t.Error("a file that can't be written is no error")
+	}
+}
+
+// TestManyAddresses: as many addresses are kept as the file is to have, and a longer file counts for none.
+func TestManyAddresses(t *testing.T) {
+	t.Parallel()
+	dir, a := Directory(t.TempDir()), netip.MustParseAddrPort("192.0.2.1:1")
+	var nodes []string
+	all := map[string]promiselease.Record{}
+	for i := range 65 {
+		name := fmt.Sprint("n", i)
+		nodes, all[name] = append(nodes, name), promiselease.Record{Address: a}
+	}
+	if err := NewAddresses(dir).note(nodes, all); err != nil {
+		t.Fatal(err)
+	}
+	again := NewAddresses(dir)
+	for name, want := range map[string]bool{"n0": true, "n63": true, "n64": false} {
+		if _, is := again.Of(name); is != want {
+			t.Errorf("the address of %s is known: %t", name, is)
+		}
+	}
+	if err := os.RemoveAll(string(dir)); err != nil {
+		t.Fatal(err)
+	}
+	if err := again.note(nodes, all); err != nil {
+		t.Errorf("addresses that are known are stored again: %v", err)
+	}
+	for count, want := range map[int]bool{64: true, 65: false} {
+		known := map[string]netip.AddrPort{}
+		for i := range count {
+			known[fmt.Sprint("n", i)] = a
+		}
+		text, err := json.Marshal(known)
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, addressFile), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, is := NewAddresses(Directory(dir)).Of("n0"); is != want {
+			t.Errorf("of a file with %d addresses one is known: %t", count, is)
+		}
 	}
 }

@@ -2,6 +2,7 @@ package agent_test
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -48,6 +49,9 @@ func TestCondemned(t *testing.T) {
 			t.Errorf("the node was reset by %q after %s", w.reset, w.at-began)
 		}
 		w.told(agent.Condemned)
+		if slices.Contains(w.notes, agent.EarlierBoot) {
+			t.Errorf("people were told %q", w.notes)
+		}
 	})
 }
 

@@ -36,7 +36,10 @@ type signer struct {
 	requests    map[string]*certificatesv1.CertificateSigningRequest
 	// answer is called for a request that is read.
 	answer func(*certificatesv1.CertificateSigningRequest)
-	down   bool
+	// down is set while it gives no good answer, refuses while it takes no requests, and unread while none can be read. Text replaces that of the
+	// authorities if it is set.
+	down, refuses, unread bool
+	text                  *string
 }
 
 type signingKey struct {
@@ -84,7 +87,7 @@ func (s *signer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	name = strings.TrimPrefix(name, "/")
 	var answer any
 	switch {
-	case s.down:
+	case s.down, s.refuses && r.Method == http.MethodPost, s.unread && isRequest:
 		w.WriteHeader(http.StatusServiceUnavailable)
 	case r.Method == http.MethodPost && isRequest:
 		c := &certificatesv1.CertificateSigningRequest{}
@@ -106,6 +109,10 @@ func (s *signer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		var text strings.Builder
 		for _, a := range s.authorities {
 			_ = pem.Encode(&text, &pem.Block{Type: "CERTIFICATE", Bytes: a.cert.Raw})
+		}
+		if s.text != nil {
+			text.Reset()
+			text.WriteString(*s.text)
 		}
 		answer = corev1.ConfigMap{Data: map[string]string{"authorities.pem": text.String()}}
 	default:

@@ -1,6 +1,7 @@
 package agent_test
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -221,8 +222,8 @@ func TestEarlierBoot(t *testing.T) {
 			w.lease = selffence.Lease{Revision: 7, State: state, Promise: earlier}
 			w.start()
 			w.says(selffence.Promised)
-			if w.lease.Promise != promised() {
-				t.Errorf("the Lease is %+v", w.lease)
+			if w.lease.Promise != promised() || slices.Contains(w.notes, agent.EarlierBoot) {
+				t.Errorf("the Lease is %+v, and people were told %q", w.lease, w.notes)
 			}
 		})
 	}
@@ -641,6 +642,99 @@ func TestWithdrawnUnstored(t *testing.T) {
 		w.pass(time.Minute)
 		if w.remembers().Agent.Bound {
 			t.Errorf("%+v is stored", w.remembers())
+		}
+	})
+}
+
+// TestCreationNotStored: a Lease that was deleted is created again only once that is stored. A later process has to know that the request may still be
+// carried out.
+func TestCreationNotStored(t *testing.T) {
+	t.Parallel()
+	for _, known := range []bool{false, true} { // whether an earlier process has stored it
+		play(t, func(w *world) {
+			w.stored, w.broken = stored(func(s *agent.State) { s.Creates = known }), errForbidden
+			w.start()
+			w.pass(4 * renewal)
+			if created := w.lease.State == selffence.Promised; created != known {
+				t.Errorf("stored before: %t, and the Lease is %+v; told %q", known, w.lease, w.notes)
+			}
+			w.set(func() { w.broken = nil })
+			w.pass(4 * renewal)
+			w.says(selffence.Promised)
+			w.runs()
+		})
+	}
+}
+
+// TestWatchdogOutOfBounds: the watchdog has rounded its timeout to a time that no timed promise may have, and people are told.
+func TestWatchdogOutOfBounds(t *testing.T) {
+	t.Parallel()
+	play(t, func(w *world) {
+		w.policy.Reset, w.policy.Witnesses, w.timeout = true, 3, 2*time.Hour
+		w.start()
+		w.says(selffence.Promised)
+		w.told(agent.TimesOutOfBounds)
+	})
+}
+
+// TestDisarmsAgain: disarming that fails is tried again every five seconds.
+func TestDisarmsAgain(t *testing.T) {
+	t.Parallel()
+	play(t, func(w *world) {
+		w.stuck = errForbidden
+		w.start()
+		w.set(func() { w.policy = nil })
+		w.pass(2 * time.Minute)
+		before := w.disarms
+		w.pass(time.Minute)
+		if n := w.disarms - before; n < 12 || n > 13 {
+			t.Errorf("it was tried %d times in a minute", n)
+		}
+	})
+}
+
+// TestNothingIsStoredTwice: a condemned node that can't be reset stores that once.
+func TestNothingIsStoredTwice(t *testing.T) {
+	t.Parallel()
+	play(t, func(w *world) {
+		w.sysrq = errForbidden
+		w.start()
+		w.condemn()
+		w.pass(renewal)
+		before := w.saves
+		w.pass(4 * time.Second)
+		if w.saves != before {
+			t.Errorf("it is stored %d times more", w.saves-before)
+		}
+	})
+}
+
+// ending is policies that can't be read before the agent has ended, and take another second then.
+type ending struct {
+	*process
+
+	ended *bool
+}
+
+func (e ending) Find(ctx context.Context) (agent.Settings, bool, error) {
+	<-ctx.Done()
+	<-time.After(time.Second)
+	e.set(func() { *e.ended = true })
+	return agent.Settings{}, false, ctx.Err()
+}
+
+// TestTheEndComesLast: once an agent has ended, nothing of it runs any more.
+func TestTheEndComesLast(t *testing.T) {
+	t.Parallel()
+	play(t, func(w *world) {
+		ctx, cancel := context.WithCancel(w.t.Context())
+		cancel()
+		var ended bool
+		p := &process{world: w, end: cancel, ended: make(chan error, 1)}
+		w.process = p
+		err := agent.Run(ctx, agent.Config{Boot: boot, Hardware: p, Grantor: p, Policies: ending{p, &ended}, Store: p, Boottime: w.now, Tell: p.tell, StopWithin: time.Second})
+		if err != nil || !ended || slices.Contains(w.notes, agent.NoPolicies) {
+			t.Errorf("it ends with %v before the rest: %t; told %q", err, !ended, w.notes)
 		}
 	})
 }

@@ -144,6 +144,35 @@ func TestExplainsNothing(t *testing.T) {
 	})
 }
 
+// TestExplainsNothingAtTheEnd: an agent that is to end sends no reason any more, though one is due since the node was suspended.
+func TestExplainsNothingAtTheEnd(t *testing.T) {
+	t.Parallel()
+	play(t, func(w *world) {
+		e := w.explains()
+		w.opens = unavailable(watchdog.WatchdogBusy)
+		w.start()
+		e.states(promiselease.WatchdogBusy, 1)
+		w.set(func() { w.began = w.began.Add(-time.Hour) })
+		if err := w.stop(); err != nil {
+			t.Error(err)
+		}
+		e.states(promiselease.WatchdogBusy, 1)
+	})
+}
+
+// TestExplainsNothingWhileArmed: a watchdog that won't do, and that can't be disarmed, resets the node if the agent ends. So there is more to say than why
+// there is no promise.
+func TestExplainsNothingWhileArmed(t *testing.T) {
+	t.Parallel()
+	play(t, func(w *world) {
+		e := w.explains()
+		w.opens, w.unfit, w.stuck = unavailable(watchdog.WatchdogBusy), true, errForbidden
+		w.start()
+		w.pass(5 * time.Minute)
+		e.states("", 0)
+	})
+}
+
 // TestExplainsAgain: after a failure the reason is stated again in a minute. A request that is carried out late takes no promise back.
 func TestExplainsAgain(t *testing.T) {
 	t.Parallel()

@@ -462,6 +462,47 @@ func TestAPIAway(t *testing.T) {
 	}
 }
 
+// TestRenewals: an agent renews its promise as often as the policy says, though it is a witness of others. People are told that the promise stands.
+func TestRenewals(t *testing.T) {
+	t.Parallel()
+	playFleet(t, 5, func(f *fleet) {
+		f.promise("a")
+		var before uint64
+		f.set(func() { before = f.revision })
+		f.pass(10 * time.Minute)
+		f.set(func() {
+			if n, want := int(f.revision-before), 5*int(10*time.Minute/renewal); n < want-10 || n > want+60 {
+				t.Errorf("five agents have written %d times in ten minutes, want about %d", n, want)
+			}
+			for name, n := range f.nodes {
+				if last := n.notes[len(n.notes)-1]; last != agent.Promising {
+					t.Errorf("node %s tells %s last", name, last)
+				}
+			}
+		})
+	})
+}
+
+// TestARestartKeepsThePromise: the first renewal after it states the same promise, with the same witnesses.
+func TestARestartKeepsThePromise(t *testing.T) {
+	t.Parallel()
+	playFleet(t, 5, func(f *fleet) {
+		before, others := f.promise("a").Promise, 0
+		f.nodes["a"].restarts()
+		for range 60 {
+			f.pass(time.Second)
+			f.set(func() {
+				if f.leases["a"].Promise != before {
+					others++
+				}
+			})
+		}
+		if others > 0 {
+			t.Errorf("for %d seconds, it promises something else", others)
+		}
+	})
+}
+
 // TestWritesHang: the API server answers no write for longer than any promise, as where a webhook times out, and each read. No node resets itself.
 func TestWritesHang(t *testing.T) {
 	t.Parallel()

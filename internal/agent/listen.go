@@ -34,8 +34,11 @@ func Listen(ctx context.Context, s *peer.Server, port uint16, tell func(Note)) {
 	}
 }
 
+// listener listens at addresses.
+func listener() *net.ListenConfig { return &net.ListenConfig{KeepAlive: keepAlive} }
+
 func listen(ctx context.Context, s *peer.Server, port uint16) error {
-	l, err := (&net.ListenConfig{KeepAlive: keepAlive}).Listen(ctx, "tcp", net.JoinHostPort("", strconv.Itoa(int(port))))
+	l, err := listener().Listen(ctx, "tcp", net.JoinHostPort("", strconv.Itoa(int(port))))
 	if err != nil {
 		return fmt.Errorf("listening for other agents: %w", err)
 	}

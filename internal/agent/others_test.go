@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fettle-io/fettle/internal/agent"
@@ -136,8 +137,8 @@ func TestFollowsLeases(t *testing.T) {
 	}
 	for what, answer := range map[string]reply{"a refusal": status(403, metav1.StatusReasonForbidden), "no answer": {}} {
 		err := agent.NewAllLeases(serve(t, answer).Server).Follow(t.Context(), 10, func(string, promiselease.Record, uint64) { t.Errorf("%s is a change", what) })
-		if err == nil {
-			t.Errorf("%s is no error", what)
+		if err == nil || apierrors.IsForbidden(err) != (what == "a refusal") {
+			t.Errorf("%s is the error %v", what, err)
 		}
 	}
 	ended, end := context.WithCancel(t.Context())

@@ -49,8 +49,11 @@ func NewServer(config *rest.Config) (*Server, error) {
 
 // Direct connects to an address, and not through another agent.
 func Direct(ctx context.Context, network, address string) (net.Conn, error) {
-	return (&net.Dialer{Timeout: dialTime, KeepAlive: keepAlive}).DialContext(ctx, network, address) //nolint:wrapcheck // it names the address
+	return direct().DialContext(ctx, network, address) //nolint:wrapcheck // it names the address
 }
+
+// direct connects to addresses.
+func direct() *net.Dialer { return &net.Dialer{Timeout: dialTime, KeepAlive: keepAlive} }
 
 // Address returns the host and the port of the API server.
 func (s *Server) Address() string {

@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -276,6 +277,63 @@ func TestConnectionIsReplaced(t *testing.T) {
 	cancel()
 	if _, err := l.Read(ended); !errors.Is(err, context.Canceled) {
 		t.Errorf("a request that was cancelled: %v", err)
+	}
+}
+
+// TestAllConnectionsAreReplaced: a request that got no answer is followed by none over any connection of before. All of them may lead nowhere.
+func TestAllConnectionsAreReplaced(t *testing.T) {
+	t.Parallel()
+	for what, request := range map[string]func(context.Context, *agent.AllLeases) error{
+		"a read": func(ctx context.Context, l *agent.AllLeases) error {
+			_, err := l.Place(ctx, "c")
+			return err
+		},
+		"a watch": func(ctx context.Context, l *agent.AllLeases) error {
+			return l.Follow(ctx, 7, func(string, promiselease.Record, uint64) {})
+		},
+	} {
+		var opened, requests atomic.Int32
+		both := make(chan struct{})
+		ctx, cancel := context.WithCancel(t.Context())
+		server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			switch requests.Add(1) {
+			case 1:
+				<-both
+			case 2:
+				close(both)
+			case 3:
+				cancel()
+				<-r.Context().Done()
+			}
+			_, _ = io.WriteString(w, "{}")
+		}))
+		server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+			if state == http.StateNew {
+				opened.Add(1)
+			}
+		}
+		server.Start()
+		s, err := agent.NewServer(&rest.Config{Host: server.URL})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := agent.NewAllLeases(s)
+		var group sync.WaitGroup
+		for _, node := range []string{"a", "b"} {
+			group.Go(func() {
+				if _, err := l.Place(t.Context(), node); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		group.Wait()
+		if err := request(ctx, l); err == nil {
+			t.Errorf("%s has an answer", what)
+		}
+		if _, err := l.Place(t.Context(), "d"); err != nil || opened.Load() != 3 {
+			t.Errorf("after %s without an answer, the agent has opened %d connections, want 3 (%v)", what, opened.Load(), err)
+		}
+		server.Close()
 	}
 }
 

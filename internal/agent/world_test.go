@@ -78,6 +78,8 @@ type world struct {
 	at       time.Duration
 	resets   int
 	pets     int
+	disarms  int
+	saves    int
 	petsFail error
 
 	// explainer is nil in a world whose agents state no reasons.
@@ -239,6 +241,7 @@ func (p *process) Save(s agent.State) error {
 	if err := p.begins("before storing"); err != nil {
 		return err
 	}
+	p.saves++
 	if p.broken != nil {
 		return p.broken
 	}
@@ -263,9 +266,12 @@ func (w *world) remembers() agent.State {
 }
 
 // Find implements agent.Policies.
-func (p *process) Find(context.Context) (agent.Settings, bool, error) {
+func (p *process) Find(ctx context.Context) (agent.Settings, bool, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if d, is := ctx.Deadline(); !is || d.Sub(clock()) != 10*time.Second {
+		p.t.Errorf("reading the policies may take until %s", d)
+	}
 	switch {
 	case p.dead:
 		return agent.Settings{}, false, errDead
@@ -478,6 +484,7 @@ func (s stand) Disarm() error {
 	if err := p.begins("before disarming"); err != nil {
 		return err
 	}
+	p.disarms++
 	if stands := p.lease.Promise.Boot == boot && p.lease.State != selffence.Withdrawn; stands || p.late != nil && !p.stale() {
 		p.t.Errorf("the watchdog is disarmed while the Lease is %+v, after a crash at %s", p.lease, p.crashed)
 	}
