@@ -43,16 +43,24 @@ func idle(g Grantor) *node {
 	})
 }
 
-// TestAReadReachesTheWitness: a witness whose agent has just read its Lease reaches the API server, and so agrees to nothing.
+// TestAReadReachesTheWitness: a witness whose agent has read its Lease agrees to nothing, once no request has failed for a time.
 func TestAReadReachesTheWitness(t *testing.T) {
 	t.Parallel()
+	now := time.Hour
 	n := idle(&grantor{})
+	n.Boottime = func() time.Duration { return now }
 	n.learn(selffence.Agent.Failed)
 	if !n.Witness.knows.Away {
 		t.Error("after a failure it reaches the API server")
 	}
-	if err := n.read(t.Context()); err != nil || n.Witness.knows.Away {
-		t.Errorf("after a read it does not reach the API server (%v)", err)
+	for _, later := range []struct {
+		by   time.Duration
+		away bool
+	}{{0, true}, {awayFor - 1, true}, {1, false}} {
+		now += later.by
+		if err := n.read(t.Context()); err != nil || n.Witness.knows.Away != later.away {
+			t.Errorf("after a read, %s since the failure, it is away: %t (%v)", now-time.Hour, n.Witness.knows.Away, err)
+		}
 	}
 }
 

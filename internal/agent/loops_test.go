@@ -149,24 +149,24 @@ func TestCertificatesAreRenewed(t *testing.T) {
 // not failed.
 func TestRequestsAreCutShort(t *testing.T) {
 	t.Parallel()
-	for what, run := range map[string]func(*testing.T, *agent.Server, func(agent.Note)) func(context.Context){
-		"certificates": func(t *testing.T, s *agent.Server, tell func(agent.Note)) func(context.Context) {
-			return agent.NewCertificates(s, "n", agent.Directory(t.TempDir()), func() time.Duration { return time.Minute }, tell).Run
+	for what, run := range map[string]func(dir string, s *agent.Server, tell func(agent.Note)) func(context.Context){
+		"certificates": func(dir string, s *agent.Server, tell func(agent.Note)) func(context.Context) {
+			return agent.NewCertificates(s, "n", agent.Directory(dir), func() time.Duration { return time.Minute }, tell).Run
 		},
-		"neighbours": func(t *testing.T, s *agent.Server, _ func(agent.Note)) func(context.Context) {
-			return agent.NewNeighbours(s, "n", agent.Directory(t.TempDir())).Run
+		"neighbours": func(dir string, s *agent.Server, _ func(agent.Note)) func(context.Context) {
+			return agent.NewNeighbours(s, "n", agent.Directory(dir)).Run
 		},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			told := 0
 			s, by := within(t, http.HandlerFunc(silent))
-			end := runs(t, run(t, s, func(agent.Note) { told++ }))
+			end := runs(t, run(t.TempDir(), s, func(agent.Note) { told++ }))
 			<-time.After(9 * time.Second)
 			end()
 			if told > 0 {
 				t.Errorf("%s: people were told of the end", what)
 			}
-			end = runs(t, run(t, s, func(agent.Note) { told++ }))
+			end = runs(t, run(t.TempDir(), s, func(agent.Note) { told++ }))
 			<-time.After(11 * time.Second)
 			synctest.Wait()
 			if want := seconds(9, 10); !slices.Equal(by.took, want) {

@@ -100,7 +100,8 @@ func (c *crowd) reviews(name string, demanded ...int) (*node, *review) {
 		Config:   Config{Node: name, Others: c, Peers: c, Witness: NewWitness(), Boottime: func() time.Duration { return 0 }},
 		demanded: demanded, limit: time.Second, woken: make(chan struct{}, 1),
 	}
-	return n, n.newReview()
+	r := n.newReview()
+	return n, r
 }
 
 // TestAReviewIsBounded: of a large fleet sixteen agents are asked and placed, besides the witnesses of now.
@@ -137,7 +138,8 @@ func TestPlacesAreRead(t *testing.T) {
 			n.placesOf(t.Context(), r, []string{fmt.Sprint("more", step.more, "-", i)})
 		}
 		before := len(c.placed)
-		if n.placesOf(t.Context(), r, []string{"a"}); len(c.placed)-before != step.want {
+		n.placesOf(t.Context(), r, []string{"a"})
+		if len(c.placed)-before != step.want {
 			t.Errorf("after %d more, the place of a is read %d times", step.more, len(c.placed)-before)
 		}
 	}

@@ -454,7 +454,8 @@ func TestTheEndIsNoFailure(t *testing.T) {
 			cancel()
 			return ctx.Err()
 		})
-		if do(w, ctx); logged != 0 {
+		do(w, ctx)
+		if logged != 0 {
 			t.Errorf("%s: %d lines are logged", sentence, logged)
 		}
 	}
@@ -476,7 +477,8 @@ func (q turns) Add(node string) {
 func TestARequestWaitsBeforeItsTurn(t *testing.T) {
 	w, waits := newSigner(t), ""
 	w.turns = turns{w.turns, func(node string) { waits, _ = w.nodes.first(node, day(0)) }}
-	if w.take(named(t, "a")); waits != "a" {
+	w.take(named(t, "a"))
+	if waits != "a" {
 		t.Errorf("when the node gets its turn, request %q waits", waits)
 	}
 }

@@ -134,7 +134,7 @@ func TestAFailureEndsIdleConnections(t *testing.T) {
 	})
 }
 
-// TestALongQuestionIsNotSent.
+// TestALongQuestionIsNotSent: no connection is made for a question that is too long.
 func TestALongQuestionIsNotSent(t *testing.T) {
 	t.Parallel()
 	play(t, func(w *world) {

@@ -166,7 +166,8 @@ func TestCountsOfAStatusAreBounded(t *testing.T) {
 		attempt, void   int32
 	}{{3, 4, 3, 4}, {100, 1 << 30, 100, 1 << 30}, {101, 1<<30 + 1, 100, 1 << 30}, {1 << 40, 1 << 40, 100, 1 << 30}} {
 		var s v1alpha1.FencingStatus
-		if WriteRecord(&s, "node-a", fencing.Record{Attempt: tc.attempts, Void: tc.voids}); s.Attempt != tc.attempt || s.VoidProofs != tc.void {
+		WriteRecord(&s, "node-a", fencing.Record{Attempt: tc.attempts, Void: tc.voids})
+		if s.Attempt != tc.attempt || s.VoidProofs != tc.void {
 			t.Errorf("%d attempts are %d, and %d void proofs %d", tc.attempts, s.Attempt, tc.voids, s.VoidProofs)
 		}
 	}
@@ -179,7 +180,8 @@ func TestAProofIsTakenBack(t *testing.T) {
 	if p := s.Proof; p == nil || p.Kind != "NewBoot" || !p.At.Time.Equal(noon) || p.BootID != "boot-2" {
 		t.Errorf("the proof is %+v", p)
 	}
-	if WriteRecord(&s, "node-a", fencing.Record{}); s.Proof != nil {
+	WriteRecord(&s, "node-a", fencing.Record{})
+	if s.Proof != nil {
 		t.Errorf("the proof is %+v", s.Proof)
 	}
 }

@@ -163,7 +163,8 @@ func TestAcknowledgementsAreReadOnce(t *testing.T) {
 			t.Error("a witness is read again")
 		}
 	}
-	if w.Read(t.Context(), p); p.Facts.State != fencing.Revoked || p.Facts.Unwitnessed {
+	w.Read(t.Context(), p)
+	if p.Facts.State != fencing.Revoked || p.Facts.Unwitnessed {
 		t.Errorf("the promise is %+v", p.Facts)
 	}
 }

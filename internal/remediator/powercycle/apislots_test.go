@@ -127,7 +127,7 @@ func TestASlotThatComesWithTheEnd(t *testing.T) {
 	}
 }
 
-// TestNoSlotIsGivenTwice: a reconcile that has waited for maxWait gets one that is free.
+// TestNoSlotIsGivenTwice: a reconcile that has waited for maxWait gets a free slot alone.
 func TestNoSlotIsGivenTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newAPISlots(1, 1)

@@ -287,7 +287,8 @@ func TestStatusOfAHold(t *testing.T) {
 		t.Errorf("another hold: %+v", s)
 	}
 	h.power.Resume(1<<30+2, time.Time{})
-	if h.writeHold(&s, noon); s.RefusedLogins != 1<<30 {
+	h.writeHold(&s, noon)
+	if s.RefusedLogins != 1<<30 {
 		t.Errorf("after very many refused logins: %+v", s)
 	}
 }

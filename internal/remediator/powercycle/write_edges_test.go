@@ -10,6 +10,7 @@ import (
 
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
 	"github.com/fettle-io/fettle/internal/fencing"
+	"github.com/fettle-io/fettle/internal/remediator/fencednode"
 )
 
 // TestWhatIsAnnounced: each phase and each attempt, and no other record. Only former hosts have the remediation reconciled again at once.
@@ -78,11 +79,11 @@ func TestARemediationThatHasWaitedBegins(t *testing.T) {
 	w.Metrics = NewMetrics()
 	gathered := gathering(t, w.Metrics)
 	w.sessions.claims.Claim("node-a", holderOf(keyB))
-	if r := w.reconciles(t); processing(r) != anotherRemediation || gathered(series)[anotherRemediation] != 1 {
+	if r := w.reconciles(t); processing(r) != fencednode.AnotherRemediation || gathered(series)[fencednode.AnotherRemediation] != 1 {
 		t.Fatalf("it waits for %q, and the series are %v", processing(r), gathered(series))
 	}
 	w.sessions.claims.Release(holderOf(keyB))
-	if r := w.reconciles(t); r.Status.Phase == "" || gathered(series)[anotherRemediation] != 0 {
+	if r := w.reconciles(t); r.Status.Phase == "" || gathered(series)[fencednode.AnotherRemediation] != 0 {
 		t.Errorf("it is in phase %q, and the series are %v", r.Status.Phase, gathered(series))
 	}
 }
@@ -124,7 +125,7 @@ func TestHostsWithoutADomainPowerOnAtOnce(t *testing.T) {
 	}
 }
 
-// TestANewAttemptBeginsWithoutEvidence: what was commanded or read before its first record proves nothing. Later records keep that.
+// TestANewAttemptBeginsWithoutEvidence: commands and readings before its first record prove nothing. Later records keep them.
 func TestANewAttemptBeginsWithoutEvidence(t *testing.T) {
 	off := fencing.Reading{Begun: noon, Ended: noon, State: fencing.IsOff}
 	for phase, kept := range map[fencing.Phase]bool{fencing.Preparing: false, fencing.PoweringOff: true, fencing.Releasing: true} {
