@@ -26,6 +26,20 @@ func line(user, stage, verb, resource, name string, code int) string {
 		stage, verb, user, resource, name, sub, code)
 }
 
+// TestWrites: a request that changes something stored is a write.
+func TestWrites(t *testing.T) {
+	for verb, want := range map[string]bool{
+		"create": true, "update": true, "patch": true, "delete": true, "deletecollection": true, "get": false, "list": false, "watch": false,
+	} {
+		if r := (request{verb: verb, resource: "repairs"}); r.isWrite() != want {
+			t.Errorf("%s is a write: %t", verb, !want)
+		}
+	}
+	if r := (request{verb: "create", resource: "selfsubjectaccessreviews"}); r.isWrite() {
+		t.Error("a review of the caller's own rights is a write")
+	}
+}
+
 func TestReadRequest(t *testing.T) {
 	at := time.Date(2026, time.August, 3, 12, 0, 0, 250e6, time.UTC)
 	cases := map[string]struct {
