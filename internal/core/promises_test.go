@@ -110,6 +110,7 @@ func TestI06LosingExpectationsNeverHastens(t *testing.T) {
 		for i := range forgetting.cluster.Repairs {
 			forgetting.cluster.Repairs[i].CreatedSameSecond = nil
 		}
+		forgetting.cluster = laidOver(&core.Expectations{}, forgetting.cluster, w.now) // a new process counts future times from now, too
 		forgetting.policies = slices.Clone(w.policies)
 		for i := range forgetting.policies {
 			forgetting.policies[i].Cooldown = core.CooldownState{}
