@@ -105,8 +105,8 @@ type NodeLeases interface {
 	// Acquire takes or renews the lease of a target's node. It returns false while another holder
 	// has it.
 	Acquire(ctx context.Context, t core.Target, holder string, during time.Duration) (bool, error)
-	// Release gives a lease back, unless it was renewed after an instant. The zero instant stands for
-	// no limit. It returns whether it did. A lease that is missing, was renewed later, or has another
+	// Release ends a lease, unless it was renewed after an instant. The zero instant stands for no
+	// limit. It reports whether it ended one. A lease that is missing, was renewed later, or has another
 	// holder is no error.
 	Release(ctx context.Context, node, holder string, renewedBy time.Time) (bool, error)
 }
