@@ -91,7 +91,9 @@ func (d *planner) continueRepair(repair, target int) {
 	case v.Health == Healthy, v.Reason == Recovering:
 		d.handleRecovery(repair, target, lead)
 	case !d.begun(repair, target):
-		d.finish(repair, r.outcomeOfRecovery(), r.endOfSuspect())
+		if !d.leftToOtherLeader(r) {
+			d.finish(repair, r.outcomeOfRecovery(), r.endOfSuspect())
+		}
 	default:
 		d.noteRecovery(repair, time.Time{})
 		d.handleSuspect(repair, target)
@@ -140,7 +142,9 @@ func (d *planner) handleSuspect(repair, target int) {
 func (d *planner) handleRecovery(repair, target, lead int) {
 	t, r := &d.cluster.Targets[target], &d.cluster.Repairs[repair]
 	if !d.stands(repair) {
-		d.finish(repair, r.outcomeOfRecovery(), r.endOfRecovery())
+		if !d.leftToOtherLeader(r) {
+			d.finish(repair, r.outcomeOfRecovery(), r.endOfRecovery())
+		}
 		return
 	}
 	recovered := r.Recovered
@@ -162,6 +166,17 @@ func (d *planner) handleRecovery(repair, target, lead int) {
 		return
 	}
 	d.withdrawAll(repair, target, lead, TargetRecovered)
+}
+
+// leftToOtherLeader reports whether another leader has just recorded the step of a repair. That leader has seen the target
+// fail, and this one may not have seen that yet. So a repair of which nothing stands does not end for a moment.
+func (d *planner) leftToOtherLeader(r *Repair) bool {
+	until := r.StepBegan().Add(othersTurn)
+	if !r.RecordedElsewhere || !d.now.Before(until) {
+		return false
+	}
+	d.wakeAt(until)
+	return true
 }
 
 func (r *Repair) outcomeOfRecovery() Outcome {

@@ -827,6 +827,49 @@ func TestStepThatAnotherLeaderRecorded(t *testing.T) {
 	}
 }
 
+// TestRecoveryIsLeftToTheLeaderThatRecordedTheStep: a leader has seen the target fail, and recorded a step. Another leader that has not
+// seen the failure does not end the repair for a moment. A request that stands is withdrawn all the same (I12).
+func TestRecoveryIsLeftToTheLeaderThatRecordedTheStep(t *testing.T) {
+	foreign := func(r *core.Repair) { r.RecordedElsewhere = true }
+	started := func(ago time.Duration) func(*core.Repair) {
+		return func(r *core.Repair) { r.Started = noon.Add(-ago) }
+	}
+	well, suspect := ready("True", ago(time.Hour)), ready("False", ago(time.Second))
+	ends, withdraws := []string{"end x: Recovered"}, []string{"withdraw xRebootTemplate"}
+	cases := map[string]struct {
+		node    func(*core.Target)
+		repair  []func(*core.Repair)
+		request bool
+		want    []string
+		next    time.Time
+	}{
+		"a moment ago":                 {well, []func(*core.Repair){foreign, started(time.Second)}, false, nil, noon.Add(4 * time.Second)},
+		"a while ago":                  {well, []func(*core.Repair){foreign, started(5 * time.Second)}, false, ends, time.Time{}},
+		"by this process":              {well, []func(*core.Repair){started(time.Second)}, false, ends, time.Time{}},
+		"a further step":               {well, []func(*core.Repair){foreign, started(time.Hour), gaveUp(ago(time.Second))}, false, nil, noon.Add(4 * time.Second)},
+		"suspect, a moment ago":        {suspect, []func(*core.Repair){foreign, started(time.Second)}, false, nil, noon.Add(4 * time.Second)},
+		"suspect, a while ago":         {suspect, []func(*core.Repair){foreign, started(5 * time.Second)}, false, ends, time.Time{}},
+		"suspect, by this process":     {suspect, []func(*core.Repair){started(time.Second)}, false, ends, time.Time{}},
+		"with a request, a moment ago": {well, []func(*core.Repair){foreign, started(time.Second)}, true, withdraws, time.Time{}},
+	}
+	for sentence, c := range cases {
+		t.Run(sentence, func(t *testing.T) {
+			x, p := aNode("x", c.node), check("p", []int{0}, escalating)
+			f := clusterOf([]core.Target{x}, repair(x, p, c.repair...))
+			if c.request {
+				f.Requests = []core.Request{requestFor(p, x, rebooting)}
+			}
+			d := core.Decide([]core.Policy{p}, f, noon)
+			if got := actionTexts(f, d); !slices.Equal(got, c.want) {
+				t.Errorf("it does %q, want %q", got, c.want)
+			}
+			if !c.next.IsZero() && !d.NextAt.Equal(c.next) {
+				t.Errorf("it looks again at %s, want %s", d.NextAt, c.next)
+			}
+		})
+	}
+}
+
 // TestRequestedTargetIsInFlight: a user has deleted a repair, and its node is no hindrance to itself. To
 // another node it is.
 func TestRequestedTargetIsInFlight(t *testing.T) {

@@ -80,6 +80,20 @@ func (u *Universe) readNode(p *passRun, t *core.Target) core.Node {
 	return n
 }
 
+// noteEarlierReads notes the machines whose node an earlier pass has read live, a moment ago. The cache shows the node as it
+// was then, and the pass does not read it again.
+func (u *Universe) noteEarlierReads(p *passRun) {
+	for i := range p.cluster.Targets {
+		t := &p.cluster.Targets[i]
+		if t.NodeReadAt.IsZero() {
+			continue
+		}
+		m := u.truth.machines[slotOf(t)]
+		m.node = p.engine.nodes[m.slot]
+		p.unhealthy[m.slot] = p.unhealthy[m.slot] || p.engine.justified(m, u.truth.now)
+	}
+}
+
 // judgeWithoutNode notes the machines without a node whose repair the truth justifies now. No live read is about them, so
 // the pass decides on them after the last live read of others.
 func (u *Universe) judgeWithoutNode(p *passRun) {
@@ -103,8 +117,10 @@ func (u *Universe) create(p *passRun, e *core.NewRepair) (core.Repair, bool) {
 	if u.setup.Faults.OwnNames {
 		r.Name = p.engine.name + "-" + r.Name
 	}
+	besides := u.overdue(p, t.ID.UID)
 	r, created := u.truth.create(written(r))
 	if created {
+		u.truth.noteSecond(r.Name, besides)
 		p.created = append(p.created, r)
 	}
 	return r, created
@@ -253,6 +269,7 @@ func (u *Universe) ask(p *passRun, b remedyStart, step *core.Step) (core.RemedyR
 		return 0, errRefused
 	case answer == core.Accepted && made:
 		u.checkRequest(p, before, b)
+		u.noteMade(b.repair.Name, templateOf(step.Template))
 	case answer == core.Accepted:
 		p.found = true
 	}

@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/fettle-io/fettle/internal/core"
 )
@@ -20,7 +21,7 @@ func (u *Universe) checkDeletion(p *passRun, before *apiServer, slot int) {
 		u.complain("I1: %s was deleted by an engine whose caches are not in step", meant.UID)
 	case m.id().UID != meant.UID:
 		u.complain("I11: %s was judged, and %s was deleted", meant.UID, m.id().UID)
-	case u.atOnce(p) && !p.engine.justified(m, before.now), !p.unhealthy[slot]:
+	case !p.unhealthy[slot]:
 		u.complain("I5: %s was deleted, and in truth no criterion had held for its time when its node was read live", meant.UID)
 	case m.deleting:
 		return
@@ -195,12 +196,20 @@ func (u *Universe) checkRecovery(p *passRun) {
 		}
 		u.checkWithdrawn(p, i)
 		for _, r := range p.cluster.Repairs {
-			if r.Running() && !t.ExternallyRemediated && r.Target.UID == t.ID.UID && u.runs(r.Name) && !begun(p, &r) {
+			if r.Running() && !t.ExternallyRemediated && r.Target.UID == t.ID.UID && u.runs(r.Name) && !begun(p, &r) && !u.isOthersTurn(p, &r) {
 				u.complain("I12: %s looks well and nothing was done to it, yet its repair %s does not end", t.ID.UID, r.Name)
 			}
 		}
 	}
 }
+
+// isOthersTurn reports whether another leader has just recorded the step of a repair. The engine leaves the repair to it.
+func (u *Universe) isOthersTurn(p *passRun, r *core.Repair) bool {
+	return r.RecordedElsewhere && fastAt(u.truth.now, p.engine.skew).Before(r.StepBegan().Add(othersTurn))
+}
+
+// othersTurn is how long that is.
+const othersTurn = 5 * time.Second
 
 // checkReasons checks I9: each unhealthy target is repaired, or has a reason why not.
 func (u *Universe) checkReasons(p *passRun) {
@@ -240,7 +249,7 @@ func (u *Universe) check() {
 		if !r.Running() {
 			continue
 		}
-		if other := running[r.Target.UID]; other != "" {
+		if other := running[r.Target.UID]; other != "" && !u.truth.seconds[r.Name] && !u.truth.seconds[other] {
 			u.complain("I2: %s has two running repairs, %s and %s", r.Target.UID, other, r.Name)
 		}
 		running[r.Target.UID] = r.Name

@@ -17,7 +17,7 @@ func (u *Universe) checkMark(p *passRun, before *apiServer, b remedyStart) {
 		u.complain("I11: %s was judged, and %s was marked", t.ID.UID, m.id().UID)
 	case m.deleting:
 		u.complain("I11: %s was judged, and was marked when it was about to leave", t.ID.UID)
-	case u.atOnce(p) && !p.engine.justified(m, before.now), !p.unhealthy[slot]:
+	case !p.unhealthy[slot]:
 		u.complain("I5: %s was marked, and in truth no criterion had held for its time when its node was read live", t.ID.UID)
 	case m.deselected:
 		u.complain("I10: %s was marked, and no policy selects it", t.ID.UID)

@@ -82,13 +82,15 @@ type apiServer struct {
 	leases map[string]lease
 	// recorded counts the repairs that the ledger ever had.
 	recorded uint64
-	// recordedAt has, by the names of repairs, the tick at which the pass began that has written each last and got an answer.
+	// recordedAt has, by the names of repairs, the tick at which each was last written with an answer.
 	recordedAt map[string]int
+	// seconds are the names of repairs whose target had another one, which its engine did not count any more.
+	seconds map[string]bool
 }
 
 func (c *apiServer) clone() *apiServer {
 	twin := *c
-	twin.leases, twin.recordedAt = maps.Clone(c.leases), maps.Clone(c.recordedAt)
+	twin.leases, twin.recordedAt, twin.seconds = maps.Clone(c.leases), maps.Clone(c.recordedAt), maps.Clone(c.seconds)
 	twin.machines, twin.ledger, twin.requests = slices.Clone(c.machines), slices.Clone(c.ledger), slices.Clone(c.requests)
 	return &twin
 }
@@ -158,6 +160,14 @@ func (c *apiServer) amend(r core.Repair) uint64 {
 func (c *apiServer) erase(name string) {
 	c.ledger = slices.DeleteFunc(c.ledger, func(r core.Repair) bool { return r.Name == name })
 	delete(c.recordedAt, name)
+	delete(c.seconds, name)
+}
+
+// noteSecond notes whether a repair is a second one of its target.
+func (c *apiServer) noteSecond(name string, second bool) {
+	if second {
+		c.seconds[name] = true
+	}
 }
 
 func (c *apiServer) entry(name string) int {

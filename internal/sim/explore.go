@@ -142,6 +142,7 @@ func (u *Universe) fingerprint() fingerprint {
 	b = dump(b, reflect.ValueOf(u.truth.quorum))
 	b = dump(b, reflect.ValueOf(u.truth.leases))
 	b = dump(b, reflect.ValueOf(u.truth.recordedAt))
+	b = dump(b, reflect.ValueOf(u.truth.seconds))
 	b = dump(b, reflect.ValueOf(u.left))
 	b = dump(b, reflect.ValueOf(u.shown))
 	b = binary.AppendVarint(binary.AppendVarint(b, int64(u.truth.now)), int64(u.truth.ahead))

@@ -37,6 +37,7 @@ func (u *Universe) report(p *passRun, c *pass.Call) (r pass.Result) {
 		r.ID, r.OK = u.findSibling(p, &c.Target)
 	case pass.AcquireLease:
 		r.OK = u.truth.hold(c.Target.Node.Name, c.Holder, c.For)
+		p.found = p.found || (!r.OK && c.Target.Lease.Holder == "")
 	case pass.ReleaseLease:
 		if !c.At.IsZero() && u.truth.leases[c.Node].renewed.After(c.At) {
 			break
@@ -124,10 +125,10 @@ func (u *Universe) withdrawConfirmation(p *passRun, t *core.Target) {
 	}
 }
 
-// noteRecorded notes when the pass began that has written a repair, if the API server has answered.
-func (u *Universe) noteRecorded(p *passRun, c *pass.Call, r *pass.Result) {
-	if u.setup.Reports && r.OK && (c.Kind == pass.CreateRepair || c.Kind == pass.UpdateRepair) {
-		u.truth.recordedAt[r.Repair.Name] = p.beganAt
+// noteRecorded notes when a repair was written, if the API server has answered.
+func (u *Universe) noteRecorded(c *pass.Call, r *pass.Result) {
+	if r.OK && (c.Kind == pass.CreateRepair || c.Kind == pass.UpdateRepair) {
+		u.truth.recordedAt[r.Repair.Name] = u.truth.now
 	}
 }
 

@@ -45,7 +45,8 @@ type progress struct {
 	made, writes int
 	// skew is by how much the clock was fast when each task read it last.
 	skew map[taskKey]time.Duration
-	// found is set when a request existed already that no cache showed, and freed when a lease was released.
+	// found is set when a request existed already, or a lease had another holder, and no cache showed that. Freed is set when
+	// a lease was released.
 	found, freed bool
 	// conflict is set when another writer had changed a repair, so that the pass is repeated.
 	conflict bool
@@ -116,6 +117,7 @@ func (u *Universe) begin(e *engine, stepped bool) *passRun {
 	}
 	p.pass = pass.New(p.config, p.state, s)
 	p.refresh()
+	u.noteEarlierReads(p)
 	u.noteShown(p)
 	return p
 }
@@ -227,7 +229,7 @@ func (u *Universe) make(p *passRun, c *pass.Call, m passFault) {
 	if c.Kind == pass.WriteStatuses {
 		p.noteWritten(c, &r, &m)
 	}
-	u.noteRecorded(p, c, &r)
+	u.noteRecorded(c, &r)
 	p.wrote = p.wrote || writes(c) || isStatuses(*c)
 	u.plant(p, c, &r)
 	u.done(p, c, &r)

@@ -8,7 +8,7 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// shownRequest is the request of a repair from a template, which a cache has shown.
+// shownRequest is the request of a repair from a template, which a cache has shown or a pass has made.
 type shownRequest struct {
 	repair   string
 	template int
@@ -27,15 +27,28 @@ func (u *Universe) noteShown(p *passRun) {
 		r := &p.cluster.Repairs[i]
 		for template, requests := range p.engine.requests {
 			about := func(q request) bool { return q.Target == r.Target }
-			if s := (shownRequest{r.Name, template}); r.Running() && slices.ContainsFunc(requests, about) && !slices.Contains(u.shown, s) {
-				u.shown = append(slices.Clone(u.shown), s)
-				slices.SortFunc(u.shown, shownRequest.compare)
+			if r.Running() && slices.ContainsFunc(requests, about) {
+				u.show(shownRequest{r.Name, template})
 			}
 		}
 	}
 }
 
-// wasShown reports whether a cache has shown a request of the same step of the same repair.
+// noteMade notes a request that a pass has made.
+func (u *Universe) noteMade(repair string, template int) {
+	if u.setup.Leaders > 1 {
+		u.show(shownRequest{repair, template})
+	}
+}
+
+func (u *Universe) show(s shownRequest) {
+	if !slices.Contains(u.shown, s) {
+		u.shown = append(slices.Clone(u.shown), s)
+		slices.SortFunc(u.shown, shownRequest.compare)
+	}
+}
+
+// wasShown reports whether a cache has shown a request of the same step of the same repair, or a pass has made it.
 func (u *Universe) wasShown(p *passRun, q *request) bool {
 	return slices.ContainsFunc(p.cluster.Repairs, func(r core.Repair) bool {
 		return r.Target == q.Target && slices.Contains(u.shown, shownRequest{r.Name, q.template})

@@ -110,7 +110,7 @@ type Universe struct {
 
 // New returns a universe in which every cache is in sync.
 func New(s Setup) *Universe {
-	c := &apiServer{now: s.Now, quorum: s.QuorumSurvives, leases: map[string]lease{}, recordedAt: map[string]int{}, nodesAhead: s.AheadNodes}
+	c := &apiServer{now: s.Now, quorum: s.QuorumSurvives, leases: map[string]lease{}, recordedAt: map[string]int{}, seconds: map[string]bool{}, nodesAhead: s.AheadNodes}
 	for i := range max(s.Machines, s.Nodes) {
 		c.machines = append(c.machines, machine{slot: i, created: -1000, node: node{exists: true, ready: i >= s.NotReady, since: 0}})
 		if i >= s.NotReady {
