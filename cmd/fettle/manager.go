@@ -56,7 +56,6 @@ func newManager(config *rest.Config, o controllerOptions, log logr.Logger) (ctrl
 	if err != nil {
 		return nil, fmt.Errorf("preparing the controller: %w", err)
 	}
-	manager = sharingManager{manager, informer.Share(manager.GetCache(), &slim.Node{})}
 	m, err := newControllerMetrics(o)
 	if err != nil {
 		return nil, err
@@ -69,15 +68,13 @@ func newManager(config *rest.Config, o controllerOptions, log logr.Logger) (ctrl
 	return manager, errors.Join(add(manager, acting), add(manager, leaderOnly{parts.deletion, held}), add(manager, leaderOnly{parts.power, held}), add(manager, leaderOnly{parts.selfFence, held}), add(manager, leaderOnly{parts.fenceStatus, held}), add(manager, leaderOnly{parts.signer, held}), parts.addTo(manager))
 }
 
-// sharingManager is a manager with a cache in which handlers share a subscription to nodes.
-type sharingManager struct {
-	ctrl.Manager
-
-	cache cache.Cache
+// newInformer returns the informers of the cache. That of nodes calls its handlers at once.
+func newInformer(watched toolscache.ListerWatcher, example runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
+	if _, isNode := example.(*slim.Node); isNode {
+		return informer.NewSynchronous(watched, example, indexers)
+	}
+	return toolscache.NewSharedIndexInformer(watched, example, resync, indexers)
 }
-
-// GetCache returns the cache.
-func (m sharingManager) GetCache() cache.Cache { return m.cache }
 
 func add(manager ctrl.Manager, part interface{ Start(context.Context) error }) error {
 	if err := manager.Add(part); err != nil {
@@ -136,7 +133,7 @@ func managerOptions(config *rest.Config, o controllerOptions, log logr.Logger) (
 		Scheme: newScheme(),
 		Logger: log,
 		// Options by kind would need the kinds to be served already, so one transform serves all.
-		Cache:                         cache.Options{DefaultTransform: trimmer(o.repairNamespace)},
+		Cache:                         cache.Options{DefaultTransform: trimmer(o.repairNamespace), NewInformer: newInformer},
 		Metrics:                       serving,
 		HealthProbeBindAddress:        o.healthAddress,
 		GracefulShutdownTimeout:       &ending,

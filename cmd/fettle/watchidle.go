@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -27,46 +28,67 @@ func endIdleWatches(after time.Duration) func(http.RoundTripper) http.RoundTripp
 				return next.RoundTrip(r)
 			}
 			ctx, end := context.WithCancelCause(r.Context())
-			idle := time.AfterFunc(after, func() { end(errWatchIdle) })
+			idle := &idleTimer{began: time.Now(), after: after, ctx: ctx, end: end}
+			time.AfterFunc(after, idle.check)
 			response, err := next.RoundTrip(r.WithContext(ctx))
 			if err != nil {
-				idle.Stop()
 				end(nil)
 				return nil, idleCause(ctx, err)
 			}
-			response.Body = &watchBody{ReadCloser: response.Body, ctx: ctx, end: end, idle: idle, after: after}
+			response.Body = &watchBody{response.Body, idle}
 			return response, nil
 		})
 	}
 }
 
-// watchBody restarts the timer of a watch whenever the watch receives data.
+// idleTimer ends a watch that has received nothing for a time. Data changes no timer, since that would cost more than
+// reading it.
+type idleTimer struct {
+	began time.Time
+	after time.Duration
+	// received is when data was received last, in nanoseconds since began.
+	received atomic.Int64
+	ctx      context.Context //nolint:containedctx // it is the context of the request
+	end      context.CancelCauseFunc
+}
+
+func (t *idleTimer) note() { t.received.Store(int64(time.Since(t.began))) }
+
+// check ends the watch, or checks again when it may be idle for the whole time.
+func (t *idleTimer) check() {
+	idle := time.Since(t.began) - time.Duration(t.received.Load())
+	switch {
+	case t.ctx.Err() != nil:
+	case idle >= t.after:
+		t.end(errWatchIdle)
+	default:
+		time.AfterFunc(t.after-idle, t.check)
+	}
+}
+
+// watchBody notes when a watch receives data.
 type watchBody struct {
 	io.ReadCloser
 
-	ctx   context.Context //nolint:containedctx // it is the context of the request
-	end   context.CancelCauseFunc
-	idle  *time.Timer
-	after time.Duration
+	idle *idleTimer
 }
 
 // Read reads data of the watch.
 func (l *watchBody) Read(into []byte) (int, error) {
 	n, err := l.ReadCloser.Read(into)
-	if n > 0 && l.idle.Stop() {
-		l.idle.Reset(l.after)
+	if n > 0 {
+		l.idle.note()
 	}
 	if err != nil && !errors.Is(err, io.EOF) {
-		err = idleCause(l.ctx, err)
+		err = idleCause(l.idle.ctx, err)
 	}
 	return n, err
 }
 
 // Close ends the watch.
 func (l *watchBody) Close() error {
-	l.idle.Stop()
 	err := l.ReadCloser.Close()
-	l.end(nil)
+	l.idle.end(nil)
 	if err != nil {
 		return fmt.Errorf("ending a watch: %w", err)
 	}
