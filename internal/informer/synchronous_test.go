@@ -116,7 +116,7 @@ type listed struct {
 	*cachetesting.FakeControllerSource
 }
 
-// IsWatchListSemanticsUnSupported is asked by reflectors.
+// IsWatchListSemanticsUnSupported reports that reflectors must list.
 func (listed) IsWatchListSemanticsUnSupported() bool { return true }
 
 // change is a change that the watch shows or misses, or the end of a watch.
