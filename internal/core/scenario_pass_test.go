@@ -1,69 +1,111 @@
 package core_test
 
 import (
+	"errors"
 	"slices"
 	"time"
 
 	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/pass"
 )
 
-// pass is one pass of the engine. With crash it ends when the repairs are recorded, and all that
-// was not recorded is forgotten.
+// pass makes one pass of the engine, call by call. With crash the process ends when the repairs are recorded, and forgets all
+// that was not.
 func (s *scenario) pass(crash bool) {
-	policies, f := s.observe()
-	d := core.Decide(policies, f, s.now)
-	if len(d.Confirm) > 0 {
-		for _, t := range d.Confirm {
-			s.readLive(&f.Targets[t])
+	p := pass.New(s.config(), s.state, s.observe())
+	calls := p.Calls()
+	for len(calls) > 0 {
+		c := calls[0]
+		if crash && c.Kind == pass.StartRemedy {
+			break
 		}
-		d = core.Decide(policies, f, s.now)
+		r := s.answer(p, &c)
+		r.Clock, r.Began = s.clock(), s.now
+		p.Done(c, r)
+		calls = append(calls[1:], p.Calls()...)
+		s.tellNews(p)
 	}
-	s.expectations.KeepCooldowns(policies, d.Tallies)
-	for i, t := range d.Tallies {
-		s.policies[i].WasStopped = !t.Permitted || t.CoolingDown // as the status of the health check says
-	}
-	s.tell(policies, &f, d)
-	for _, finish := range d.Finishes {
-		r := f.Repairs[finish.Repair]
-		r.Ended, r.Outcome = s.now, finish.Outcome
-		s.printf("  end %s: %s, %s", r.Name, r.Outcome, finish.Text)
-		s.amend(r)
-	}
-	for _, a := range d.StepStarts {
-		s.printf("  act on %s: %s", f.Targets[a.Target].ID.Name, a.Verdict.Text())
-		s.begin(f.Repairs[a.Repair])
-	}
-	for i := range d.Starts {
-		start := &d.Starts[i]
-		t := &f.Targets[start.Target]
-		s.printf("  start %s for %s, retry %d: %s", start.Name, policies[start.Policy].ID.Name, start.Retry, start.Verdict.Text())
-		r := core.Repair{
-			Namespace: t.ID.Namespace, Name: start.Name, Target: t.ID, Policy: policies[start.Policy].ID, Owner: t.Owner,
-			Retry: start.Retry, Started: s.now.Truncate(time.Second), Steps: start.Steps,
-		}
-		s.ledger = append(s.ledger, r)
-		r.CreatedSameSecond = start.CreatedSameSecond
-		if !crash {
-			s.begin(r)
-		}
-	}
-	s.printf("  next pass: %s", clock(d.NextAt))
+	s.printf("  next pass: %s", clock(p.Decision().NextAt))
 	if crash {
 		s.printf("  crash")
-		s.expectations, s.deduplicator = core.Expectations{}, core.Deduplicator{}
+		s.state = &pass.State{}
 	}
 }
 
-func (s *scenario) readLive(t *core.Target) {
-	t.Node, t.NodeReadAt = s.actor(t.ID.Name).live, s.now
-	s.printf("  read the node of %s: %s", t.ID.Name, t.Node.State)
-	if t.Node.State == core.NodeGone {
-		t.NodeGoneSince = s.expectations.KeepNodeGone(t.ID, t.Node.Name, s.now)
-	}
+// config is that of an engine with one dialect and one remedy, which deletes machines.
+func (s *scenario) config() pass.Config {
+	return pass.Config{Dialects: []pass.Dialect{{}}, Remedies: map[string]bool{"Delete": false}, Decide: core.Decide}
 }
 
-// tell prints what the pass found.
-func (s *scenario) tell(policies []core.Policy, f *core.Cluster, d core.Decision) {
+func (s *scenario) clock() pass.ClockReading {
+	return pass.ClockReading{Now: s.now, Agrees: core.Yes, Corrected: s.now}
+}
+
+// answer makes a call.
+func (s *scenario) answer(p *pass.Pass, c *pass.Call) (r pass.Result) {
+	switch c.Kind { //nolint:exhaustive // the others change nothing in these stories
+	case pass.ReadNode:
+		r.Node = s.readLive(&c.Target)
+	case pass.WriteStatuses:
+		s.tell(p)
+		for i, t := range p.Decision().Tallies {
+			s.policies[i].WasStopped = !t.Permitted || t.CoolingDown // as the status of the health check says
+		}
+	case pass.ReadPolicy:
+		r.Fingerprint = fingerprint
+	case pass.CreateRepair:
+		r.Repair, r.OK = s.record(c.NewRepair), true
+	case pass.ListRunning:
+		r.Repairs = slices.DeleteFunc(slices.Clone(s.ledger), func(r core.Repair) bool { return !r.Running() })
+	case pass.StartRemedy:
+		r.RemedyResult, r.Err = s.start(c.RemedyCall.Target.ID.Name)
+	case pass.UpdateRepair:
+		r.Repair, r.OK = s.amend(c.Repair), true
+	}
+	return r
+}
+
+func (s *scenario) readLive(t *core.Target) core.Node {
+	live := s.machineNamed(t.ID.Name).live
+	s.printf("  read the node of %s: %s", t.ID.Name, live.State)
+	return live
+}
+
+// record adds a repair to the ledger.
+func (s *scenario) record(e *core.NewRepair) core.Repair {
+	r := core.Repair{
+		Namespace: e.Target.ID.Namespace, Name: e.Name, Target: e.Target.ID, Policy: e.Policy.ID, Owner: e.Target.Owner,
+		Retry: e.Retry, Started: e.Started.Truncate(time.Second), Steps: e.Steps,
+	}
+	s.ledger = append(s.ledger, r)
+	return r
+}
+
+// start deletes a machine, or is refused.
+func (s *scenario) start(name string) (core.RemedyResult, error) {
+	if s.refusing {
+		s.printf("  the deletion of %s is refused", name)
+		return 0, errRefused
+	}
+	s.machineNamed(name).target.Deleting = true
+	return core.Accepted, nil
+}
+
+var errRefused = errors.New("a webhook denied it")
+
+// amend writes the state of a repair.
+func (s *scenario) amend(r core.Repair) core.Repair {
+	r.Revision++
+	if i := slices.IndexFunc(s.ledger, func(e core.Repair) bool { return e.Name == r.Name }); i >= 0 {
+		s.ledger[i] = r
+		s.ledger[i].CreatedSameSecond = nil
+	}
+	return r
+}
+
+// tell prints what the pass found, and what it is about to do.
+func (s *scenario) tell(p *pass.Pass) {
+	policies, f, d := p.Policies(), p.Cluster(), p.Decision()
 	for i, t := range d.Tallies {
 		s.printf("%s %s: %d of %d not healthy, at most %d; %d in flight, at most %d", clock(s.now),
 			policies[i].ID.Name, t.Unhealthy(), t.Total, t.MaxUnhealthy, t.InFlight, t.MaxInFlight)
@@ -81,8 +123,32 @@ func (s *scenario) tell(policies []core.Policy, f *core.Cluster, d core.Decision
 		}
 		s.printf("  held %s by %s%s until %s: %s: %s", f.Targets[r.Target].ID.Name, policies[r.Policy].ID.Name, dryRun, clock(r.Until), r.Gate, r.Text())
 	}
-	for _, h := range s.deduplicator.NewEvents(policies, f, d) {
-		s.printf("  news: %s %s%s: %s", h.Kind, h.Policy.Name, orNothing(h.Target.Name), h.Text)
+	s.tellActions(p)
+}
+
+func (s *scenario) tellActions(p *pass.Pass) {
+	policies, f, d := p.Policies(), p.Cluster(), p.Decision()
+	for _, finish := range d.Finishes {
+		s.printf("  end %s: %s, %s", f.Repairs[finish.Repair].Name, finish.Outcome, finish.Text)
+	}
+	for _, a := range d.StepStarts {
+		s.printf("  act on %s: %s", f.Targets[a.Target].ID.Name, a.Verdict.Text())
+	}
+	for i := range d.Starts {
+		start := &d.Starts[i]
+		s.printf("  start %s for %s, retry %d: %s", start.Name, policies[start.Policy].ID.Name, start.Retry, start.Verdict.Text())
+	}
+}
+
+// tellNews prints the events for users.
+func (s *scenario) tellNews(p *pass.Pass) {
+	for _, e := range p.Events() {
+		if e.Kind != pass.NewEvents {
+			continue
+		}
+		for _, h := range e.Events {
+			s.printf("  news: %s %s%s: %s", h.Kind, h.Policy.Name, orNothing(h.Target.Name), h.Text)
+		}
 	}
 }
 
@@ -91,26 +157,4 @@ func orNothing(name string) string {
 		return ""
 	}
 	return " " + name
-}
-
-// begin deletes the machine, or is refused.
-func (s *scenario) begin(r core.Repair) {
-	if s.refusing {
-		r.Attempts++
-		r.LastAttempt = s.now
-		s.printf("  the deletion of %s is refused", r.Target.Name)
-	} else {
-		s.actor(r.Target.Name).target.Deleting = true
-		s.expectations.ExpectDeletion(r.Target)
-	}
-	s.amend(r)
-}
-
-func (s *scenario) amend(r core.Repair) {
-	i := slices.IndexFunc(s.ledger, func(e core.Repair) bool { return e.Name == r.Name })
-	if i >= 0 {
-		s.ledger[i] = r
-		s.ledger[i].CreatedSameSecond = nil
-	}
-	s.expectations.ExpectRepair(r, s.now)
 }

@@ -9,21 +9,23 @@ import (
 	"time"
 
 	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/pass"
 )
 
-// scenario is a toy engine with the world around it, for stories. Its pass has the order of
-// internal/pass: snapshot, overlay, decide, read live, decide, record, start remedies, store expectations.
+// scenario is an engine with the world around it, for stories. Its passes are those of internal/pass.
 type scenario struct {
-	now          time.Time
-	policies     []core.Policy
-	selects      map[string]string
-	machines     []scenarioMachine
-	ledger       []core.Repair
-	expectations core.Expectations
-	deduplicator core.Deduplicator
-	refusing     bool
-	out          strings.Builder
+	now      time.Time
+	policies []core.Policy
+	selects  map[string]string
+	machines []scenarioMachine
+	ledger   []core.Repair
+	state    *pass.State
+	refusing bool
+	out      strings.Builder
 }
+
+// fingerprint is that of all policies. Nobody edits them during a pass.
+const fingerprint = "unchanged"
 
 // scenarioMachine is a machine with what a live read would say of its node.
 type scenarioMachine struct {
@@ -31,7 +33,9 @@ type scenarioMachine struct {
 	live   core.Node
 }
 
-func newTheatre() *scenario { return &scenario{now: noon, selects: map[string]string{}} }
+func newScenario() *scenario {
+	return &scenario{now: noon, selects: map[string]string{}, state: &pass.State{}}
+}
 
 func (s *scenario) do(words []string) error {
 	rest := words[1:]
@@ -47,7 +51,7 @@ func (s *scenario) do(words []string) error {
 		s.now = s.now.Add(d)
 		return err
 	case "restart": // the engine forgets all but the ledger
-		s.expectations, s.deduplicator = core.Expectations{}, core.Deduplicator{}
+		s.state = &pass.State{}
 	case "remedy": // remedy refuses | works
 		s.refusing = rest[0] == "refuses"
 	case "erase": // erase NAME of an entry in the ledger
@@ -69,7 +73,7 @@ func (s *scenario) policy(name string, words []string) error {
 		return nil
 	}
 	if i < 0 {
-		s.policies = append(s.policies, policy(name, nil))
+		s.policies = append(s.policies, policy(name, nil, func(p *core.Policy) { p.Fingerprint = fingerprint }))
 		i = len(s.policies) - 1
 	}
 	return setFields(words, func(key, value string) error { return s.setPolicyField(&s.policies[i], key, value) })
@@ -112,7 +116,7 @@ func amount(s string) (core.Amount, error) {
 	return core.Amount{Number: n, Percent: percent}, err
 }
 
-func (s *scenario) actor(name string) *scenarioMachine {
+func (s *scenario) machineNamed(name string) *scenarioMachine {
 	for i := range s.machines {
 		if s.machines[i].target.ID.Name == name {
 			return &s.machines[i]
@@ -126,7 +130,7 @@ func (s *scenario) machine(name string, words []string) error {
 		s.machines = slices.DeleteFunc(s.machines, func(a scenarioMachine) bool { return a.target.ID.Name == name })
 		return nil
 	}
-	a := s.actor(name)
+	a := s.machineNamed(name)
 	if a == nil {
 		s.machines = append(s.machines, scenarioMachine{target: machine(name, created(s.now), ready("True", s.now), readAt(time.Time{}))})
 		a = &s.machines[len(s.machines)-1]
@@ -160,7 +164,7 @@ func (s *scenario) setMachineField(t *core.Target, key string) error {
 // node changes the node of a machine: in truth and in the cache, but for "unseen", which the cache
 // alone lacks.
 func (s *scenario) node(name, change string) error {
-	a := s.actor(name)
+	a := s.machineNamed(name)
 	if a == nil {
 		return errors.New("no such machine")
 	}
@@ -199,25 +203,21 @@ func clock(t time.Time) string {
 	return t.Format(time.TimeOnly)
 }
 
-// observe returns the snapshot of a pass: the facts that the caches show, with the expectations over them.
-func (s *scenario) observe() ([]core.Policy, core.Cluster) {
-	f := core.Cluster{Observed: core.Yes, ClockAgrees: core.Yes, Repairs: slices.Clone(s.ledger)}
+// observe returns the snapshot of a pass: the facts that the caches show.
+func (s *scenario) observe() pass.Snapshot {
+	o := core.Observation{Kind: "Machine", Observed: core.Yes, Policies: slices.Clone(s.policies)}
 	for _, a := range s.machines {
-		f.Targets = append(f.Targets, a.target)
+		o.Targets = append(o.Targets, a.target)
 	}
-	policies := slices.Clone(s.policies)
-	for i := range policies {
-		policies[i].Members = nil
-		for j := range f.Targets {
-			if selected(s.selects[policies[i].ID.Name], f.Targets[j].ID.Name) {
-				policies[i].Members = append(policies[i].Members, j)
+	for i := range o.Policies {
+		o.Policies[i].Members = nil
+		for j := range o.Targets {
+			if selected(s.selects[o.Policies[i].ID.Name], o.Targets[j].ID.Name) {
+				o.Policies[i].Members = append(o.Policies[i].Members, j)
 			}
 		}
 	}
-	s.expectations.Overlay(&f, s.now)
-	s.expectations.OverlayPolicies(policies)
-	s.expectations.OverlayTests(policies, &f, s.now)
-	return policies, f
+	return pass.NewSnapshot(s.clock(), []core.Observation{o}, slices.Clone(s.ledger), core.Yes)
 }
 
 // selected matches a name with a list such as "a-1,b-*".

@@ -34,7 +34,7 @@ func playStory(t *testing.T, file string) {
 	if !strings.HasPrefix(scenes[0], "# ") {
 		t.Fatal("the story does not open with its intent, a paragraph that begins with #")
 	}
-	stage := newTheatre()
+	stage := newScenario()
 	played := make([]string, len(scenes))
 	for i, scene := range scenes {
 		played[i] = scene
