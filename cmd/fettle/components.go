@@ -100,7 +100,7 @@ func wireComponents(manager ctrl.Manager, w transports, m controllerMetrics, o c
 
 // addHomeCluster adds the cluster that Fettle runs in to the loop.
 func (r *components) addHomeCluster(m controllerMetrics, o controllerOptions) {
-	repairs, requests := r.repairs.Store(ledger.ClusterKey{}), r.templates.ForCluster(template.ClusterKey{}, r.wake)
+	repairs, requests := r.repairs.Store(core.ClusterKey{}), r.templates.ForCluster(core.ClusterKey{}, r.wake)
 	remedies := r.remediesOfDialects()
 	remedies[template.NodeRemedy], remedies[template.MachineRemedy] = requests, requests
 	config := engine.Config{
@@ -136,8 +136,8 @@ func (r *components) wake() {
 }
 
 // wakeCluster queues a pass over the cluster of a repair.
-func (r *components) wakeCluster(key ledger.ClusterKey) {
-	if key == (ledger.ClusterKey{}) {
+func (r *components) wakeCluster(key core.ClusterKey) {
+	if key == (core.ClusterKey{}) {
 		r.wake()
 		return
 	}

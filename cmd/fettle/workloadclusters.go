@@ -18,7 +18,6 @@ import (
 	"github.com/fettle-io/fettle/internal/dialect/capi"
 	"github.com/fettle-io/fettle/internal/engine"
 	"github.com/fettle-io/fettle/internal/guard/quorum"
-	"github.com/fettle-io/fettle/internal/ledger"
 	"github.com/fettle-io/fettle/internal/node"
 	"github.com/fettle-io/fettle/internal/remedy/owner"
 	"github.com/fettle-io/fettle/internal/remedy/template"
@@ -122,8 +121,8 @@ func (w *workloadClusters) sync() {
 
 func (w *workloadClusters) start(cluster types.NamespacedName, connected bool) {
 	name := clusterName(cluster)
-	requests := w.templates.ForCluster(template.ClusterKey{Namespace: cluster.Namespace, Name: cluster.Name}, func() { w.wake(cluster) })
-	repairs := w.repairs.Store(ledger.ClusterKey{Namespace: cluster.Namespace, Name: cluster.Name})
+	requests := w.templates.ForCluster(core.ClusterKey{Namespace: cluster.Namespace, Name: cluster.Name}, func() { w.wake(cluster) })
+	repairs := w.repairs.Store(core.ClusterKey{Namespace: cluster.Namespace, Name: cluster.Name})
 	config := engine.Config{
 		ClusterKey:    name,
 		Ledger:        repairs,

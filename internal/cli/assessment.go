@@ -15,7 +15,7 @@ import (
 type assessment struct {
 	at time.Time
 	// key is a workload cluster, or zero for the user's own cluster.
-	key ledger.ClusterKey
+	key core.ClusterKey
 	// blocked says why no target can be judged from here, or is nil. If it is set, statusReaders have the known facts.
 	blocked       *Blocked
 	statusReaders []StatusReader
@@ -68,9 +68,9 @@ type observed struct {
 }
 
 // newAssessment decides on observations of one cluster, its repairs and the external facts.
-func newAssessment(cluster ledger.ClusterKey, observations []observed, repairDetails map[string]ledger.Details, external *externalFacts, at time.Time) *assessment {
+func newAssessment(cluster core.ClusterKey, observations []observed, repairDetails map[string]ledger.Details, external *externalFacts, at time.Time) *assessment {
 	w := &assessment{at: at, key: cluster, cluster: core.Cluster{Observed: core.Yes, ClockAgrees: core.Yes}, unread: external.unread, fencings: external.fencings, foreignWriters: map[core.ID]string{}}
-	if cluster == (ledger.ClusterKey{}) {
+	if cluster == (core.ClusterKey{}) {
 		w.bmcs, w.promises = external.bmcs, external.promises
 	} else {
 		w.unread.upgrade, w.unread.leases = "", "" // they are about the user's own cluster

@@ -118,7 +118,7 @@ func objectReference(id core.ID) v1alpha1.ObjectReference {
 
 func (s *scene) assessment() *assessment {
 	around := newExternalFacts()
-	return newAssessment(ledger.ClusterKey{}, []observed{{ClusterObservation: ClusterObservation{Observation: s.Observation}, dialect: &OpenShift{}}}, detailsOf(s.repairs), &around, noon)
+	return newAssessment(core.ClusterKey{}, []observed{{ClusterObservation: ClusterObservation{Observation: s.Observation}, dialect: &OpenShift{}}}, detailsOf(s.repairs), &around, noon)
 }
 
 // detailsOf reads repairs as they come from the API server.
@@ -160,7 +160,7 @@ func TestStepsOfMachinesThatMayNotBeSeen(t *testing.T) {
 			place(&s.Policies[0])
 			around := newExternalFacts()
 			around.templates.Hide(templateKind(hidden), "you may not list fencetemplates.fix.example")
-			w := newAssessment(ledger.ClusterKey{}, []observed{{ClusterObservation: ClusterObservation{Observation: s.Observation}, dialect: &OpenShift{}}}, nil, &around, noon)
+			w := newAssessment(core.ClusterKey{}, []observed{{ClusterObservation: ClusterObservation{Observation: s.Observation}, dialect: &OpenShift{}}}, nil, &around, noon)
 			h := w.healthCheck(0)
 			if (h.Repairs == repairsUnknown) != unknown || strings.Contains(h.Message, "you may not list") != unknown {
 				t.Errorf("%s, when templates of %s may not be listed: %s, %q, %q", sentence, hidden, h.Repairs, h.Reason, h.Message)

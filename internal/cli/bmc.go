@@ -17,7 +17,6 @@ import (
 
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
 	"github.com/fettle-io/fettle/internal/core"
-	"github.com/fettle-io/fettle/internal/ledger"
 	"github.com/fettle-io/fettle/internal/power"
 )
 
@@ -120,14 +119,14 @@ func (r *bmcReading) of(node string) []*v1alpha1.BMC {
 // nodeOf returns the node of a BMC: its name, or NAMESPACE/CLUSTER/NAME for a node of a workload cluster. It is empty without a name.
 func nodeOf(spec *v1alpha1.BMCSpec) string {
 	if of := spec.Cluster; of != nil && spec.NodeName != "" {
-		return nodeIn(ledger.ClusterKey{Namespace: of.Namespace, Name: of.Name}, spec.NodeName)
+		return nodeIn(core.ClusterKey{Namespace: of.Namespace, Name: of.Name}, spec.NodeName)
 	}
 	return spec.NodeName
 }
 
 // nodeIn returns a node of a cluster as nodeOf writes it.
-func nodeIn(cluster ledger.ClusterKey, node string) string {
-	if cluster == (ledger.ClusterKey{}) || node == "" {
+func nodeIn(cluster core.ClusterKey, node string) string {
+	if cluster == (core.ClusterKey{}) || node == "" {
 		return node
 	}
 	return cluster.Namespace + "/" + cluster.Name + "/" + node

@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/fettle-io/fettle/internal/core"
-	"github.com/fettle-io/fettle/internal/ledger"
 )
 
 // goodBMC is a BMC about which there is nothing to say.
@@ -370,7 +369,7 @@ func TestReviewChangesNoDocument(t *testing.T) {
 
 // TestNodesWithoutBMC: the warning names nodes in their order, each once.
 func TestNodesWithoutBMC(t *testing.T) {
-	warnings := func(key ledger.ClusterKey, steps []core.Step, name string) []Finding {
+	warnings := func(key core.ClusterKey, steps []core.Step, name string) []Finding {
 		s := newFencingScene(t)
 		s.Policies[0].Steps = steps
 		s.Targets[1].Node.Name, s.Targets[2].Node.Name, s.Targets[3].Node.Name = "", "node-z", "node-e"
@@ -381,12 +380,12 @@ func TestNodesWithoutBMC(t *testing.T) {
 		return d.Warnings
 	}
 	power := newFencingScene(t).Policies[0].Steps
-	own := ledger.ClusterKey{}
+	own := core.ClusterKey{}
 	if found := warnings(own, power, "workers"); len(found) != 1 || !strings.HasSuffix(found[0].Message, "names 2 nodes that it selects, so no PowerRemediation of such a node can start; create a BMC for each: node-e, node-z") {
 		t.Errorf("it warns of %+v", found)
 	}
 	// A BMC names node-a of the user's own cluster, so it is not for the node of that name elsewhere.
-	if found := warnings(ledger.ClusterKey{Namespace: "n", Name: "east"}, power, "workers"); len(found) != 1 || !strings.HasSuffix(found[0].Message, "create a BMC for each: n/east/node-a, n/east/node-e, n/east/node-z") {
+	if found := warnings(core.ClusterKey{Namespace: "n", Name: "east"}, power, "workers"); len(found) != 1 || !strings.HasSuffix(found[0].Message, "create a BMC for each: n/east/node-a, n/east/node-e, n/east/node-z") {
 		t.Errorf("of a workload cluster it warns of %+v", found)
 	}
 	for sentence, found := range map[string][]Finding{

@@ -60,8 +60,8 @@ type view struct {
 	followed []followed
 	// nodesRead are the workload clusters whose nodes were read. reached are those with an answer, and nodesUnread is
 	// set when another gave none.
-	nodesRead   map[ledger.ClusterKey]bool
-	reached     map[ledger.ClusterKey]client.WithWatch
+	nodesRead   map[core.ClusterKey]bool
+	reached     map[core.ClusterKey]client.WithWatch
 	nodesUnread bool
 }
 
@@ -103,7 +103,7 @@ func (p *part) policies(at time.Time) []core.Policy {
 func read(ctx context.Context, c client.Client, dialects []Dialect, where scope) (*view, error) {
 	v := &view{
 		scope: where, repairDetails: map[string]ledger.Details{}, external: newExternalFacts(),
-		nodesRead: map[ledger.ClusterKey]bool{}, reached: map[ledger.ClusterKey]client.WithWatch{},
+		nodesRead: map[core.ClusterKey]bool{}, reached: map[core.ClusterKey]client.WithWatch{},
 	}
 	for _, d := range dialects {
 		reading, found := d.Read(), foreignWriters{}

@@ -13,7 +13,6 @@ import (
 	"github.com/fettle-io/fettle/internal/clusterapi"
 	"github.com/fettle-io/fettle/internal/core"
 	"github.com/fettle-io/fettle/internal/dialect/capi"
-	"github.com/fettle-io/fettle/internal/ledger"
 	"github.com/fettle-io/fettle/internal/slim"
 )
 
@@ -22,7 +21,7 @@ type ClusterAPI struct{}
 
 // Read returns an empty reading.
 func (ClusterAPI) Read() Reading {
-	return &clusterAPIReading{reading: capi.NewReading(), unseen: map[ledger.ClusterKey]string{}}
+	return &clusterAPIReading{reading: capi.NewReading(), unseen: map[core.ClusterKey]string{}}
 }
 
 // Review reviews a MachineHealthCheck of either version.
@@ -44,7 +43,7 @@ func (ClusterAPI) FieldOf(u *unstructured.Unstructured, field string) string {
 type clusterAPIReading struct {
 	reading *capi.Reading
 	// unseen says why the nodes of clusters can't be read.
-	unseen map[ledger.ClusterKey]string
+	unseen map[core.ClusterKey]string
 }
 
 // Sources are health checks, clusters and machines, with the types that decode them.
@@ -71,7 +70,7 @@ func clusterGroup(resource string) schema.GroupResource {
 	return schema.GroupResource{Group: clusterv1.GroupVersion.Group, Resource: resource}
 }
 
-func clusterName(f ledger.ClusterKey) types.NamespacedName {
+func clusterName(f core.ClusterKey) types.NamespacedName {
 	return types.NamespacedName{Namespace: f.Namespace, Name: f.Name}
 }
 
@@ -79,7 +78,7 @@ func clusterName(f ledger.ClusterKey) types.NamespacedName {
 func (r *clusterAPIReading) Observe(at time.Time) []ClusterObservation {
 	var clusters []ClusterObservation
 	for _, cluster := range r.reading.Clusters() {
-		f := ClusterObservation{Observation: r.reading.Observe(cluster, at), Cluster: ledger.ClusterKey{Namespace: cluster.Namespace, Name: cluster.Name}}
+		f := ClusterObservation{Observation: r.reading.Observe(cluster, at), Cluster: core.ClusterKey{Namespace: cluster.Namespace, Name: cluster.Name}}
 		if halted, is := r.reading.Blocked(cluster); is {
 			f.Blocked = &Blocked{Halted: true, Reason: halted.Reason, Message: halted.Message}
 		} else if f.Observed != core.Yes {
@@ -91,12 +90,12 @@ func (r *clusterAPIReading) Observe(at time.Time) []ClusterObservation {
 }
 
 // HasNodes reports whether verdicts about a cluster need its nodes.
-func (r *clusterAPIReading) HasNodes(cluster ledger.ClusterKey) bool {
+func (r *clusterAPIReading) HasNodes(cluster core.ClusterKey) bool {
 	return r.reading.HasNodes(clusterName(cluster))
 }
 
 // Nodes returns the source of a cluster's nodes.
-func (r *clusterAPIReading) Nodes(cluster ledger.ClusterKey) Source {
+func (r *clusterAPIReading) Nodes(cluster core.ClusterKey) Source {
 	store := r.reading.Nodes(clusterName(cluster))
 	return Source{
 		Resource: schema.GroupResource{Resource: "nodes"}, List: &slim.NodeList{}, Drop: store.Remove,
@@ -105,7 +104,7 @@ func (r *clusterAPIReading) Nodes(cluster ledger.ClusterKey) Source {
 }
 
 // Unseen notes why the nodes of a cluster can't be read.
-func (r *clusterAPIReading) Unseen(cluster ledger.ClusterKey, why string) { r.unseen[cluster] = why }
+func (r *clusterAPIReading) Unseen(cluster core.ClusterKey, why string) { r.unseen[cluster] = why }
 
 // Unmet returns the requirements of a health check's selector that a machine lacks.
 func (r *clusterAPIReading) Unmet(policy, target core.ID) ([]string, bool) {

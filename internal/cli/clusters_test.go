@@ -17,7 +17,6 @@ import (
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
 	"github.com/fettle-io/fettle/internal/clusterapi"
 	"github.com/fettle-io/fettle/internal/core"
-	"github.com/fettle-io/fettle/internal/ledger"
 	"github.com/fettle-io/fettle/internal/slim"
 )
 
@@ -149,7 +148,7 @@ func (s *clusterScene) view() *view {
 	v := &view{parts: []*part{{Dialect: ClusterAPI{}, Reading: s.reading}}, repairDetails: detailsOf(s.repairs), external: newExternalFacts(), at: noon}
 	v.concerns = func(*view, *ClusterObservation) bool { return true }
 	for _, cluster := range []string{"east", "west"} {
-		f := ledger.ClusterKey{Namespace: "fleets", Name: cluster}
+		f := core.ClusterKey{Namespace: "fleets", Name: cluster}
 		if why, is := s.unseen[cluster]; is {
 			s.reading.Unseen(f, why)
 			continue
@@ -351,7 +350,7 @@ func TestUpgradesOfTheManagementCluster(t *testing.T) {
 
 // decided decides on each cluster by itself, without asking for quorum.
 func (v *view) decided() []*assessment {
-	by := map[ledger.ClusterKey][]observed{{}: nil}
+	by := map[core.ClusterKey][]observed{{}: nil}
 	for _, f := range v.observations() {
 		by[f.Cluster] = append(by[f.Cluster], f)
 	}

@@ -10,7 +10,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fettle-io/fettle/internal/core"
-	"github.com/fettle-io/fettle/internal/ledger"
 	"github.com/fettle-io/fettle/internal/specparse"
 )
 
@@ -45,7 +44,7 @@ type ClusterObservation struct {
 	core.Observation
 
 	// Cluster is a workload cluster, or zero for the user's own cluster.
-	Cluster ledger.ClusterKey
+	Cluster core.ClusterKey
 	// Blocked says why no target can be judged, or is nil.
 	Blocked *Blocked
 }
@@ -62,11 +61,11 @@ type Blocked struct {
 // Workloads is a Reading of clusters that have nodes of their own.
 type Workloads interface {
 	// HasNodes reports whether verdicts about a cluster need its nodes.
-	HasNodes(cluster ledger.ClusterKey) bool
+	HasNodes(cluster core.ClusterKey) bool
 	// Nodes returns the source of a cluster's nodes. It drops the nodes of an earlier source.
-	Nodes(cluster ledger.ClusterKey) Source
+	Nodes(cluster core.ClusterKey) Source
 	// Unseen notes why the nodes of a cluster can't be read.
-	Unseen(cluster ledger.ClusterKey, why string)
+	Unseen(cluster core.ClusterKey, why string)
 }
 
 // StatusReader reads what a controller wrote last, for clusters that can't be judged from here.

@@ -20,7 +20,6 @@ import (
 	"github.com/fettle-io/fettle/internal/guard/lease"
 	"github.com/fettle-io/fettle/internal/guard/quorum"
 	"github.com/fettle-io/fettle/internal/guard/upgrade"
-	"github.com/fettle-io/fettle/internal/ledger"
 	"github.com/fettle-io/fettle/internal/remedy/template"
 )
 
@@ -207,10 +206,10 @@ func (v *view) dropVersion(name string) { delete(v.external.versions, name) }
 const hiddenHolder = "a holder that you may not see"
 
 // addTo adds the facts to a cluster. Leases and ClusterVersions are those of the user's own cluster.
-func (s *externalFacts) addTo(policies []core.Policy, cluster *core.Cluster, of ledger.ClusterKey, at time.Time) {
-	s.templates.Cluster = template.ClusterKey(of)
+func (s *externalFacts) addTo(policies []core.Policy, cluster *core.Cluster, of core.ClusterKey, at time.Time) {
+	s.templates.Cluster = of
 	s.templates.AddFacts(policies, cluster)
-	if of != (ledger.ClusterKey{}) {
+	if of != (core.ClusterKey{}) {
 		return // its Cluster object tells of upgrades
 	}
 	s.leases.AddFacts(cluster, at)
@@ -236,7 +235,7 @@ const forever = 100 * 365 * 24 * time.Hour
 // there are any.
 func (v *view) readQuorum(ctx context.Context, c client.Reader, w *assessment) bool {
 	openshift := v.external.openshift
-	if w.key != (ledger.ClusterKey{}) {
+	if w.key != (core.ClusterKey{}) {
 		if w.blocked != nil || v.reached[w.key] == nil {
 			return false
 		}
@@ -301,7 +300,7 @@ func (v *view) allNotes() []string {
 		}
 	}
 	for _, f := range v.observations() {
-		if why := v.external.unread.upgrade; why != "" && f.Cluster == (ledger.ClusterKey{}) && slices.ContainsFunc(f.Policies, waitsForUpgrades) {
+		if why := v.external.unread.upgrade; why != "" && f.Cluster == (core.ClusterKey{}) && slices.ContainsFunc(f.Policies, waitsForUpgrades) {
 			note("It is not known whether the cluster is being upgraded: " + why + ".")
 		}
 		if f.Blocked != nil && !f.Blocked.Halted {

@@ -17,7 +17,6 @@ import (
 
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
 	"github.com/fettle-io/fettle/internal/core"
-	"github.com/fettle-io/fettle/internal/ledger"
 )
 
 // newFencingScene has nodes a to e, one health check that has them fenced by their power, and a BMC of node-a. node-a
@@ -227,7 +226,7 @@ func TestFencingIsOfItsOwnCluster(t *testing.T) {
 	if e := s.assessment().explainTarget(0, nil, lacksRole); len(e.BMCs) != mostNames {
 		t.Errorf("it names %d BMCs, want %d", len(e.BMCs), mostNames)
 	}
-	elsewhere := newAssessment(ledger.ClusterKey{Namespace: "n", Name: "east"}, []observed{{ClusterObservation: ClusterObservation{Observation: s.Observation}, dialect: NHC{}}}, nil, &s.around, noon)
+	elsewhere := newAssessment(core.ClusterKey{Namespace: "n", Name: "east"}, []observed{{ClusterObservation: ClusterObservation{Observation: s.Observation}, dialect: NHC{}}}, nil, &s.around, noon)
 	if status := buildStatus([]*assessment{elsewhere}, "", header()); len(status.UnreachableBMCs) != 0 {
 		t.Errorf("a workload cluster has BMCs %+v", status.UnreachableBMCs)
 	}

@@ -9,7 +9,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fettle-io/fettle/internal/core"
-	"github.com/fettle-io/fettle/internal/ledger"
 )
 
 // TestAnotherControllerIsReported: status and explain say of a health check what the controller has written of another one.
@@ -25,7 +24,7 @@ func TestAnotherControllerIsReported(t *testing.T) {
 			t.Errorf("SoleController=%s changes the answer: %t, want %t", status, changed, want)
 		}
 		around := newExternalFacts()
-		w := newAssessment(ledger.ClusterKey{}, []observed{{ClusterObservation: ClusterObservation{Observation: s.Observation}, dialect: &OpenShift{}, foreignWriters: found}}, nil, &around, noon)
+		w := newAssessment(core.ClusterKey{}, []observed{{ClusterObservation: ClusterObservation{Observation: s.Observation}, dialect: &OpenShift{}, foreignWriters: found}}, nil, &around, noon)
 		for what, notes := range map[string][]string{"status": w.notesAtOdds("machines"), "explain machine": w.notesAtOddsOn([]int{0}), "explain machinehealthcheck": w.notesOn(0)} {
 			if got := strings.Join(notes, "|"); strings.Contains(got, "MachineHealthCheck machines/example: "+message+".") != want {
 				t.Errorf("SoleController=%s: %s notes %q, want the message: %t", status, what, got, want)

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/fettle-io/fettle/internal/core"
-	"github.com/fettle-io/fettle/internal/ledger"
 )
 
 // isRepairOf reports whether a repair is of a machine or a node of a name, in a namespace or in all.
@@ -136,7 +135,7 @@ func (s *session) explainedGone(ctx context.Context, v *view, assessments []*ass
 			return answer{}, err
 		}
 		if exists {
-			home := assessments[slices.IndexFunc(assessments, func(w *assessment) bool { return w.key == ledger.ClusterKey{} })]
+			home := assessments[slices.IndexFunc(assessments, func(w *assessment) bool { return w.key == core.ClusterKey{} })]
 			e.Message = home.unknownNode(name, within, v)
 			return result, nil
 		}

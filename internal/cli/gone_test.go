@@ -9,7 +9,6 @@ import (
 
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
 	"github.com/fettle-io/fettle/internal/core"
-	"github.com/fettle-io/fettle/internal/ledger"
 )
 
 const replaces = `status: {conditions: [{type: Processing, status: "True"}, {type: PermanentNodeDeletionExpected, status: "True"}]}`
@@ -101,7 +100,7 @@ func TestRepairOfGone(t *testing.T) {
 	machine := core.ID{Kind: "Machine", Namespace: "machines", Name: "worker-a", UID: "1"}
 	first, last := repair("first", machine, "node-a", time.Hour, 50*time.Minute), repair("last", machine, "node-a", 40*time.Minute, 30*time.Minute)
 	runs := repair("runs", machine, "node-a", time.Hour, 0)
-	east, west := &assessment{key: ledger.ClusterKey{Namespace: "machines", Name: "east"}}, &assessment{key: ledger.ClusterKey{Namespace: "machines", Name: "west"}}
+	east, west := &assessment{key: core.ClusterKey{Namespace: "machines", Name: "east"}}, &assessment{key: core.ClusterKey{Namespace: "machines", Name: "west"}}
 	cases := map[string]struct {
 		kind, name, within string
 		east, west         []core.Repair

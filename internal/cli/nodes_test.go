@@ -15,7 +15,6 @@ import (
 
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
 	"github.com/fettle-io/fettle/internal/core"
-	"github.com/fettle-io/fettle/internal/ledger"
 )
 
 // nodeScene is a small cluster of nodes, and what surrounds them.
@@ -164,7 +163,7 @@ func (s *nodeScene) assessment() *assessment {
 	if s.machines != nil {
 		seen = append([]observed{{ClusterObservation: ClusterObservation{Observation: s.machines.Observation}, dialect: &OpenShift{}}}, seen...)
 	}
-	return newAssessment(ledger.ClusterKey{}, seen, detailsOf(s.repairs), &s.around, noon)
+	return newAssessment(core.ClusterKey{}, seen, detailsOf(s.repairs), &s.around, noon)
 }
 
 const (

@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/fettle-io/fettle/internal/core"
-	"github.com/fettle-io/fettle/internal/ledger"
 )
 
 // clusterFlag selects a workload cluster. kubectl's --cluster has another meaning.
@@ -27,7 +26,7 @@ func (c *chosen) addFlag(f *pflag.FlagSet, use string) {
 
 // allows reports whether a cluster matches the flag. An empty name is the user's own cluster. Without the flag, every
 // cluster matches.
-func (c *chosen) allows(f ledger.ClusterKey) bool {
+func (c *chosen) allows(f core.ClusterKey) bool {
 	return c.flags == nil || !c.flags.Changed(clusterFlag) || f.Name == c.name
 }
 
@@ -65,7 +64,7 @@ func aboutDrafts(drafts []draft) clusterFilter {
 	}
 }
 
-func (v *view) repairsOf(f ledger.ClusterKey) []*core.Repair {
+func (v *view) repairsOf(f core.ClusterKey) []*core.Repair {
 	var repairs []*core.Repair
 	for _, a := range v.repairDetails {
 		if a.Cluster == f && !a.Ignored {

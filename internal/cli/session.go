@@ -15,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fettle-io/fettle/internal/core"
-	"github.com/fettle-io/fettle/internal/ledger"
 )
 
 // Options configure the commands. Every field is required.
@@ -155,7 +154,7 @@ func (s *session) where() scope {
 // assess decides on what was read: for the user's own cluster, and then for the workload clusters of the question. A
 // first decision finds the targets that may be repaired, and only for those it checks quorum.
 func (s *session) assess(ctx context.Context, v *view) []*assessment {
-	seen := map[ledger.ClusterKey][]observed{{}: nil}
+	seen := map[core.ClusterKey][]observed{{}: nil}
 	for _, f := range v.observations() {
 		seen[f.Cluster] = append(seen[f.Cluster], f)
 	}
@@ -171,8 +170,8 @@ func (s *session) assess(ctx context.Context, v *view) []*assessment {
 }
 
 // inOrder sorts clusters by their names, with the user's own cluster first.
-func inOrder[T any](clusters map[ledger.ClusterKey]T) []ledger.ClusterKey {
-	return slices.SortedFunc(maps.Keys(clusters), func(a, b ledger.ClusterKey) int {
+func inOrder[T any](clusters map[core.ClusterKey]T) []core.ClusterKey {
+	return slices.SortedFunc(maps.Keys(clusters), func(a, b core.ClusterKey) int {
 		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 	})
 }
@@ -181,12 +180,12 @@ func inOrder[T any](clusters map[ledger.ClusterKey]T) []ledger.ClusterKey {
 // cluster that has nothing but repairs is empty.
 func (v *view) observations() []observed {
 	var clusters []observed
-	known := map[ledger.ClusterKey]bool{{}: true}
+	known := map[core.ClusterKey]bool{{}: true}
 	for _, p := range v.parts {
 		reader, _ := p.Reading.(StatusReader)
 		for _, f := range p.Observe(v.at) {
 			known[f.Cluster] = true
-			if f.Cluster == (ledger.ClusterKey{}) || v.concerns(v, &f) {
+			if f.Cluster == (core.ClusterKey{}) || v.concerns(v, &f) {
 				clusters = append(clusters, observed{f, p.Dialect, reader, p.foreignWriters})
 			}
 		}

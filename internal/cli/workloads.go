@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fettle-io/fettle/internal/ledger"
+	"github.com/fettle-io/fettle/internal/core"
 	"github.com/fettle-io/fettle/internal/sanitize"
 	"github.com/fettle-io/fettle/internal/slim"
 	"github.com/fettle-io/fettle/internal/workload"
@@ -35,7 +35,7 @@ type clusterFilter func(v *view, f *ClusterObservation) bool
 // nodeRead is one read of a workload cluster's nodes.
 type nodeRead struct {
 	of      Workloads
-	cluster ledger.ClusterKey
+	cluster core.ClusterKey
 
 	// The following fields are the result. With an error, the others are not set.
 	client   client.WithWatch

@@ -43,7 +43,7 @@ type Config struct {
 	Log    logr.Logger
 	// Wake is called with the cluster of a Repair that another client has deleted, or whose progress has changed. It is
 	// also called for a Repair that runs and is new to this process.
-	Wake func(ClusterKey)
+	Wake func(core.ClusterKey)
 	// ClusterChanged is called when a Repair of a workload cluster was created, changed or deleted. It may be nil.
 	ClusterChanged func()
 }
@@ -101,7 +101,7 @@ func (c *Client) put(obj any) {
 }
 
 func (c *Client) notifyClusterChanged(p *record) {
-	if c.ClusterChanged != nil && p.cluster != (ClusterKey{}) {
+	if c.ClusterChanged != nil && p.cluster != (core.ClusterKey{}) {
 		c.ClusterChanged()
 	}
 }

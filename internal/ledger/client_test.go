@@ -89,7 +89,7 @@ func (s statusWriter) Patch(_ context.Context, obj client.Object, patch client.P
 func TestWatching(t *testing.T) {
 	woken := 0
 	in := informertest.New()
-	c := NewClient(Config{Informers: in, Wake: func(ClusterKey) { woken++ }, Log: logr.Discard()}).Store(ClusterKey{})
+	c := NewClient(Config{Informers: in, Wake: func(core.ClusterKey) { woken++ }, Log: logr.Discard()}).Store(core.ClusterKey{})
 	if _, inStep := c.Repairs(); inStep != core.Unknown || c.HasSynced() {
 		t.Errorf("nothing is watched, yet it is in step: %s", inStep)
 	}
@@ -140,7 +140,7 @@ func TestWatching(t *testing.T) {
 func TestEntriesAreTheTakers(t *testing.T) {
 	in := informertest.New()
 	in.SetSynced(true)
-	c := NewClient(Config{Informers: in, Wake: func(ClusterKey) {}}).Store(ClusterKey{})
+	c := NewClient(Config{Informers: in, Wake: func(core.ClusterKey) {}}).Store(core.ClusterKey{})
 	if err := c.Watch(t.Context()); err != nil {
 		t.Fatalf("watching: %v", err)
 	}
@@ -155,7 +155,7 @@ func TestEntriesAreTheTakers(t *testing.T) {
 func TestWatchingIsTriedAgain(t *testing.T) {
 	in := informertest.New()
 	in.Refuse["Repair"] = errDown
-	c := NewClient(Config{Informers: in, Wake: func(ClusterKey) {}})
+	c := NewClient(Config{Informers: in, Wake: func(core.ClusterKey) {}})
 	if err := c.Watch(t.Context()); !errors.Is(err, errDown) || c.HasSynced() {
 		t.Fatalf("a watch that fails gives %v", err)
 	}
@@ -190,7 +190,7 @@ func TestOpen(t *testing.T) {
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {
 			w := &writer{answer: tc.answer}
-			got, created, err := NewClient(Config{Writer: w}).Store(ClusterKey{}).Create(t.Context(), anEntry())
+			got, created, err := NewClient(Config{Writer: w}).Store(core.ClusterKey{}).Create(t.Context(), anEntry())
 			if created != tc.created || (err != nil) != tc.fails || (tc.fails && !errors.Is(err, tc.answer)) {
 				t.Errorf("created: %t, error: %v. %s", created, err, tc.reason)
 			}
@@ -234,7 +234,7 @@ func TestTargetsWithoutNamespace(t *testing.T) {
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {
 			w := &writer{first: tc.answers, answer: errDown}
-			got, created, err := NewClient(Config{Namespace: "repairs", Writer: w}).Store(ClusterKey{}).Create(t.Context(), tc.entry)
+			got, created, err := NewClient(Config{Namespace: "repairs", Writer: w}).Store(core.ClusterKey{}).Create(t.Context(), tc.entry)
 			if created != (tc.says == "") || (err != nil) != (tc.says != "") || (err != nil && !strings.Contains(err.Error(), tc.says)) {
 				t.Errorf("created: %t, error: %v, want an error with %q. %s", created, err, tc.says, tc.reason)
 			}

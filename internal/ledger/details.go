@@ -15,7 +15,7 @@ type Details struct {
 	core.Repair
 
 	// Cluster is the cluster of the target.
-	Cluster ClusterKey
+	Cluster core.ClusterKey
 	// Phase is the phase as written, and empty if there is none.
 	Phase string
 	// Reason and Message say why the target was unhealthy, since UnhealthySince. That is zero if it is unknown.

@@ -202,7 +202,7 @@ func TestMissingNamespaceIsRecognised(t *testing.T) {
 		}
 	}
 	w := &writer{answer: apierrors.NewNotFound(namespaces, "machines")}
-	if _, _, err := NewClient(Config{Namespace: "repairs", Writer: w}).Store(ClusterKey{}).Create(t.Context(), anEntry()); err == nil || strings.Contains(err.Error(), "--repair-namespace") {
+	if _, _, err := NewClient(Config{Namespace: "repairs", Writer: w}).Store(core.ClusterKey{}).Create(t.Context(), anEntry()); err == nil || strings.Contains(err.Error(), "--repair-namespace") {
 		t.Errorf("the namespace of a machine is missing, and the error is %v", err)
 	}
 }
@@ -237,7 +237,7 @@ func (s capturingStatus) Patch(ctx context.Context, obj client.Object, patch cli
 // TestWritesNameKindClusterAndRevision: the API server needs the kind and the revision, and readers the cluster.
 func TestWritesNameKindClusterAndRevision(t *testing.T) {
 	w := &capturing{}
-	store := NewClient(Config{Writer: w}).Store(ClusterKey{Namespace: "machines", Name: "east"})
+	store := NewClient(Config{Writer: w}).Store(core.ClusterKey{Namespace: "machines", Name: "east"})
 	if _, created, err := store.Create(t.Context(), anEntry()); !created || err != nil {
 		t.Fatalf("created: %t (%v)", created, err)
 	}
@@ -265,7 +265,7 @@ func TestNameOfACountingRepairIsKept(t *testing.T) {
 	in.Of("Repair").Handler.OnAdd(stored(t, render(anEntry(), "")), false)
 	w := &writer{answer: errExists}
 	c.Writer = w
-	if _, created, err := c.Store(ClusterKey{}).Create(t.Context(), anEntry()); created || err != nil || !slices.Equal(w.lines, []string{"create machines/" + anEntry().Name}) {
+	if _, created, err := c.Store(core.ClusterKey{}).Create(t.Context(), anEntry()); created || err != nil || !slices.Equal(w.lines, []string{"create machines/" + anEntry().Name}) {
 		t.Errorf("created: %t (%v), by %q", created, err, w.lines)
 	}
 }
@@ -273,7 +273,7 @@ func TestNameOfACountingRepairIsKept(t *testing.T) {
 // TestIndexKeepsNothingOfWhatIsGone: of waiting Repairs one takes each free place, and one may go before it has a place.
 func TestIndexKeepsNothingOfWhatIsGone(t *testing.T) {
 	c, in, _ := ledgerOf(t)
-	east := ClusterKey{Namespace: "machines", Name: "east"}
+	east := core.ClusterKey{Namespace: "machines", Name: "east"}
 	pages := flood(in, east, "machines", maxInNamespace+5, noon)
 	handler := in.Of("Repair").Handler
 	for i, want := range []float64{4, 3} {
@@ -300,7 +300,7 @@ func TestIndexKeepsNothingOfWhatIsGone(t *testing.T) {
 
 func TestCountsStayWhileAnyRepairIsLeft(t *testing.T) {
 	c, in, _ := ledgerOf(t)
-	east := ClusterKey{Namespace: "machines", Name: "east"}
+	east := core.ClusterKey{Namespace: "machines", Name: "east"}
 	pages := flood(in, east, "machines", 2, noon)
 	in.Of("Repair").Handler.OnDelete(pages[0])
 	if got := c.index.counts[bucket{east, "machines"}]; got != 1 || len(c.Clusters()) != 1 {
@@ -310,7 +310,7 @@ func TestCountsStayWhileAnyRepairIsLeft(t *testing.T) {
 
 func TestClustersAreSorted(t *testing.T) {
 	c, in, _ := ledgerOf(t)
-	keys := []ClusterKey{{"a", "late"}, {"b", "x"}, {"a", "y"}, {"a", "x"}, {"b", "early"}}
+	keys := []core.ClusterKey{{Namespace: "a", Name: "late"}, {Namespace: "b", Name: "x"}, {Namespace: "a", Name: "y"}, {Namespace: "a", Name: "x"}, {Namespace: "b", Name: "early"}}
 	created := map[string]time.Time{"late": noon.Add(time.Hour), "early": noon.Add(-time.Hour)}
 	for _, key := range keys {
 		at := noon
@@ -319,7 +319,7 @@ func TestClustersAreSorted(t *testing.T) {
 		}
 		flood(in, key, key.Namespace, 1, at)
 	}
-	want := []ClusterKey{{"a", "x"}, {"a", "y"}, {"a", "late"}, {"b", "early"}, {"b", "x"}}
+	want := []core.ClusterKey{{Namespace: "a", Name: "x"}, {Namespace: "a", Name: "y"}, {Namespace: "a", Name: "late"}, {Namespace: "b", Name: "early"}, {Namespace: "b", Name: "x"}}
 	for range 2 {
 		if diff := cmp.Diff(want, c.Clusters()); diff != "" {
 			t.Errorf("the clusters (-want +got):\n%s", diff)
@@ -351,7 +351,7 @@ func (l *listing) List(_ context.Context, into client.ObjectList, _ ...client.Li
 func TestListOfRunningRepairs(t *testing.T) {
 	for _, answer := range []error{nil, errDown} {
 		live := &listing{err: answer}
-		_, err := NewClient(Config{Live: live}).Store(ClusterKey{}).Running(t.Context())
+		_, err := NewClient(Config{Live: live}).Store(core.ClusterKey{}).Running(t.Context())
 		if !errors.Is(err, answer) || !slices.Equal(live.kinds, []schema.GroupVersionKind{repairKind.GroupVersion().WithKind("RepairList")}) {
 			t.Errorf("lists of %v return %v, want %v", live.kinds, err, answer)
 		}

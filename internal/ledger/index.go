@@ -23,9 +23,9 @@ const (
 type index struct {
 	records map[string]*record
 	// counting has the records of each cluster that count.
-	counting map[ClusterKey]map[string]*record
+	counting map[core.ClusterKey]map[string]*record
 	// since is when the oldest Repair of a cluster was created, as far as it was known when the first one was read.
-	since map[ClusterKey]time.Time
+	since map[core.ClusterKey]time.Time
 	// counts has the number of records that count in each bucket. waiting has the records beyond the bound, which
 	// count once there is room.
 	counts  map[bucket]int
@@ -36,13 +36,13 @@ type index struct {
 
 // bucket is a namespace with Repairs of one cluster.
 type bucket struct {
-	cluster   ClusterKey
+	cluster   core.ClusterKey
 	namespace string
 }
 
 func newIndex() index {
 	return index{
-		records: map[string]*record{}, counting: map[ClusterKey]map[string]*record{}, since: map[ClusterKey]time.Time{},
+		records: map[string]*record{}, counting: map[core.ClusterKey]map[string]*record{}, since: map[core.ClusterKey]time.Time{},
 		counts: map[bucket]int{}, waiting: map[bucket]map[string]*record{}, ignored: map[string]int{},
 	}
 }
@@ -129,14 +129,14 @@ func (r *index) discount(p *record) {
 
 // clusters returns the workload clusters with Repairs that count. Beyond the bound it leaves out the clusters of a
 // namespace whose Repairs are the newest.
-func (r *index) clusters() []ClusterKey {
-	found := make([]ClusterKey, 0, len(r.counting))
+func (r *index) clusters() []core.ClusterKey {
+	found := make([]core.ClusterKey, 0, len(r.counting))
 	for f := range r.counting {
-		if f != (ClusterKey{}) {
+		if f != (core.ClusterKey{}) {
 			found = append(found, f)
 		}
 	}
-	slices.SortFunc(found, func(a, b ClusterKey) int {
+	slices.SortFunc(found, func(a, b core.ClusterKey) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), r.since[a].Compare(r.since[b]), cmp.Compare(a.Name, b.Name))
 	})
 	kept, inNamespace := found[:0], map[string]int{}

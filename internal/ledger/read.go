@@ -78,7 +78,7 @@ type record struct {
 
 	repair core.Repair
 	// cluster is the cluster of the target.
-	cluster ClusterKey
+	cluster core.ClusterKey
 	// problem says which fields can't be read, and is empty if all can.
 	problem string
 	// ignored says why the Repair doesn't count. The record of such a Repair has nothing but the metadata.

@@ -194,9 +194,9 @@ func TestUnparsableRepairIsReported(t *testing.T) {
 	in.SetSynced(true)
 	w := &writer{}
 	c := NewClient(Config{
-		Informers: in, Writer: w, Wake: func(ClusterKey) {}, Log: logr.Discard(),
+		Informers: in, Writer: w, Wake: func(core.ClusterKey) {}, Log: logr.Discard(),
 		Events: recorder(func(line string) { logged = append(logged, line) }),
-	}).Store(ClusterKey{})
+	}).Store(core.ClusterKey{})
 	if err := c.Watch(t.Context()); err != nil {
 		t.Fatalf("watching: %v", err)
 	}

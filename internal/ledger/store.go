@@ -13,31 +13,25 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// ClusterKey names the cluster of a repair. It is a workload cluster, or the zero ClusterKey for the cluster that
-// has the ledger.
-type ClusterKey struct {
-	Namespace, Name string
-}
-
-func clusterKeyOf(meta *metav1.ObjectMeta, cluster string) ClusterKey {
+func clusterKeyOf(meta *metav1.ObjectMeta, cluster string) core.ClusterKey {
 	if cluster == "" {
-		return ClusterKey{}
+		return core.ClusterKey{}
 	}
-	return ClusterKey{Namespace: meta.Namespace, Name: cluster}
+	return core.ClusterKey{Namespace: meta.Namespace, Name: cluster}
 }
 
 // Store is the part of the ledger for one cluster. Like the Client, it is safe for concurrent use.
 type Store struct {
 	*Client
 
-	cluster ClusterKey
+	cluster core.ClusterKey
 }
 
 // Store returns the part of the ledger for a cluster.
-func (c *Client) Store(cluster ClusterKey) *Store { return &Store{Client: c, cluster: cluster} }
+func (c *Client) Store(cluster core.ClusterKey) *Store { return &Store{Client: c, cluster: cluster} }
 
 // Clusters returns the workload clusters that have Repairs, up to a bound for each namespace.
-func (c *Client) Clusters() []ClusterKey {
+func (c *Client) Clusters() []core.ClusterKey {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.index.clusters()

@@ -61,7 +61,7 @@ func TestI14OnlyRepairsBesideTheirTargetCount(t *testing.T) {
 			if p.ignored.reason != tc.want || p.counts() != (tc.want == "") {
 				t.Fatalf("ignored for %q (%s), want %q", p.ignored.reason, p.ignored.text, tc.want)
 			}
-			if kept := p.repair.Target.UID != "" || p.repair.Steps != nil || p.cluster != (ClusterKey{}); kept != (tc.want == "") {
+			if kept := p.repair.Target.UID != "" || p.repair.Steps != nil || p.cluster != (core.ClusterKey{}); kept != (tc.want == "") {
 				t.Errorf("what is kept of it is %+v", p.repair)
 			}
 			if !strings.Contains(p.problem, p.ignored.text) {
@@ -80,7 +80,7 @@ func TestI14WhatFettleRecordsCounts(t *testing.T) {
 	})
 	w := &writer{}
 	entry := anEntry(func(e *core.NewRepair) { e.Target.Node.Name = strings.Repeat("n", 10_000) })
-	if _, created, err := NewClient(Config{Writer: w}).Store(ClusterKey{}).Create(t.Context(), entry); created || err == nil || len(w.lines) > 0 {
+	if _, created, err := NewClient(Config{Writer: w}).Store(core.ClusterKey{}).Create(t.Context(), entry); created || err == nil || len(w.lines) > 0 {
 		t.Errorf("a Repair that would be ignored is recorded: %q (%v)", w.lines, err)
 	}
 }
@@ -92,7 +92,7 @@ func ledgerOf(t *testing.T) (*Client, *informertest.Informers, *[]string) {
 	in := informertest.New()
 	in.SetSynced(true)
 	c := NewClient(Config{
-		Namespace: "repairs", Informers: in, Writer: &writer{}, Wake: func(ClusterKey) { logged = append(logged, "woken") }, Log: logr.Discard(),
+		Namespace: "repairs", Informers: in, Writer: &writer{}, Wake: func(core.ClusterKey) { logged = append(logged, "woken") }, Log: logr.Discard(),
 		Events: recorder(func(line string) { logged = append(logged, line) }),
 	})
 	if err := c.Watch(t.Context()); err != nil {
@@ -102,7 +102,7 @@ func ledgerOf(t *testing.T) (*Client, *informertest.Informers, *[]string) {
 }
 
 // flood adds Repairs that count to the ledger, of machines of a namespace.
-func flood(in *informertest.Informers, cluster ClusterKey, namespace string, n int, created time.Time) []*record {
+func flood(in *informertest.Informers, cluster core.ClusterKey, namespace string, n int, created time.Time) []*record {
 	pages := make([]*record, n)
 	for i := range pages {
 		pages[i] = &record{
@@ -118,9 +118,9 @@ func flood(in *informertest.Informers, cluster ClusterKey, namespace string, n i
 // are more, and they count once there is room.
 func TestI15FloodOfRepairs(t *testing.T) {
 	c, in, _ := ledgerOf(t)
-	home := c.Store(ClusterKey{})
-	flooded := flood(in, ClusterKey{}, "machines", maxInNamespace+5, noon)
-	flood(in, ClusterKey{}, "others", 3, noon)
+	home := c.Store(core.ClusterKey{})
+	flooded := flood(in, core.ClusterKey{}, "machines", maxInNamespace+5, noon)
+	flood(in, core.ClusterKey{}, "others", 3, noon)
 	if entries, _ := home.Repairs(); len(entries) != maxInNamespace+3 {
 		t.Errorf("%d repairs count", len(entries))
 	}
@@ -142,7 +142,7 @@ func TestI15FloodOfRepairs(t *testing.T) {
 	for _, p := range flooded[5:] {
 		in.Of("Repair").Handler.OnDelete(p)
 	}
-	flood(in, ClusterKey{}, "machines", 7, noon)
+	flood(in, core.ClusterKey{}, "machines", 7, noon)
 	if entries, _ := home.Repairs(); len(entries) != 7+3 || ignoredOf(t, c)[tooMany] != 0 {
 		t.Errorf("%d repairs count after the flood, and %v are ignored", len(entries), ignoredOf(t, c))
 	}
@@ -182,7 +182,7 @@ func TestI14RunningListsOnlyRepairsThatCount(t *testing.T) {
 		of("machines", ofM, aSpec(), `{"phase": "Succeeded", "finishedAt": "2026-08-03T13:00:00Z"}`),
 		of("machines", ofM, aSpec(), `{}`),
 	}}
-	got, err := NewClient(Config{Namespace: "fettle-system", Live: live}).Store(ClusterKey{}).Running(t.Context())
+	got, err := NewClient(Config{Namespace: "fettle-system", Live: live}).Store(core.ClusterKey{}).Running(t.Context())
 	if err != nil || len(got) != 1 || got[0].Name != ofM || got[0].Namespace != "machines" {
 		t.Errorf("these run: %+v (%v)", got, err)
 	}
@@ -191,17 +191,17 @@ func TestI14RunningListsOnlyRepairsThatCount(t *testing.T) {
 // TestI15FloodOfClusters: Repairs that name workload clusters have as many of them kept as may be, the oldest first.
 func TestI15FloodOfClusters(t *testing.T) {
 	c, in, _ := ledgerOf(t)
-	old := ClusterKey{Namespace: "tenant", Name: "zzz-old"}
+	old := core.ClusterKey{Namespace: "tenant", Name: "zzz-old"}
 	for i := range maxClusters + 50 {
-		flood(in, ClusterKey{Namespace: "tenant", Name: fmt.Sprintf("c-%d", i)}, "tenant", 1, noon)
+		flood(in, core.ClusterKey{Namespace: "tenant", Name: fmt.Sprintf("c-%d", i)}, "tenant", 1, noon)
 	}
 	flood(in, old, "tenant", 1, noon.Add(-time.Hour))
-	flood(in, ClusterKey{Namespace: "others", Name: "east"}, "others", 1, noon)
-	kept := map[ClusterKey]bool{}
+	flood(in, core.ClusterKey{Namespace: "others", Name: "east"}, "others", 1, noon)
+	kept := map[core.ClusterKey]bool{}
 	for _, f := range c.Clusters() {
 		kept[f] = true
 	}
-	if len(kept) != maxClusters+1 || !kept[old] || !kept[ClusterKey{Namespace: "others", Name: "east"}] {
+	if len(kept) != maxClusters+1 || !kept[old] || !kept[core.ClusterKey{Namespace: "others", Name: "east"}] {
 		t.Errorf("%d clusters are kept, the oldest among them: %t", len(kept), kept[old])
 	}
 }

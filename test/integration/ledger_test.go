@@ -41,7 +41,7 @@ func recordedOne(t *testing.T) (*cluster.Cluster, *ledger.Store, core.Repair) {
 	c := cluster.Start(t, cluster.Options{Args: []string{noNodeController}})
 	c.InstallFettle(t)
 	c.Apply(t, "{apiVersion: v1, kind: Namespace, metadata: {name: repairs-of-nodes}}")
-	l := ledger.NewClient(ledger.Config{Namespace: "repairs-of-nodes", Live: c.Client, Writer: c.Client, Log: logr.Discard(), Wake: func(ledger.ClusterKey) {}}).Store(ledger.ClusterKey{})
+	l := ledger.NewClient(ledger.Config{Namespace: "repairs-of-nodes", Live: c.Client, Writer: c.Client, Log: logr.Discard(), Wake: func(core.ClusterKey) {}}).Store(core.ClusterKey{})
 	r, created, err := l.Create(t.Context(), repairOfANode(time.Now().Truncate(time.Microsecond)))
 	if err != nil || !created {
 		t.Fatalf("recording gives %t, %v", created, err)

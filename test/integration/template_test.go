@@ -92,7 +92,7 @@ func newRemediation(t *testing.T) *remediation {
 	definitions := &servedapi.Starter{Informers: informers, Log: logr.Discard(), OnChange: func() {}}
 	r.ClusterClient = template.NewClient(template.Config{
 		Informers: informers, API: api, Served: definitions.Served, Changed: definitions.Changed, Log: logr.Discard(),
-	}).ForCluster(template.ClusterKey{}, r.wake)
+	}).ForCluster(core.ClusterKey{}, r.wake)
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error)
 	parts := []func(context.Context) error{informers.Start, definitions.Start, r.ClusterClient.Client.Start}

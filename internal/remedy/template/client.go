@@ -56,12 +56,12 @@ type Client struct {
 	// unwatched are the kinds that no goroutine watches yet.
 	unwatched []*kind
 	// clusters are the clients of the clusters.
-	clusters map[ClusterKey]*ClusterClient
+	clusters map[core.ClusterKey]*ClusterClient
 }
 
 // NewClient returns a client that watches nothing yet.
 func NewClient(c Config) *Client {
-	return &Client{Config: c, kindAdded: make(chan struct{}, 1), kinds: map[schema.GroupVersionKind]*kind{}, clusters: map[ClusterKey]*ClusterClient{}}
+	return &Client{Config: c, kindAdded: make(chan struct{}, 1), kinds: map[schema.GroupVersionKind]*kind{}, clusters: map[core.ClusterKey]*ClusterClient{}}
 }
 
 // Start watches the kinds that clusters need, until the context ends. It drops a kind that no cluster needs any more.

@@ -8,15 +8,11 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// ClusterKey names the cluster of a request's target: a workload cluster by its Cluster, or the cluster of the requests
-// themselves by the zero key.
-type ClusterKey struct{ Namespace, Name string }
-
 // ClusterClient is the remedy for the targets of one cluster. Like the Client, it is safe for concurrent use.
 type ClusterClient struct {
 	*Client
 
-	key  ClusterKey
+	key  core.ClusterKey
 	wake func()
 	// round counts the calls of AddFacts. neededCount is the number of kinds that the last call needed.
 	round       uint64
@@ -25,7 +21,7 @@ type ClusterClient struct {
 
 // ForCluster returns a client for a cluster, in the place of an earlier one. It calls wake after a change of an object
 // that decisions about the cluster read.
-func (c *Client) ForCluster(key ClusterKey, wake func()) *ClusterClient {
+func (c *Client) ForCluster(key core.ClusterKey, wake func()) *ClusterClient {
 	d := &ClusterClient{Client: c, key: key, wake: wake}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -113,9 +109,9 @@ func (c *Client) needingClients(k *kind) []*ClusterClient {
 
 // clusterOf returns the cluster of the machine that a request is about. Cluster API labels all objects of a cluster
 // with its name.
-func clusterOf(request *unstructured.Unstructured, remedy string) ClusterKey {
+func clusterOf(request *unstructured.Unstructured, remedy string) core.ClusterKey {
 	if remedy != ClusterMachineRemedy {
-		return ClusterKey{}
+		return core.ClusterKey{}
 	}
-	return ClusterKey{Namespace: request.GetNamespace(), Name: request.GetLabels()[clusterv1.ClusterNameLabel]}
+	return core.ClusterKey{Namespace: request.GetNamespace(), Name: request.GetLabels()[clusterv1.ClusterNameLabel]}
 }

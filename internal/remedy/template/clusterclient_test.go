@@ -38,8 +38,8 @@ func clusterClientsOf(t *testing.T) (home, east, west *ClusterClient, woken *[]s
 	wake := func(who string) func() { return func() { *woken = append(*woken, who) } }
 	home = knows(t, namespaced(synced), namespaced(synced), strings.Replace(plainTemplate, "remediators", "machines", 1))
 	home.wake = wake("home")
-	east = home.ForCluster(ClusterKey{"machines", "east"}, wake("east"))
-	west = home.ForCluster(ClusterKey{"machines", "west"}, wake("west"))
+	east = home.ForCluster(core.ClusterKey{Namespace: "machines", Name: "east"}, wake("east"))
+	west = home.ForCluster(core.ClusterKey{Namespace: "machines", Name: "west"}, wake("west"))
 	for _, d := range []*ClusterClient{home, east, west} {
 		d.surveys(t)
 	}
@@ -71,7 +71,7 @@ func TestEachClusterHasItsOwnRequests(t *testing.T) {
 	} {
 		home.kinds[xs].store.put(u)
 	}
-	elsewhere := home.ForCluster(ClusterKey{"others", "east"}, func() {})
+	elsewhere := home.ForCluster(core.ClusterKey{Namespace: "others", Name: "east"}, func() {})
 	for _, tc := range []struct {
 		sentence string
 		client   *ClusterClient
@@ -99,7 +99,7 @@ func TestThoseAreWokenWhomItConcerns(t *testing.T) {
 			t.Errorf("%s wakes %q, want %q", sentence, got, want)
 		}
 	}
-	home.ForCluster(ClusterKey{"machines", "south"}, func() { *woken = append(*woken, "south") }) // it has not surveyed yet
+	home.ForCluster(core.ClusterKey{Namespace: "machines", Name: "south"}, func() { *woken = append(*woken, "south") }) // it has not surveyed yet
 	requests, templates := home.kinds[xs].store.handler(), home.kinds[xTemplates].store.handler()
 	mine := requestFor(t, "e", "cluster.x-k8s.io", "east")
 	moved := mine.DeepCopy()
@@ -136,10 +136,10 @@ func TestKindsStayWhileAnyClusterNeedsThem(t *testing.T) {
 		west.AddFacts(nil, &core.Cluster{})
 	}
 	stays("east needed it in its last survey, however often others have surveyed since", true)
-	second := home.ForCluster(ClusterKey{"machines", "east"}, func() {})
+	second := home.ForCluster(core.ClusterKey{Namespace: "machines", Name: "east"}, func() {})
 	east.Close()
 	stays("east is gone", false)
-	if home.clusters[ClusterKey{"machines", "east"}] != second {
+	if home.clusters[core.ClusterKey{Namespace: "machines", Name: "east"}] != second {
 		t.Error("closing the first client of east has closed the second")
 	}
 }

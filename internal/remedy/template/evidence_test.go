@@ -168,7 +168,7 @@ func TestEvidenceIsPartOfTheRequest(t *testing.T) {
 // TestEvidenceOutlivesItsRequest: a pass may see nothing of a remediation between its last write and its deletion.
 func TestEvidenceOutlivesItsRequest(t *testing.T) {
 	name := types.NamespacedName{Namespace: "remediators", Name: "w"}
-	past := func(s *store) []core.Request { return s.appendPast(nil, ClusterKey{}) }
+	past := func(s *store) []core.Request { return s.appendPast(nil, core.ClusterKey{}) }
 	s := newStore(nil)
 	s.put(decode(t, fenced))
 	if got := past(s); len(got) > 0 {
@@ -180,7 +180,7 @@ func TestEvidenceOutlivesItsRequest(t *testing.T) {
 	if got := past(s); len(got) != 1 || got[0].Evidence.BootIDAfter != "later" || got[0].Target.UID != "w-uid" {
 		t.Errorf("what is gone is %+v", got)
 	}
-	if got := s.appendPast(nil, ClusterKey{Name: "other"}); len(got) > 0 {
+	if got := s.appendPast(nil, core.ClusterKey{Name: "other"}); len(got) > 0 {
 		t.Errorf("another cluster has %+v", got)
 	}
 
@@ -212,7 +212,7 @@ func TestPastRequestsAreBounded(t *testing.T) {
 		o.request.ID.UID = fmt.Sprint(i)
 		s.keepPast(o)
 	}
-	got := s.appendPast(nil, ClusterKey{})
+	got := s.appendPast(nil, core.ClusterKey{})
 	if len(got) != mostPast || got[0].ID.UID != "3" || got[mostPast-1].ID.UID != fmt.Sprint(mostPast+2) {
 		t.Errorf("%d are kept, from %s to %s", len(got), got[0].ID.UID, got[len(got)-1].ID.UID)
 	}

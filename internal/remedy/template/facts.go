@@ -40,7 +40,7 @@ type factReader struct {
 	kindRegistry
 	builtInTemplates
 
-	key ClusterKey
+	key core.ClusterKey
 }
 
 // addFacts visits running repairs before policies, and older policies first. A cluster may need a limited number of

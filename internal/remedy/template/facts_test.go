@@ -25,7 +25,7 @@ var (
 // of kinds that are in sync.
 func knows(t *testing.T, templates, requests watchStatus, objects ...string) *ClusterClient {
 	t.Helper()
-	c := NewClient(Config{}).ForCluster(ClusterKey{}, func() {})
+	c := NewClient(Config{}).ForCluster(core.ClusterKey{}, func() {})
 	for gvk, s := range map[schema.GroupVersionKind]watchStatus{xTemplates: templates, xs: requests} {
 		k := c.need(gvk)
 		if k.watchStatus = s; s.state == synced {

@@ -36,7 +36,7 @@ func TestRequestsAreWatchedOnceTheirTemplateIsFound(t *testing.T) {
 		"nothing names it":              {namespaced(synced), true, nil, nil, nil},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			d := NewClient(Config{}).ForCluster(ClusterKey{}, func() {})
+			d := NewClient(Config{}).ForCluster(core.ClusterKey{}, func() {})
 			k := d.Client.need(xTemplates)
 			if k.watchStatus = tc.templates; tc.templates.state == synced {
 				k.store = newStore(nil)
@@ -107,7 +107,7 @@ func TestI15KindsAreBounded(t *testing.T) {
 	c := NewClient(Config{})
 	for f := range 2 * mostKinds / mostKindsOfCluster {
 		name := string(rune('a' + f))
-		d := c.ForCluster(ClusterKey{Name: name}, func() {})
+		d := c.ForCluster(core.ClusterKey{Name: name}, func() {})
 		var policies []core.Policy
 		for i := range 2 * mostKindsOfCluster {
 			policies = append(policies, check(name, i))
@@ -142,7 +142,7 @@ func TestI15KindsAreBounded(t *testing.T) {
 // TestKindsOfKubernetesAreNeverWatched, nor kinds that Fettle itself reads, whatever names them.
 func TestKindsOfKubernetesAreNeverWatched(t *testing.T) {
 	for _, kind := range []string{"v1 PodTemplate", "v1 SecretTemplate", "apps/v1 DeploymentTemplate", "cluster.x-k8s.io/v1beta2 MachineTemplate", "fettle.io/v1alpha1 RepairTemplate", "coordination.k8s.io/v1 LeaseTemplate"} {
-		d := NewClient(Config{}).ForCluster(ClusterKey{}, func() {})
+		d := NewClient(Config{}).ForCluster(core.ClusterKey{}, func() {})
 		s := nodeStep("t")
 		s.Template.APIVersion, s.Template.Kind, _ = strings.Cut(kind, " ")
 		policies := []core.Policy{{Steps: []core.Step{s}}}

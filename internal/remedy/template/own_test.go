@@ -131,7 +131,7 @@ func TestI10PartsOfMachinesAreNoRequests(t *testing.T) {
 		home.kinds[xs].store.put(u)
 		d := home
 		if o.Step.Remedy == ClusterMachineRemedy {
-			d = home.ForCluster(ClusterKey{Namespace: "machines", Name: "blue"}, func() {})
+			d = home.ForCluster(core.ClusterKey{Namespace: "machines", Name: "blue"}, func() {})
 		}
 		for sentence, tc := range map[string]struct {
 			parts          *core.Parts

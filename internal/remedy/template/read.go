@@ -17,9 +17,9 @@ import (
 
 // readRequest reads a request, and the cluster of its target. It reports false for an object that no health check has
 // created. The kinds of remediators may have no schema, so a field of a wrong type counts as absent.
-func readRequest(u *unstructured.Unstructured) (core.Request, ClusterKey, bool) {
+func readRequest(u *unstructured.Unstructured) (core.Request, core.ClusterKey, bool) {
 	if partOfMachine(u) {
-		return core.Request{}, ClusterKey{}, false
+		return core.Request{}, core.ClusterKey{}, false
 	}
 	r := core.Request{
 		ID:         core.ID{Kind: u.GetKind(), Namespace: u.GetNamespace(), Name: u.GetName(), UID: string(u.GetUID())},
@@ -56,11 +56,11 @@ func readRequest(u *unstructured.Unstructured) (core.Request, ClusterKey, bool) 
 			// request does not count for a later node of the name.
 			r.Target.UID = signed.target
 		}
-		return r, ClusterKey{}, true
+		return r, core.ClusterKey{}, true
 	}
 	machine, remedy := machineOf(u)
 	if r.Template.Name = annotations[clonedFromAnnotations[remedy].name]; remedy == "" || r.Template.Name == "" || u.GetNamespace() == "" {
-		return core.Request{}, ClusterKey{}, false
+		return core.Request{}, core.ClusterKey{}, false
 	}
 	r.Remedy = remedy
 	r.Target = core.ID{Kind: machineKind, Namespace: u.GetNamespace(), Name: machine.Name, UID: string(machine.UID)}

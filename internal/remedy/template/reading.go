@@ -23,7 +23,7 @@ import (
 //	reading.AddFacts(policies, &cluster)
 type Reading struct {
 	// Cluster is the cluster of the requests that AddFacts adds.
-	Cluster ClusterKey
+	Cluster core.ClusterKey
 	BuiltIn BuiltIn
 	kinds   map[schema.GroupVersionKind]*kind
 }

@@ -359,7 +359,7 @@ func TestCountsOfStores(t *testing.T) {
 	s, u := newStore(func(*unstructured.Unstructured) {}), parse(t, owned)
 	signFor(u, &core.ID{UID: "w-uid"})
 	s.put(u)
-	if s.requestCounts[ClusterKey{}] != 1 || s.ownCounts[ClusterKey{}] != 1 {
+	if s.requestCounts[core.ClusterKey{}] != 1 || s.ownCounts[core.ClusterKey{}] != 1 {
 		t.Errorf("counted are %v and %v", s.requestCounts, s.ownCounts)
 	}
 	s.drop(types.NamespacedName{Namespace: u.GetNamespace(), Name: u.GetName()})
@@ -430,7 +430,7 @@ func (forgetfulRegistry) builtIn(string, core.Reference) BuiltInTemplate { retur
 // TestListedKindThatIsNotKnown has no requests.
 func TestListedKindThatIsNotKnown(t *testing.T) {
 	var cluster core.Cluster
-	factReader{forgetfulRegistry{}, forgetfulRegistry{}, ClusterKey{}}.addFacts(nil, &cluster)
+	factReader{forgetfulRegistry{}, forgetfulRegistry{}, core.ClusterKey{}}.addFacts(nil, &cluster)
 	if len(cluster.Requests) != 0 {
 		t.Errorf("there are requests: %v", cluster.Requests)
 	}

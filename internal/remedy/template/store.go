@@ -20,7 +20,7 @@ type store struct {
 	mu      sync.Mutex
 	objects map[types.NamespacedName]storedObject
 	// requestCounts has the number of requests by cluster. ownCounts has the number of requests that Fettle created.
-	requestCounts, ownCounts map[ClusterKey]int
+	requestCounts, ownCounts map[core.ClusterKey]int
 	// past are the last of Fettle's own requests with evidence that are gone, the oldest first.
 	past []pastRequest
 }
@@ -28,7 +28,7 @@ type store struct {
 // pastRequest is a request that is gone.
 type pastRequest struct {
 	request core.Request
-	cluster ClusterKey
+	cluster core.ClusterKey
 }
 
 // mostPast bounds the requests of one kind that are kept when they are gone.
@@ -39,14 +39,14 @@ type storedObject struct {
 	object *unstructured.Unstructured
 	// request and cluster are what readRequest returns, if isRequest is set.
 	request   core.Request
-	cluster   ClusterKey
+	cluster   core.ClusterKey
 	isRequest bool
 	// nodeRequest is what remediators of nodes read of it, whatever its author.
 	nodeRequest nodeRequest
 }
 
 func newStore(wake func(*unstructured.Unstructured)) *store {
-	return &store{wake: wake, objects: map[types.NamespacedName]storedObject{}, requestCounts: map[ClusterKey]int{}, ownCounts: map[ClusterKey]int{}}
+	return &store{wake: wake, objects: map[types.NamespacedName]storedObject{}, requestCounts: map[core.ClusterKey]int{}, ownCounts: map[core.ClusterKey]int{}}
 }
 
 // handler stores the objects of events. It wakes a cluster only for a change that can change a decision. For the
@@ -133,7 +133,7 @@ func (s *store) keepPast(o storedObject) {
 }
 
 // appendPast appends the requests about a cluster that are gone and have evidence.
-func (s *store) appendPast(requests []core.Request, of ClusterKey) []core.Request {
+func (s *store) appendPast(requests []core.Request, of core.ClusterKey) []core.Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i := range s.past {
@@ -160,7 +160,7 @@ func (s *store) adjustCounts(o storedObject, by int) {
 }
 
 // hasOwn reports whether a request of a cluster stands that Fettle created.
-func (s *store) hasOwn(key ClusterKey) bool {
+func (s *store) hasOwn(key core.ClusterKey) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.ownCounts[key] > 0
@@ -198,7 +198,7 @@ func (s *store) findForeign(o core.RemedyCall, templateName string) *unstructure
 }
 
 // appendRequests appends the requests about a cluster, ordered by name.
-func (s *store) appendRequests(requests []core.Request, of ClusterKey) []core.Request {
+func (s *store) appendRequests(requests []core.Request, of core.ClusterKey) []core.Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.requestCounts[of] == 0 {

@@ -224,7 +224,7 @@ func watchFor(t *testing.T, setUp func(*fakeAPI), then func(*watching)) {
 		w := &watching{api: newFakeAPI()}
 		setUp(w.api)
 		c := NewClient(w.api.config())
-		w.ClusterClient = c.ForCluster(ClusterKey{}, func() {
+		w.ClusterClient = c.ForCluster(core.ClusterKey{}, func() {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			w.wakes++
@@ -422,7 +422,7 @@ func TestStartWaitsForItsWatches(t *testing.T) {
 		answer := make(chan struct{})
 		config := newFakeAPI().config()
 		config.Changed = func() <-chan struct{} { <-answer; return nil }
-		d := NewClient(config).ForCluster(ClusterKey{}, func() {})
+		d := NewClient(config).ForCluster(core.ClusterKey{}, func() {})
 		d.AddFacts([]core.Policy{nodePolicy("t")}, &core.Cluster{})
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
