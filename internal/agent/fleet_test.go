@@ -602,6 +602,36 @@ func TestControlPlaneLost(t *testing.T) {
 	}
 }
 
+// TestZoneOfControlPlaneLost: all nodes of a zone end, and the API server with them, since the control plane is in that zone. No node of another zone
+// resets itself: most of its witnesses are elsewhere too.
+func TestZoneOfControlPlaneLost(t *testing.T) {
+	t.Parallel()
+	for _, demands := range []int{0, 3, 5} {
+		playFleet(t, 12, func(f *fleet) {
+			f.set(func() {
+				f.demands = demands
+				for i, name := range slices.Sorted(maps.Keys(f.nodes)) {
+					f.nodes[name].place = agent.Place{Zone: fmt.Sprintf("z%d", i%3), Control: i == 0 || i == 3 || i == 6}
+				}
+			})
+			f.pass(time.Hour)
+			f.set(func() {
+				f.wantTimed(20 * time.Second)
+				f.away = true
+				for _, n := range f.nodes {
+					if n.place.Zone == "z0" {
+						n.dead, n.fires = true, 0
+					}
+				}
+			})
+			f.pass(time.Hour)
+			if got := f.resets(); len(got) > 0 {
+				t.Errorf("with %d witnesses, the nodes %q were reset", demands, got)
+			}
+		})
+	}
+}
+
 // TestShorterPromise: a policy demands times that are over by the last renewal. No node resets itself, also where the writes get no answer.
 func TestShorterPromise(t *testing.T) {
 	t.Parallel()
