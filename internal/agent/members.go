@@ -39,10 +39,16 @@ func byHash(a, b string) int {
 	return cmp.Or(slices.Compare(x[:], y[:]), cmp.Compare(a, b))
 }
 
-// ranked orders nodes: those of the control plane first, and both kinds such that zones take turns.
+// ranked orders nodes: those of the control plane first, and both kinds such that zones take turns. A zone in which nodes of the control plane are has
+// had a turn for each of these. It may be lost together with them and the API server.
 func ranked(nodes []string, places map[string]Place) []string {
 	turn := func(all []string) map[string]int {
 		turns, count := map[string]int{}, map[Place]int{}
+		for _, node := range all {
+			if p := places[node]; p.Control && p.Zone != "" {
+				count[Place{Zone: p.Zone}]++
+			}
+		}
 		for _, node := range all {
 			turns[node] = count[places[node]]
 			count[places[node]]++
