@@ -981,6 +981,29 @@ func TestWitnessLost(t *testing.T) {
 	})
 }
 
+// TestMostWitnessesLost: most witnesses end at once, and the API server goes away 17 minutes later. All agents have looked twice by then.
+func TestMostWitnessesLost(t *testing.T) {
+	t.Parallel()
+	playFleet(t, 12, func(f *fleet) {
+		f.pass(time.Hour) // until no better witness replaces another one
+		lost := f.promise("a").Promise.Witnesses
+		f.set(func() {
+			for _, name := range lost[:2] {
+				f.nodes[name].dead, f.nodes[name].fires = true, 0
+				r := f.leases[name]
+				r.State = selffence.Withdrawn
+				f.stores(name, r)
+			}
+		})
+		f.pass(17 * time.Minute)
+		f.set(func() { f.away = true })
+		f.pass(10 * time.Minute)
+		if got := f.resets(); len(got) > 0 {
+			t.Errorf("the nodes %q were reset", got)
+		}
+	})
+}
+
 // TestWitnessReplacedUnstored: a witness is to be replaced while nothing can be stored. The promise that stands is renewed.
 func TestWitnessReplacedUnstored(t *testing.T) {
 	t.Parallel()

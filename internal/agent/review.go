@@ -45,6 +45,8 @@ const (
 	followFor   = 5 * time.Minute
 	// reviewTime is how long a review may take.
 	reviewTime = 30 * time.Second
+	// reviewSoon is how soon an agent looks again that has a majority of its witnesses with none to spare, or less. It waits twice as long each time.
+	reviewSoon = time.Minute
 	// firstReviews is how many times the time between two grants an agent waits that has too few witnesses. It waits twice as long each time.
 	firstReviews  = 3
 	mostDoublings = 12
@@ -63,6 +65,8 @@ type review struct {
 	places       map[string]Place
 	// short counts the reviews in succession that have failed, or found too few witnesses.
 	short int
+	// bare counts the reviews in succession that have found no witness to spare beside a majority.
+	bare int
 	// serves is set if this agent is a witness of others, and survey is when it lists all Leases in any case. Scarce counts the reviews in succession
 	// that have found too few witnesses for all nodes. Lacks is how many less than needed a few Leases showed when all of them showed enough.
 	serves bool
@@ -165,7 +169,24 @@ func (n *node) reviewOnce(ctx context.Context, r *review) (pause time.Duration, 
 		return n.again(r, renewal), serves, since
 	}
 	r.short = 0
-	return jittered(n.Node, reviewEvery), serves, since
+	return jittered(n.Node, r.pause(members)), serves, since
+}
+
+// pause is the pause after a review that has found enough witnesses. It is short while one more loss would leave no majority of them: the node would
+// reset itself if the API server went away then.
+func (r *review) pause(members []string) time.Duration {
+	missing := 0
+	for _, name := range members {
+		if r.missed[name] {
+			missing++
+		}
+	}
+	if missing == 0 || len(members)-missing > majority(len(members)) {
+		r.bare = 0
+		return reviewEvery
+	}
+	r.bare++
+	return min(reviewSoon<<min(r.bare-1, mostDoublings), reviewEvery)
 }
 
 // again is the pause after a review that has failed, or found too few witnesses.
