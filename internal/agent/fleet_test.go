@@ -1004,6 +1004,31 @@ func TestMostWitnessesLost(t *testing.T) {
 	})
 }
 
+// TestLeasesOfLostNodes: the Leases of many nodes that were lost still promise. The nodes that are left find witnesses all the same.
+func TestLeasesOfLostNodes(t *testing.T) {
+	t.Parallel()
+	playFleet(t, 12, func(f *fleet) {
+		f.set(func() {
+			f.demands = 0
+			for i := range 32 {
+				name := fmt.Sprintf("lost%d", i)
+				n := &fleetNode{fleet: f, name: name, boot: boot, dead: true, ended: make(chan struct{}), end: func() {}}
+				close(n.ended)
+				f.nodes[name] = n
+				f.stores(name, promiselease.Record{Lease: selffence.Lease{State: selffence.Promised, Promise: selffence.Promise{Boot: boot}}, Witnessed: 1})
+			}
+		})
+		f.pass(2 * time.Hour)
+		f.set(func() {
+			for name, r := range f.leases {
+				if !f.nodes[name].dead && !r.Promise.Timed {
+					t.Errorf("node %s promises %+v", name, r)
+				}
+			}
+		})
+	})
+}
+
 // TestWitnessReplacedUnstored: a witness is to be replaced while nothing can be stored. The promise that stands is renewed.
 func TestWitnessReplacedUnstored(t *testing.T) {
 	t.Parallel()
@@ -1133,7 +1158,7 @@ func (n *fleetNode) boots() {
 }
 
 // TestSilencedWitnesses: where enough agents promise something for five witnesses, no promise has three because two agents don't answer. One of the three
-// may lie.
+// may lie. Others become witnesses in their place.
 func TestSilencedWitnesses(t *testing.T) {
 	t.Parallel()
 	playFleet(t, 8, func(f *fleet) {
@@ -1154,7 +1179,7 @@ func TestSilencedWitnesses(t *testing.T) {
 			f.wantNoneOfThree()
 		}
 		f.set(func() {
-			if r := f.leases[booted]; r.State != selffence.Promised || r.Promise.Boot != f.nodes[booted].boot || r.Promise.Timed {
+			if r := f.leases[booted]; r.State != selffence.Promised || r.Promise.Boot != f.nodes[booted].boot || !r.Promise.Timed {
 				t.Errorf("node %s promises %+v", booted, r)
 			}
 			if notes := f.nodes[booted].notes; !slices.Contains(notes, agent.NoWitnesses) {

@@ -50,8 +50,10 @@ const (
 	// firstReviews is how many times the time between two grants an agent waits that has too few witnesses. It waits twice as long each time.
 	firstReviews  = 3
 	mostDoublings = 12
-	// maxPlaces bounds the nodes whose places are read in a review.
-	maxPlaces = 16
+	// maxPlaces bounds the nodes whose places are read in a review. It doubles after each review that finds too few agents that answer, mostWidened times
+	// at most: the Leases of nodes that were lost still promise, and such nodes may be the first ones.
+	maxPlaces   = 16
+	mostWidened = 4
 	// surveyEvery is how often an agent lists all Leases that needs a few of them.
 	surveyEvery = 6 * time.Hour
 	// mostCandidates is of how many nodes of a large fleet the agents may become witnesses: of those whose names have the lowest hashes.
@@ -65,6 +67,8 @@ type review struct {
 	places       map[string]Place
 	// short counts the reviews in succession that have failed, or found too few witnesses.
 	short int
+	// wide counts the reviews in succession that have found fewer agents that answer as witnesses than one more than a promise names.
+	wide int
 	// bare counts the reviews in succession that have found no witness to spare beside a majority.
 	bare int
 	// serves is set if this agent is a witness of others, and survey is when it lists all Leases in any case. Scarce counts the reviews in succession
@@ -73,6 +77,20 @@ type review struct {
 	survey time.Duration
 	scarce int
 	lacks  int
+}
+
+// widened returns a bound, which is larger the more reviews in succession have found too few agents that answer.
+func (r *review) widened(bound int) int { return bound << min(r.wide, mostWidened) }
+
+// noteAnswering notes whether enough agents answer as witnesses for all nodes, with this one if it serves.
+func (r *review) noteAnswering(others, demanded int, serves bool) {
+	if serves {
+		others++
+	}
+	r.wide++
+	if others > demanded {
+		r.wide = 0
+	}
 }
 
 // newReview returns what an agent knows of its witnesses that has not looked yet.
@@ -153,6 +171,7 @@ func (n *node) reviewOnce(ctx context.Context, r *review) (pause time.Duration, 
 		return n.pauseAfter(), false, 0
 	}
 	fit, places := n.fit(ctx, r, all, current)
+	r.noteAnswering(len(fit), demanded[0], serves)
 	if since == 0 || n.enough(ctx, r, all, demanded[0]) { // since zero the fleet is large
 		demanded = demanded[:1]
 	}
@@ -206,7 +225,7 @@ func (n *node) fit(
 	ctx context.Context, r *review, all map[string]promiselease.Record, current []string,
 ) ([]string, map[string]Place) {
 	fit := n.servingOthers(all)
-	queried := slices.Clone(fit[:min(len(fit), maxPlaces)])
+	queried := slices.Clone(fit[:min(len(fit), r.widened(maxPlaces))])
 	for _, name := range current {
 		if slices.Contains(fit, name) && !slices.Contains(queried, name) {
 			queried = append(queried, name)
@@ -223,7 +242,7 @@ func (n *node) fit(
 		}
 	}
 	r.missed, r.gone = missed, gone
-	fit = slices.DeleteFunc(fit[:min(len(fit), maxPlaces)], func(name string) bool { return !answer[name] })
+	fit = slices.DeleteFunc(fit[:min(len(fit), r.widened(maxPlaces))], func(name string) bool { return !answer[name] })
 	places := n.placesOf(ctx, r, slices.Concat(fit, current))
 	return ranked(fit, places), places
 }
@@ -281,18 +300,18 @@ func (n *node) serves(ctx context.Context, r *review, all map[string]promiseleas
 	if n.placesOf(ctx, r, []string{n.Node})[n.Node].Control {
 		return true
 	}
-	first = first[:min(len(first), maxPlaces)]
+	first = first[:min(len(first), r.widened(maxPlaces))]
 	if !slices.Contains(first, n.Node) {
 		return false
 	}
 	others := serving(all)
-	for _, node := range others[:min(len(others), maxPlaces)] {
+	for _, node := range others[:min(len(others), r.widened(maxPlaces))] {
 		if !slices.Contains(first, node) {
 			first = append(first, node)
 		}
 	}
 	places := n.placesOf(ctx, r, first)
-	return slices.Index(best(ranked(first, places), places, demanded), n.Node) <= demanded
+	return slices.Index(best(ranked(first, places), places, demanded), n.Node) < r.widened(demanded+1)
 }
 
 // isNamed reports whether one of some promises names a node.
@@ -307,7 +326,7 @@ func isNamed(node string, all map[string]promiselease.Record) bool {
 
 // placesOf returns the places of nodes, as far as they can be read.
 func (n *node) placesOf(ctx context.Context, r *review, nodes []string) map[string]Place {
-	if len(r.places) > 4*maxPlaces {
+	if len(r.places) > 4*r.widened(maxPlaces) {
 		clear(r.places)
 	}
 	places := map[string]Place{}
