@@ -53,7 +53,7 @@ const (
 	// maxPlaces bounds the nodes whose places are read in a review. It doubles after each review that finds too few agents that answer, mostWidened times
 	// at most: the Leases of nodes that were lost still promise, and such nodes may be the first ones.
 	maxPlaces   = 16
-	mostWidened = 4
+	mostWidened = 2
 	// surveyEvery is how often an agent lists all Leases that needs a few of them.
 	surveyEvery = 6 * time.Hour
 	// mostCandidates is of how many nodes of a large fleet the agents may become witnesses: of those whose names have the lowest hashes.
