@@ -52,14 +52,21 @@ func releaseStopped(c Config, r Record, f Facts, limit time.Time) Step {
 	case n.Ready: // the API server doesn't know yet that it has stopped
 		return wait(NodeReady, f.Now.Add(poll), limit)
 	case !r.Released:
-		r.Released, r.ReleasedAt, r.DeletedNode = true, f.Now, r.DeletedNode || c.DeleteNode
+		r.Released, r.ReleasedAt, r.DeletedNode = true, f.Now, r.DeletedNode || r.deletes(c, n)
 		return write(r)
-	case c.DeleteNode && n.Deleting:
+	case r.deletes(c, n) && n.Deleting:
 		return wait(NodeNotGone, f.Now.Add(pollWorkload), limit)
-	case c.DeleteNode:
+	case r.deletes(c, n):
 		return do(RemoveNode)
 	}
 	return do(SetOutOfService)
+}
+
+// deletes reports whether the workload of a node is released by the deletion of the node. A node that shows a boot in which the host was not proven
+// off gets the taint in its place: its kubelet may run, and registers its node only once.
+func (r Record) deletes(c Config, n *Node) bool {
+	_, booted := newBoot(r, n)
+	return c.DeleteNode && (!booted || n.BootID == r.OffBootID)
 }
 
 // runsAnew reports whether a node runs under another boot ID, as far as the proof says that.

@@ -515,6 +515,7 @@ func (w *world) change(k fencing.StepKind) {
 		w.node.outOfService = true
 		w.checkRelease()
 	case fencing.RemoveNode:
+		w.checkDeletion()
 		w.node = node{uid: w.node.uid}
 		w.checkRelease()
 	case fencing.RemoveOutOfService:
@@ -532,6 +533,13 @@ func (w *world) checkEnd() {
 	m := &w.manager
 	if m.record.Phase == fencing.Releasing && m.facts.Workload != nil && *m.facts.Workload == (fencing.Workload{}) {
 		w.broken = "the end of a release is not recorded"
+	}
+}
+
+// checkDeletion complains of a deletion of the node under a kubelet that runs: a kubelet registers its node once in its life.
+func (w *world) checkDeletion() {
+	if !w.other.powered && w.host.on && w.node.boot == w.host.boot {
+		w.broken = "the node of a kubelet that runs was deleted, and is not registered again"
 	}
 }
 
@@ -784,14 +792,15 @@ func TestSmallWorlds(t *testing.T) {
 		budget budget
 		long   bool
 	}{
-		"a person and a crash":                    {config(), budget{flips: 1, crashes: 1, heals: 1}, false},
-		"deleted in between":                      {config(), budget{crashes: 1, deletions: 1, heals: 1}, false},
-		"a BMC that does not answer":              {config(), budget{fails: 2, deletions: 1}, false},
-		"all of it":                               {config(), budget{flips: 1, crashes: 1, deletions: 1, heals: 1}, true},
-		"two persons":                             {config(), budget{flips: 2, heals: 1}, true},
-		"off":                                     {config(off), budget{flips: 1, crashes: 1, deletions: 1}, false},
-		"by deletion of the node":                 {config(deleteNode), budget{flips: 1, crashes: 1, heals: 1}, false},
-		"by deletion, deleted":                    {config(deleteNode), budget{crashes: 1, deletions: 1, heals: 1}, false},
+		"a person and a crash":       {config(), budget{flips: 1, crashes: 1, heals: 1}, false},
+		"deleted in between":         {config(), budget{crashes: 1, deletions: 1, heals: 1}, false},
+		"a BMC that does not answer": {config(), budget{fails: 2, deletions: 1}, false},
+		"all of it":                  {config(), budget{flips: 1, crashes: 1, deletions: 1, heals: 1}, true},
+		"two persons":                {config(), budget{flips: 2, heals: 1}, true},
+		"off":                        {config(off), budget{flips: 1, crashes: 1, deletions: 1}, false},
+		"by deletion of the node":    {config(deleteNode), budget{flips: 1, crashes: 1, heals: 1}, false},
+		"by deletion, deleted":       {config(deleteNode), budget{crashes: 1, deletions: 1, heals: 1}, false},
+		"by deletion, and a node that stays sick": {config(deleteNode), budget{flips: 2, sick: 1}, false},
 		"booted before it began":                  {config(), budget{flips: 2, cuts: 1}, false},
 		"a second attempt":                        {config(retry), budget{flips: 1, heals: 1}, true},
 		"a node that stays sick":                  {config(retry), budget{sick: 2}, false},

@@ -118,7 +118,7 @@ func TestARemovedNodeIsGone(t *testing.T) {
 func TestANodeThatAFinalizerKeeps(t *testing.T) {
 	proven := func(s *v1alpha1.PowerRemediationStatus) {
 		s.Proof = &v1alpha1.FencingProof{Kind: string(fencing.NewBoot), At: metav1.NewMicroTime(noon), BootID: "boot-2"}
-		s.WorkloadReleased, s.NodeDeletion = true, true
+		s.WorkloadReleased, s.NodeDeletion, s.Node.OffBootID = true, true, "boot-2"
 	}
 	byDeletion := func(r *v1alpha1.PowerRemediation) { r.Spec.Release = v1alpha1.DeleteNodeRelease }
 	kept := node(tainted(ownTaint), func(n *corev1.Node) { n.Status.NodeInfo.BootID, n.Finalizers = "boot-2", []string{"example.org/keeps"} })
