@@ -359,8 +359,8 @@ func TestReleaseOfANodeThatWasDeleted(t *testing.T) {
 		"its deletion is recorded":               {with(deleteNode), pending, known(down(), fresh), writes(recorded(fencing.Releasing, released, deletedNode, releasedNow))},
 		"a taint is no deletion":                 {limits, pending, known(down(), fresh), writes(recorded(fencing.Releasing, released, releasedNow))},
 		"an earlier deletion stands":             {limits, again, known(down(), fresh), writes(recorded(fencing.Releasing, released, deletedNode, releasedNow))},
-		"a node that runs anew is not deleted":   {with(deleteNode), booted, known(down(rebooted), fencing.Power{}), writes(recorded(fencing.Releasing, provenByBoot, released, releasedNow))},
-		"it gets the taint":                      {with(deleteNode), recorded(fencing.Releasing, provenByBoot, released), known(down(rebooted), fencing.Power{}), does(fencing.SetOutOfService)},
+		"a node that runs anew is not deleted":   {with(deleteNode), booted, drained(known(down(rebooted), fencing.Power{})), writes(recorded(fencing.Releasing, provenByBoot, released, releasedNow))},
+		"it gets the taint":                      {with(deleteNode), recorded(fencing.Releasing, provenByBoot, released), drained(known(down(rebooted), fencing.Power{})), does(fencing.SetOutOfService)},
 		"it was proven off in that boot":         {with(deleteNode), recorded(fencing.Releasing, released, offIn("boot 2")), known(down(rebooted), fresh), does(fencing.RemoveNode)},
 		"others have deleted a released node":    {limits, byTaint, known(down(gone), fresh), writes(since(byTaint, fencing.PoweringOn, now))},
 		"deleted in an attempt before":           {limits, again, known(down(gone), fresh), writes(since(again, fencing.PoweringOn, now))},
@@ -369,6 +369,28 @@ func TestReleaseOfANodeThatWasDeleted(t *testing.T) {
 		"stopped in a boot that is not back yet": {limits, recorded(fencing.Booting, poweredOn), known(down(ready), fencing.Power{}, stopped), writes(since(recorded(fencing.Booting, poweredOn), fencing.Aborting, now, because(fencing.Stopped)))},
 		"stopped while it is released":           {limits, pending, known(down(rebooted, ready), fresh, stopped), writes(since(pending, fencing.Aborting, now, because(fencing.Stopped)))},
 		"a node without a boot ID is not back":   {limits, recorded(fencing.Booting, poweredOn, offIn("boot")), known(down(ready, withoutBootID), fencing.Power{}), waits(fencing.NodeNotBack, 240)},
+	})
+}
+
+// TestPodsThatTolerateTheTaint may have started in a new boot, so that it is no proof that the pods have stopped. A node that is Ready is not released.
+func TestPodsThatTolerateTheTaint(t *testing.T) {
+	left := func(w fencing.Workload) func(*fencing.Facts) { return func(f *fencing.Facts) { f.Workload = &w } }
+	tolerant, unknown := left(fencing.Workload{Tolerant: 1}), left(fencing.Workload{Failed: true, RetryAt: in(3)})
+	stopping, booted := recorded(fencing.PoweringOff), recorded(fencing.Releasing, provenByBoot)
+	now := known(nil, fencing.Power{})
+	proven := stopping
+	proven.Proof = fencing.Proof{Kind: fencing.NewBoot, At: in(0), BootID: "boot 2"}
+	void := func(r *fencing.Record) { r.Proof, r.Void = fencing.Proof{}, 1 }
+	check(t, map[string]edge{
+		"they are counted first":              {limits, stopping, known(down(rebooted), commandedOff(9)), does(fencing.CountWorkload)},
+		"the power is the proof then":         {limits, stopping, known(down(rebooted), commandedOff(9), tolerant), does(fencing.ReadPower)},
+		"also where they can't be counted":    {limits, stopping, known(down(rebooted), commandedOff(9), unknown), does(fencing.ReadPower)},
+		"a node that is Ready needs no count": {limits, stopping, known(down(rebooted, ready), commandedOff(9)), writes(since(proven, fencing.Releasing, now))},
+		"counted again before the release":    {limits, booted, known(down(rebooted), fencing.Power{}), does(fencing.CountWorkload)},
+		"one has come":                        {limits, booted, known(down(rebooted), fencing.Power{}, tolerant), writes(since(booted, fencing.PoweringOff, now, because(fencing.ProofVoid), void))},
+		"it can't be counted again":           {limits, booted, known(down(rebooted), fencing.Power{}, unknown), waits(fencing.WorkloadNotCounted, 3)},
+		"Ready before the release":            {limits, booted, known(down(rebooted, ready), fencing.Power{}, tolerant), writes(since(booted, fencing.PoweringOn, now))},
+		"by promise, they are held":           {self(), condemned(fencing.Condemning), promised(down(rebooted), fencing.Promise{}, tolerant), does(fencing.ReadPromise)},
 	})
 }
 

@@ -103,6 +103,8 @@ type Workload struct {
 	Pods int
 	// Volumes counts the VolumeAttachments of the node.
 	Volumes int
+	// Tolerant counts the pods that the node starts in spite of Fettle's own taint, and that a release moves.
+	Tolerant int
 }
 
 // empty reports whether nothing is left.

@@ -160,13 +160,29 @@ func powerOff(c Config, r Record, f Facts) Step {
 	if r.runsUntainted(f.Node) && (c.Off || !f.Node.Ready) {
 		return anew(c, r, f)
 	}
-	if proof, ok := newBoot(r, f.Node); ok && !c.Off {
-		return proven(r, f, proof)
+	if s, ok := byBoot(r, f); ok && !c.Off {
+		return s
 	}
 	if r.Both {
 		return stopByBoth(c, r, f)
 	}
 	return stop(c, r, f)
+}
+
+// byBoot returns the step after a proof by a new boot, or the step to find out whether it is a proof. There is no such step where it is none: a pod
+// that tolerates the taint may have started in that boot, or that is not known.
+func byBoot(r Record, f Facts) (Step, bool) {
+	proof, ok := newBoot(r, f.Node)
+	switch w := f.Workload; {
+	case !ok:
+		return Step{}, false
+	case f.Node.Ready: // nothing is released
+	case w == nil:
+		return do(CountWorkload), true
+	case w.Failed || w.Tolerant > 0:
+		return Step{}, false
+	}
+	return proven(r, f, proof), true
 }
 
 // anew records the node as it is now. It has booted, and its pods may have started, since others have removed the taint.

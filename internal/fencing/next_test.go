@@ -201,7 +201,7 @@ func TestNext(t *testing.T) {
 		"off, unknown and off":                                {recorded(fencing.PoweringOff), seen(down(), commandedOff(9, read(fencing.IsOff, 8), read(fencing.PowerUnknown, 4), read(fencing.IsOff, 0))), waits(fencing.PowerOffOnce, 5)},
 		"the first began before the command was acknowledged": {recorded(fencing.PoweringOff), seen(down(), commandedOff(5, read(fencing.IsOff, 5), read(fencing.IsOff, 0))), waits(fencing.PowerOffOnce, 5)},
 		"only one began before the command was acknowledged":  {recorded(fencing.PoweringOff), seen(down(), commandedOff(1, read(fencing.IsOff, 1))), waits(fencing.PowerNotOff, 1)},
-		"another boot ID": {recorded(fencing.PoweringOff), seen(down(rebooted), commandedOff(9)), writes(fencing.Releasing, "", func(r *fencing.Record) {
+		"another boot ID": {recorded(fencing.PoweringOff), drained(seen(down(rebooted), commandedOff(9))), writes(fencing.Releasing, "", func(r *fencing.Record) {
 			r.Proof = fencing.Proof{Kind: fencing.NewBoot, At: now, BootID: "boot 2"}
 		})},
 		"another boot ID of another node": {recorded(fencing.PoweringOff), seen(down(rebooted, recreated), commandedOff(9)), does(fencing.ReadPower)},
@@ -229,7 +229,7 @@ func TestNext(t *testing.T) {
 		"late, and not Ready":         {recorded(fencing.PoweringOff, releasedBefore), seen(down(outOfService), commandedOff(9)), does(fencing.ReadPower)},
 		"released by hand at the end": {recorded(fencing.Failed, releasedBefore), seen(down(outOfService), fresh), does(fencing.Finish)},
 		"and Ready again":             {recorded(fencing.Failed, releasedBefore), seen(down(outOfService, ready), fresh), does(fencing.RemoveOutOfService)},
-		"another boot ID, once more": {recorded(fencing.PoweringOff, released), seen(down(rebooted), commandedOff(9)), writes(fencing.Releasing, "", func(r *fencing.Record) {
+		"another boot ID, once more": {recorded(fencing.PoweringOff, released), drained(seen(down(rebooted), commandedOff(9))), writes(fencing.Releasing, "", func(r *fencing.Record) {
 			r.Proof, r.ReleasedBefore = fencing.Proof{Kind: fencing.NewBoot, At: now, BootID: "boot 2"}, true
 		})},
 		"the taint of others, Ready":    {recorded(fencing.Releasing, releasedBefore, foreign), seen(down(ready, outOfService), fresh), writes(fencing.PoweringOn, "", releasedBefore, foreign)},
@@ -242,7 +242,7 @@ func TestNext(t *testing.T) {
 		"the node was replaced":         {recorded(fencing.Releasing), seen(down(recreated, outOfService), fresh), writes(fencing.PoweringOn, "")},
 		"others hold it out of service": {recorded(fencing.Releasing, foreign), seen(down(outOfService), fresh), writes(fencing.PoweringOn, "", foreign)},
 		"proven by a boot that is gone": {recorded(fencing.Releasing, provenByBoot), seen(down(), fencing.Power{}), writes(fencing.PoweringOff, fencing.ProofVoid, noProof, void)},
-		"proven by the boot":            {recorded(fencing.Releasing, provenByBoot, released), seen(down(rebooted), fencing.Power{}), does(fencing.SetOutOfService)},
+		"proven by the boot":            {recorded(fencing.Releasing, provenByBoot, released), drained(seen(down(rebooted), fencing.Power{})), does(fencing.SetOutOfService)},
 		"proven by the boot, and Ready": {recorded(fencing.Releasing, provenByBoot), seen(down(rebooted, ready), fencing.Power{}), writes(fencing.PoweringOn, "", provenByBoot)},
 
 		"the power is commanded on":       {recorded(fencing.PoweringOn), seen(down(), fresh), does(fencing.CommandOn)},

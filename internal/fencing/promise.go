@@ -98,8 +98,8 @@ func condemn(c Config, r Record, f Facts) Step {
 	if r.runsUntainted(f.Node) && !f.Node.Ready {
 		return anew(c, r, f)
 	}
-	if proof, ok := newBoot(r, f.Node); ok {
-		return proven(r, f, proof)
+	if s, ok := byBoot(r, f); ok {
+		return s
 	}
 	return expire(c, r, f)
 }

@@ -26,7 +26,25 @@ func release(c Config, r Record, f Facts) Step {
 	if s, ok := confirm(c, r, f, limit); !ok {
 		return s
 	}
+	if s, ok := startedNone(r, f, limit); !ok {
+		return s
+	}
 	return releaseStopped(c, r, f, limit)
+}
+
+// startedNone reports whether no pod that the release moves may have started in a new boot. If not, it returns what to do.
+func startedNone(r Record, f Facts, limit time.Time) (Step, bool) {
+	switch w := f.Workload; {
+	case f.Node.Ready || !r.mayRun(f.Node):
+		return Step{}, true
+	case w == nil:
+		return do(CountWorkload), false
+	case w.Failed:
+		return wait(WorkloadNotCounted, w.RetryAt, limit), false
+	case w.Tolerant > 0:
+		return void(r, f), false
+	}
+	return Step{}, true
 }
 
 // staysTainted reports whether the node has the taint. If not, it returns what to do: others have removed it.
@@ -62,11 +80,14 @@ func releaseStopped(c Config, r Record, f Facts, limit time.Time) Step {
 	return do(SetOutOfService)
 }
 
-// deletes reports whether the workload of a node is released by the deletion of the node. A node that shows a boot in which the host was not proven
-// off gets the taint in its place: its kubelet may run, and registers its node only once.
-func (r Record) deletes(c Config, n *Node) bool {
+// deletes reports whether the workload of a node is released by the deletion of the node. A node whose kubelet may run gets the taint in its
+// place: a kubelet registers its node only once.
+func (r Record) deletes(c Config, n *Node) bool { return c.DeleteNode && !r.mayRun(n) }
+
+// mayRun reports whether a node shows a new boot in which the host was not proven off.
+func (r Record) mayRun(n *Node) bool {
 	_, booted := newBoot(r, n)
-	return c.DeleteNode && (!booted || n.BootID == r.OffBootID)
+	return booted && n.BootID != r.OffBootID
 }
 
 // runsAnew reports whether a node runs under another boot ID, as far as the proof says that.

@@ -33,7 +33,7 @@ func TestBootWithoutTheTaint(t *testing.T) {
 	fresh := commandedOff(30, read(fencing.IsOff, 20), read(fencing.IsOff, 0))
 	check(t, map[string]edge{
 		"the node is recorded anew":         {limits, stopping, known(down(rebooted, untainted), none), anew(stopping)},
-		"a taint that stands is enough":     {limits, stopping, known(down(rebooted), none), proven(stopping)},
+		"a taint that stands is enough":     {limits, stopping, drained(known(down(rebooted), none)), proven(stopping)},
 		"a node that serves is":             {limits, stopping, known(down(rebooted, untainted, ready), none), proven(stopping)},
 		"the recorded boot goes on":         {limits, stopping, known(down(untainted), none), does(fencing.CommandOff)},
 		"too often":                         {limits, often, known(down(rebooted, untainted), none), fails(often)},

@@ -130,6 +130,8 @@ type setup struct {
 	otherHost, neverFires bool
 	// hasty is set where the BMC says Off as soon as it is told, for a tick.
 	hasty bool
+	// tolerates is set where the pod tolerates Fettle's taint for a time.
+	tolerates bool
 }
 
 func at(now int) time.Time { return start.Add(time.Duration(now) * tick) }
@@ -327,8 +329,8 @@ func turn(w world, on bool) world {
 
 // kubeletReports posts the status of the node. The kubelet starts the pods of its node, unless a taint with the effect NoExecute keeps it from
 // that, and stops terminating pods.
-func kubeletReports(_ *setup, w world) (world, bool) {
-	if !w.host.on || w.host.cut {
+func kubeletReports(s *setup, w world) (world, bool) {
+	if !w.host.on || w.host.cut || s.tolerates && !w.host.before { // a host boots for longer than its BMC lags
 		return w, false
 	}
 	if !w.node.exists {
@@ -339,7 +341,7 @@ func kubeletReports(_ *setup, w world) (world, bool) {
 	switch {
 	case w.bound && w.terminating:
 		w.host.pod, w.bound, w.elsewhere = false, false, true
-	case w.bound && !w.node.tainted && !w.node.outOfService:
+	case w.bound && (!w.node.tainted || s.tolerates) && !w.node.outOfService:
 		w.host.pod = true
 	case !w.bound:
 		w.host.pod = false
@@ -436,7 +438,7 @@ func managerSteps(s *setup, w world) (world, bool) {
 	case fencing.RevokePromise, fencing.FreePromise:
 		w.writePromise(step.Kind)
 	case fencing.CountWorkload:
-		m.facts.Workload = w.workload()
+		m.facts.Workload = w.workload(s)
 		return w, true
 	case fencing.ReadMachine:
 		m.facts.Machine = &fencing.Machine{Exists: !w.machine.gone, Deleting: w.machine.deleting && !w.machine.gone}
@@ -471,10 +473,13 @@ func (w *world) reading() fencing.Reading {
 	return r
 }
 
-func (w *world) workload() *fencing.Workload {
+func (w *world) workload(s *setup) *fencing.Workload {
 	n := &fencing.Workload{}
 	if w.bound {
 		n.Pods++
+		if s.tolerates {
+			n.Tolerant++
+		}
 	}
 	return n
 }
@@ -810,6 +815,10 @@ func TestSmallWorlds(t *testing.T) {
 		"the same, deleted":                       {config(deleteMachine), budget{deletions: 1}, false},
 		"the same, by a BMC that does not answer": {config(deleteMachine), budget{fails: 1, deletions: 1}, false},
 		"a machine, and a person":                 {config(deleteMachine, retry), budget{flips: 1, heals: 1}, true},
+		"a tolerant pod":                          {config(), budget{flips: 2, sick: 1}, false},
+		"a tolerant pod, cut off":                 {config(), budget{flips: 2, cuts: 1}, true},
+		"a tolerant pod, off":                     {config(off), budget{flips: 1, crashes: 1}, false},
+		"a tolerant pod, no boot":                 {config(), budget{crashes: 1, heals: 1}, false},
 		"a taint that is removed":                 {config(), budget{untaints: 1, flips: 1, cuts: 1}, false},
 		"the same, off":                           {config(off), budget{untaints: 1, flips: 1, cuts: 1}, true},
 		"a hasty BMC":                             {config(), budget{crashes: 1, deletions: 1}, false},
@@ -826,7 +835,7 @@ func TestSmallWorlds(t *testing.T) {
 				t.Skip("a big world")
 			}
 			t.Parallel()
-			s := &setup{config: w.config, budget: w.budget, next: fencing.Next, settles: true, hasty: strings.HasPrefix(name, "a hasty BMC")}
+			s := &setup{config: w.config, budget: w.budget, next: fencing.Next, settles: true, tolerates: strings.HasPrefix(name, "a tolerant pod"), hasty: strings.HasPrefix(name, "a hasty BMC")}
 			story, states := walk(t, s, 6_000_000)
 			if len(story) > 0 {
 				t.Error(strings.Join(story, "\n"))

@@ -32,6 +32,12 @@ const (
 	kubernetesTaints = "node.kubernetes.io/"
 )
 
+// fencingTaint is Fettle's own taint, and releasingTaint releases a node.
+var (
+	fencingTaint   = corev1.Taint{Key: annotation.FencingTaint, Effect: corev1.TaintEffectNoExecute}                             //nolint:gochecknoglobals // a constant
+	releasingTaint = corev1.Taint{Key: corev1.TaintNodeOutOfService, Value: "nodeshutdown", Effect: corev1.TaintEffectNoExecute} //nolint:gochecknoglobals // a constant
+)
+
 // passingTaints are the keys of taints that their owners remove, and would not remove from a node that has registered again.
 var passingTaints = []string{ //nolint:gochecknoglobals // a constant list
 	"ToBeDeletedByClusterAutoscaler", "DeletionCandidateOfClusterAutoscaler", "karpenter.sh/disrupted", "medik8s.io/remediation",
@@ -252,7 +258,7 @@ func (a *Nodes) patch(ctx context.Context, n *corev1.Node, p nodePatch) error {
 func (a *Nodes) Taint(ctx context.Context, by types.UID, n *corev1.Node) error {
 	p := patchOf(n)
 	if !hasTaint(n, isOwn) {
-		p.withTaints(append(slices.Clone(n.Spec.Taints), corev1.Taint{Key: annotation.FencingTaint, Effect: corev1.TaintEffectNoExecute}))
+		p.withTaints(append(slices.Clone(n.Spec.Taints), fencingTaint))
 	}
 	p.disableScaleDown(by, n)
 	return a.patch(ctx, n, p)
@@ -292,7 +298,7 @@ func takenBack(by types.UID, annotations map[string]string) map[string]*string {
 // SetOutOfService releases the workload of a node.
 func (a *Nodes) SetOutOfService(ctx context.Context, n *corev1.Node) error {
 	p := patchOf(n)
-	p.withTaints(append(slices.Clone(n.Spec.Taints), corev1.Taint{Key: corev1.TaintNodeOutOfService, Value: "nodeshutdown", Effect: corev1.TaintEffectNoExecute}))
+	p.withTaints(append(slices.Clone(n.Spec.Taints), releasingTaint))
 	return a.patch(ctx, n, p)
 }
 

@@ -9,7 +9,6 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/internal/fencing"
 )
 
@@ -21,45 +20,61 @@ const (
 
 // CountWorkload counts what is left on a node. It reports an error if the API server can't be read, or the context ends.
 func (a *Nodes) CountWorkload(ctx context.Context, node string) (fencing.Workload, error) {
-	pods, err := a.countPods(ctx, node)
+	workload, err := a.countPods(ctx, node)
 	if err != nil {
 		return fencing.Workload{}, err
 	}
-	volumes, err := a.volumes.count(ctx, a, node)
-	return fencing.Workload{Pods: pods, Volumes: volumes}, err
+	workload.Volumes, err = a.volumes.count(ctx, a, node)
+	return workload, err
 }
 
-// countPods counts the pods of a node that are terminating, and the pods that Fettle's own taint evicts.
-func (a *Nodes) countPods(ctx context.Context, node string) (int, error) {
-	count := 0
+// countPods counts the pods of a node that are terminating, and the pods that Fettle's own taint evicts. It counts those too that the taint does
+// not keep from starting.
+func (a *Nodes) countPods(ctx context.Context, node string) (fencing.Workload, error) {
+	var count fencing.Workload
 	var pods corev1.PodList
 	for range maxPages {
 		if err := a.api.List(ctx, &pods, client.MatchingFields{"spec.nodeName": node}, client.Limit(pageSize), client.Continue(pods.Continue)); err != nil {
-			return 0, fmt.Errorf("listing the pods of node %s: %w", node, err)
+			return fencing.Workload{}, fmt.Errorf("listing the pods of node %s: %w", node, err)
 		}
 		for i := range pods.Items {
-			if p := &pods.Items[i]; p.DeletionTimestamp != nil || isEvicted(p) {
-				count++
+			p := &pods.Items[i]
+			if p.DeletionTimestamp != nil || isEvicted(p) {
+				count.Pods++
+			}
+			if isTolerant(p) {
+				count.Tolerant++
 			}
 		}
 		if pods.Continue == "" {
 			return count, nil
 		}
 	}
-	return 0, fmt.Errorf("node %s has more than %d pods", node, pageSize*maxPages)
+	return fencing.Workload{}, fmt.Errorf("node %s has more than %d pods", node, pageSize*maxPages)
 }
 
 // isEvicted reports whether Fettle's own taint evicts a pod, now or later.
-func isEvicted(p *corev1.Pod) bool {
+func isEvicted(p *corev1.Pod) bool { return !tolerates(p, fencingTaint, true) }
+
+// isTolerant reports whether a kubelet that starts would start a pod in spite of Fettle's own taint, and a release moves it: Kubernetes deletes it
+// because of one of both taints, or because it is terminating.
+func isTolerant(p *corev1.Pod) bool {
+	ended := p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
+	moves := p.DeletionTimestamp != nil || isEvicted(p) || !tolerates(p, releasingTaint, true)
+	return !ended && moves && tolerates(p, fencingTaint, false)
+}
+
+// tolerates reports whether a pod tolerates a taint, for any time or without end.
+func tolerates(p *corev1.Pod, taint corev1.Taint, always bool) bool {
 	for i := range p.Spec.Tolerations {
 		t := &p.Spec.Tolerations[i]
-		keyed := t.Key == annotation.FencingTaint || t.Key == "" && t.Operator == corev1.TolerationOpExists
-		valued := t.Operator == corev1.TolerationOpExists || t.Value == ""
-		if keyed && valued && (t.Effect == "" || t.Effect == corev1.TaintEffectNoExecute) && t.TolerationSeconds == nil {
-			return false
+		keyed := t.Key == taint.Key || t.Key == "" && t.Operator == corev1.TolerationOpExists
+		valued := t.Operator == corev1.TolerationOpExists || t.Value == taint.Value
+		if keyed && valued && (t.Effect == "" || t.Effect == taint.Effect) && (t.TolerationSeconds == nil || !always) {
+			return true
 		}
 	}
-	return true
+	return false
 }
 
 // Volumes counts VolumeAttachments by node. The API server can't select them by node, so that fencings share a list.

@@ -67,12 +67,40 @@ func TestCountPods(t *testing.T) {
 	terminating := pod("terminating", "node-a", toleratesAll)
 	terminating.DeletionTimestamp, terminating.Finalizers = &metav1.Time{Time: noon}, []string{"x"}
 	w := newWorld(t, pod("evicted", "node-a"), pod("tolerant", "node-a", toleratesAll), terminating, pod("elsewhere", "node-b"))
-	if got, err := w.countPods(t.Context(), "node-a"); err != nil || got != 2 {
-		t.Errorf("%d pods (%v), want 2", got, err)
+	if got, err := w.countPods(t.Context(), "node-a"); err != nil || got.Pods != 2 || got.Tolerant != 1 {
+		t.Errorf("%+v (%v), want 2 pods, and 1 that the taint does not keep from starting", got, err)
 	}
 	w.refuses(func(string, runtime.Object) error { return errors.New("no") })
-	if got, err := w.countPods(t.Context(), "node-a"); err == nil || got != 0 {
-		t.Errorf("pods that could not be listed are counted: %d", got)
+	if got, err := w.countPods(t.Context(), "node-a"); err == nil || got.Pods != 0 {
+		t.Errorf("pods that could not be listed are counted: %+v", got)
+	}
+}
+
+// TestTolerantPods: a pod that a kubelet starts in spite of the taint may run when its node is released by a new boot.
+func TestTolerantPods(t *testing.T) {
+	seconds := int64(300)
+	forATime := corev1.Toleration{Operator: corev1.TolerationOpExists, TolerationSeconds: &seconds}
+	byKey := corev1.Toleration{Key: annotation.FencingTaint, Operator: corev1.TolerationOpExists}
+	ended := pod("ended", "node-a", forATime)
+	ended.Status.Phase = corev1.PodSucceeded
+	terminating := pod("terminating", "node-a", toleratesAll)
+	terminating.DeletionTimestamp = &metav1.Time{Time: noon}
+	for sentence, tc := range map[string]struct {
+		pod  *corev1.Pod
+		want bool
+	}{
+		"tolerates nothing":                        {pod("p", "node-a"), false},
+		"tolerates all taints, and stays":          {pod("p", "node-a", toleratesAll), false},
+		"tolerates all taints for a time":          {pod("p", "node-a", forATime), true},
+		"tolerates Fettle's taint alone":           {pod("p", "node-a", byKey), true},
+		"tolerates the taint of the release alone": {pod("p", "node-a", corev1.Toleration{Key: corev1.TaintNodeOutOfService, Operator: corev1.TolerationOpExists}), false},
+		"tolerates each of both":                   {pod("p", "node-a", byKey, corev1.Toleration{Key: corev1.TaintNodeOutOfService, Value: "nodeshutdown"}), false},
+		"tolerates all taints, and terminates":     {terminating, true},
+		"has ended":                                {ended, false},
+	} {
+		if got := isTolerant(tc.pod); got != tc.want {
+			t.Errorf("a pod that %s counts: %t", sentence, got)
+		}
 	}
 }
 
@@ -104,7 +132,10 @@ func (p *pager) List(_ context.Context, into client.ObjectList, opts ...client.L
 // TestPages: lists are read in pages, each with the mark of the one before, and end with an error beyond a number of pages.
 func TestPages(t *testing.T) {
 	for name, count := range map[string]func(*Nodes) (int, error){
-		"pods": func(c *Nodes) (int, error) { return c.countPods(t.Context(), "node-a") },
+		"pods": func(c *Nodes) (int, error) {
+			counted, err := c.countPods(t.Context(), "node-a")
+			return counted.Pods, err
+		},
 		"volumes": func(c *Nodes) (int, error) {
 			counted, err := c.listVolumes(t.Context())
 			return counted["node-a"], err
