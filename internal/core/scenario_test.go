@@ -24,7 +24,7 @@ type scenario struct {
 	out      strings.Builder
 }
 
-// fingerprint is that of all policies. Nobody edits them during a pass.
+// fingerprint is that of all policies. They are not edited during a pass.
 const fingerprint = "unchanged"
 
 // scenarioMachine is a machine with what a live read would say of its node.
