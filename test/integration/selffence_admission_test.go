@@ -51,6 +51,9 @@ func TestAgentsAreAdmitted(t *testing.T) {
 		if u.GetKind() != "DaemonSet" {
 			continue
 		}
+		if pause, _, err := unstructured.NestedInt64(u.Object, "spec", "minReadySeconds"); err != nil || pause < 15 { // a witness reads the Leases meanwhile
+			t.Errorf("the next agent is replaced %d s after the last: %v", pause, err)
+		}
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: u.GetNamespace(), Name: "agent"}}
 		spec, _, err := unstructured.NestedMap(u.Object, "spec", "template", "spec")
 		if err != nil {
