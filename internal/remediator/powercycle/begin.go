@@ -124,11 +124,15 @@ func (c *Client) start(ctx context.Context, rec *reconciliation, s subject) (*re
 	return rec, nil
 }
 
-// reportWaiting has a remediation that has done nothing wait. It holds neither the node nor the machine meanwhile.
+// reportWaiting has a remediation that has done nothing wait. It holds neither the node nor the machine meanwhile. If the cache
+// shows it as it was before it began, the API server refuses the wait, and the remediation keeps its machine.
 func (c *Client) reportWaiting(ctx context.Context, rec *reconciliation, why problem) error {
 	c.wake(c.sessions.end(rec.key))
 	c.remediations.AddAfter(rec.key, requeueAfter)
-	return errors.Join(c.machines.Release(ctx, rec.r), c.publish(ctx, rec, why.reason, why.message))
+	if err := c.publish(ctx, rec, why.reason, why.message); err != nil {
+		return err
+	}
+	return c.machines.Release(ctx, rec.r)
 }
 
 // setFinalizer sets the finalizer of a remediation, with the name of the machine that it is about to claim.

@@ -370,6 +370,21 @@ func TestARemediationThatWaitsGivesItsClaimBack(t *testing.T) {
 	}
 }
 
+// TestAWaitThatIsNotRecordedGivesNoClaimBack: the cache of a process that has just started may show a remediation as it was before it began.
+// Its status has changed since, so the API server refuses the wait, and the claim stands.
+func TestAWaitThatIsNotRecordedGivesNoClaimBack(t *testing.T) {
+	w := newWorld(t, node(annotated(machineAnnotation, "machines/m")), remediation(claiming, unbegun), machine(with(annotation.ClaimedBy, ourClaim), with(fencednode.ExternalMark, "")), bmcFor("a", "node-a", "telnet://10.0.0.1"))
+	w.refuses(func(verb string, o runtime.Object) error {
+		if _, is := o.(*v1alpha1.PowerRemediation); is && verb != "get" {
+			return apierrors.NewConflict(schema.GroupResource{Resource: "powerremediations"}, keyA.Name, errors.New("it has changed"))
+		}
+		return nil
+	})
+	if err := w.reconcile(t.Context(), keyA); err == nil || w.claimOfM(t) != ourClaim {
+		t.Errorf("the claim is %q (%v)", w.claimOfM(t), err)
+	}
+}
+
 // TestClaimOfAnotherMachineIsTakenBack: the node has another machine by now.
 func TestClaimOfAnotherMachineIsTakenBack(t *testing.T) {
 	for sentence, names := range map[string]string{"another": "machines/n", "none": ""} {
