@@ -41,7 +41,7 @@ func table() []target {
 		{dir: "internal/fencing", skip: "^TestSmallWorlds(ByPromise|ByBoth)?$"},
 		{dir: "internal/selffence", skip: "^(TestSmallWorlds|TestFaultsAreFound)$"},
 		{dir: "internal/promiselease"},
-		{dir: "internal/peer", skip: "^TestConnectionsOfAll$", unmeasured: true},
+		{dir: "internal/peer", skip: "^TestConnectionsOfAll$"},
 		{dir: "internal/fencepolicy"},
 		{dir: "internal/fencestatus"},
 		{dir: "internal/agentsigner"},

@@ -185,13 +185,14 @@ func TestHeadersOfOthers(t *testing.T) {
 		return text + strings.Repeat("x", size-len(text)-4) + "\r\n\r\n"
 	}
 	for answer, want := range map[string]struct{ ask, relay peer.Reason }{
-		header(4096):                  {"", ""},
-		header(4097):                  {peer.Unreachable, peer.Unreachable},
-		"HTTP/1.1 200 OK\r\n\r\nx":    {"", peer.Refused},
-		"HTTP/1.1 429 Busy\r\n\r\n":   {peer.Busy, peer.Busy},
-		"HTTP/1.1 502 Broken\r\n\r\n": {peer.Refused, peer.Refused},
-		"nonsense\r\n\r\n":            {peer.Unreachable, peer.Unreachable},
-		"":                            {peer.Unreachable, peer.Unreachable},
+		header(4096):               {"", ""},
+		header(4097):               {peer.Unreachable, peer.Unreachable},
+		"HTTP/1.1 200 OK\r\n\r\nx": {"", peer.Refused},
+		"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx": {"", ""},
+		"HTTP/1.1 429 Busy\r\n\r\n":                     {peer.Busy, peer.Busy},
+		"HTTP/1.1 502 Broken\r\n\r\n":                   {peer.Refused, peer.Refused},
+		"nonsense\r\n\r\n":                              {peer.Unreachable, peer.Unreachable},
+		"":                                              {peer.Unreachable, peer.Unreachable},
 	} {
 		withOther(t, answer, func(w *world) {
 			_, err := w.ask(w.client(w.of("a")), "/echo", nil)

@@ -459,6 +459,7 @@ func TestEndOfAServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{t: t, authority: newAuthority(t), pipes: pipes{made: make(chan net.Conn), closed: make(chan struct{})}}
 		w.server = peer.NewServer(always(w.of(serverNode)), w.told)
+		w.server.Handle("/echo", func(context.Context, string, []byte) ([]byte, error) { return nil, nil }) // a refusal would end the connection
 		ctx, end := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- w.server.Serve(ctx, &w.pipes) }()

@@ -68,6 +68,7 @@ func TestRelay(t *testing.T) {
 		if a.ends.Load() != 1 {
 			t.Error("the connection to the API server is open")
 		}
+		w.tells("a stream")
 	})
 }
 

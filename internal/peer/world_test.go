@@ -107,6 +107,9 @@ type world struct {
 
 const serverNode = "server"
 
+// longest is longer than each story.
+const longest = 3 * time.Hour
+
 func play(t *testing.T, story func(*world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -127,6 +130,8 @@ func playAs(t *testing.T, a authority, identity peer.Source, story func(*world))
 	ended := make(chan error, 1)
 	start := sync.OnceFunc(func() { go func() { ended <- w.server.Serve(ctx, &w.pipes) }() })
 	w.pipes.start = start // the handlers are there by then
+	// The server looks now and then for refusals, so that the bubble has no deadlock. It would not end otherwise.
+	defer time.AfterFunc(longest, func() { panic("the story has no end") }).Stop()
 	story(w)
 	start()
 	w.pipes.cut()
