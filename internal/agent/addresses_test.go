@@ -57,6 +57,21 @@ func TestAddressesUnread(t *testing.T) {
 	}
 }
 
+// TestLongAddresses: a file of 32 KiB is read, and a longer one is not.
+func TestLongAddresses(t *testing.T) {
+	t.Parallel()
+	const text = `{"a":"192.0.2.1:1"}`
+	for size, want := range map[int]bool{32 << 10: true, 32<<10 + 1: false} {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, addressFile), []byte(text+strings.Repeat(" ", size-len(text))), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, is := NewAddresses(Directory(dir)).Of("a"); is != want {
+			t.Errorf("a file of %d bytes is read: %t", size, is)
+		}
+	}
+}
+
 // TestManyAddresses: as many addresses are kept as the file is to have, and a longer file counts for none.
 func TestManyAddresses(t *testing.T) {
 	t.Parallel()

@@ -189,6 +189,9 @@ func TestCertificate(t *testing.T) {
 	if err := h.looks(2); err != nil || h.issuer() != "one" {
 		t.Errorf("the certificate is of %q: %v", h.issuer(), err)
 	}
+	h.now = agent.RenewWithin
+	_ = h.looks(1)
+	h.now += agent.RenewWithin
 	if err := h.looks(3); err != nil || len(s.requests) != 1 {
 		t.Errorf("the agent has sent %d requests: %v", len(s.requests), err)
 	}
@@ -197,7 +200,7 @@ func TestCertificate(t *testing.T) {
 	if again.issuer() != "one" || len(again.notes) > 0 {
 		t.Errorf("after a restart the certificate is of %q, and people are told %v", again.issuer(), again.notes)
 	}
-	if err := again.looks(1); err == nil || again.issuer() != "one" {
+	if err := again.looks(1); err == nil || !strings.Contains(err.Error(), "reading the authorities") || again.issuer() != "one" {
 		t.Errorf("without the API server the certificate is of %q: %v", again.issuer(), err)
 	}
 	info, err := os.Stat(filepath.Join(dir, "identity.json"))
@@ -236,6 +239,49 @@ func TestNewAuthority(t *testing.T) {
 	}
 	if err := h.looks(1); err != nil || h.issuer() != "three" {
 		t.Errorf("all authorities are others, and have answered: the certificate is of %q: %v", h.issuer(), err)
+	}
+}
+
+// TestMomentOfANode: a certificate is replaced from that moment on after its authority is not the first any more, each time anew.
+func TestMomentOfANode(t *testing.T) {
+	t.Parallel()
+	s := newSigner(t)
+	h := s.holder(t.TempDir())
+	_ = h.looks(2)
+	for i, name := range []string{"two", "three"} {
+		before := s.authorities[0]
+		s.authorities = []signingKey{newSigningKey(t, name), before}
+		_ = h.looks(1)
+		h.now += agent.Spread("n") - 1
+		if err := h.looks(2); err != nil || len(s.requests) != i+1 {
+			t.Errorf("before its moment, the agent has sent %d requests: %v", len(s.requests), err)
+		}
+		h.now++
+		if err := h.looks(2); err != nil || len(s.requests) != i+2 || h.issuer() != name {
+			t.Errorf("at its moment, the agent has sent %d requests, and its certificate is of %s: %v", len(s.requests), h.issuer(), err)
+		}
+		_ = h.looks(1)
+	}
+}
+
+// TestPausesAfterFailures: the agent looks again after 30s, and says what has failed.
+func TestPausesAfterFailures(t *testing.T) {
+	t.Parallel()
+	s := newSigner(t)
+	h := s.holder(t.TempDir())
+	_ = h.looks(1)
+	s.unread = true
+	if pause, err := h.Refresh(t.Context()); pause != 30*time.Second || err == nil || !strings.Contains(err.Error(), "reading the request") {
+		t.Errorf("a request that can't be read: the pause is %s: %v", pause, err)
+	}
+	s.unread, s.text = false, new(string)
+	if pause, err := h.Refresh(t.Context()); pause != 30*time.Second || err == nil {
+		t.Errorf("no authority: the pause is %s: %v", pause, err)
+	}
+	s.text = nil
+	other := agent.NewCertificates(s.Server, "\u00e9", agent.Directory(t.TempDir()), func() time.Duration { return 0 }, func(agent.Note) {})
+	if _, err := other.Refresh(t.Context()); err == nil || !strings.Contains(err.Error(), "making a request") || len(s.requests) != 1 {
+		t.Errorf("a name that no certificate has: there are %d requests: %v", len(s.requests), err)
 	}
 }
 
@@ -294,10 +340,17 @@ func isDenied(t *testing.T, condition certificatesv1.RequestConditionType) {
 		r.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{Type: condition, Reason: "WrongName", Message: "no"}}
 	}
 	h := s.holder(t.TempDir())
-	if err := h.looks(2); err == nil || !strings.Contains(err.Error(), "WrongName") {
-		t.Errorf("the error is %v", err)
+	_ = h.looks(1)
+	if pause, err := h.Refresh(t.Context()); err == nil || !strings.Contains(err.Error(), "WrongName") || pause != 5*time.Minute {
+		t.Errorf("the pause is %s, and the error is %v", pause, err)
 	}
-	h.now += time.Hour - 1
+	for range 2 {
+		h.now += time.Second
+		if pause, err := h.Refresh(t.Context()); err == nil || pause != 5*time.Minute {
+			t.Errorf("the pause is %s: %v", pause, err)
+		}
+	}
+	h.now += time.Hour - 2*time.Second - 1
 	if err := h.looks(2); err == nil || len(s.requests) != 1 {
 		t.Errorf("the agent has sent %d requests: %v", len(s.requests), err)
 	}

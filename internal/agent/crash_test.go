@@ -29,7 +29,7 @@ func (w *world) startAgain() bool {
 
 // stopWithCrashes has the agent withdraw its promise.
 func (w *world) stopWithCrashes() {
-	for {
+	for range 1000 {
 		w.process.end()
 		w.pass(time.Second)
 		if w.startAgain() {
@@ -45,6 +45,7 @@ func (w *world) stopWithCrashes() {
 		default:
 		}
 	}
+	w.t.Errorf("the agent does not end after a crash at %s", w.crashed)
 }
 
 // everyCrash plays a story again and again. Each time a process of the agent dies at another call.

@@ -184,6 +184,68 @@ func TestDialAroundACutLink(t *testing.T) {
 	})
 }
 
+// TestDialSoonAgain: a call learns from the one before it, also while ways of that go on.
+func TestDialSoonAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var direct, first way
+		var ended time.Duration
+		began, closed := clock(), 0
+		connect := func(ctx context.Context, name string, w way) (net.Conn, error) {
+			select {
+			case <-time.After(w.takes):
+				return named{name: name, closed: func() { closed++ }}, w.err
+			case <-ctx.Done():
+				ended = clock().Sub(began)
+				return nil, ctx.Err()
+			}
+		}
+		d := agent.Dialer{
+			Direct: func(ctx context.Context, _, _ string) (net.Conn, error) { return connect(ctx, "direct", direct) },
+			Relay: func(ctx context.Context, node string) (net.Conn, error) {
+				if node == "a" {
+					return connect(ctx, node, first)
+				}
+				return connect(ctx, node, way{})
+			},
+			Neighbours: func() []string { return []string{"a", "b"} },
+		}
+		dial := func(what string, within time.Duration, want string, took time.Duration) {
+			t.Helper()
+			at, got := clock(), ""
+			ctx, cancel := context.WithTimeout(t.Context(), within)
+			t.Cleanup(cancel) // the end of the call ends its ways, and not its caller
+			if conn, err := d.DialContext(ctx, "tcp", "api:443"); err == nil {
+				got = conn.(named).name
+			}
+			if got != want || clock().Sub(at) != took {
+				t.Errorf("%s: connected by %q after %s, want %q after %s", what, got, clock().Sub(at), want, took)
+			}
+		}
+		direct = way{takes: time.Hour}
+		dial("the direct way was just given up", 5*time.Millisecond, "", 5*time.Millisecond)
+		dial("that says nothing", time.Minute, "a", 600*time.Millisecond)
+		first = way{takes: time.Hour}
+		dial("the first relay is cut too", time.Minute, "b", 100*time.Millisecond) // it is the turn of b
+		dial("and first in turn", time.Minute, "b", 700*time.Millisecond)
+		synctest.Wait()
+		if ended != clock().Sub(began) {
+			t.Errorf("a way through another node goes on until %s, and the call has ended after %s", ended, clock().Sub(began))
+		}
+		direct = way{takes: time.Millisecond}
+		dial("the direct way connects", time.Minute, "direct", time.Millisecond)
+		direct, first = way{takes: 4 * time.Second}, way{}
+		dial("it is slow", 650*time.Millisecond, "a", 600*time.Millisecond)
+		direct = way{takes: time.Second}
+		dial("it is cut once more", 50*time.Millisecond, "", 50*time.Millisecond)
+		<-time.After(5 * time.Second)
+		synctest.Wait()
+		if closed != 2 {
+			t.Errorf("%d connections that came too late were closed, want 2", closed)
+		}
+	})
+}
+
 var all = []string{"a", "b", "c", "d"}
 
 // named is a connection with a name.

@@ -22,6 +22,9 @@ func (c *Certificates) Refresh(ctx context.Context) (time.Duration, error) { ret
 // RenewWithin is the time in which agents replace their certificates.
 const RenewWithin = renewWithin
 
+// Spread is the moment of a node in that time.
+func Spread(node string) time.Duration { return spread(node) }
+
 // Refresh chooses neighbours once.
 func (n *Neighbours) Refresh(ctx context.Context) error { return n.refresh(ctx) }
 

@@ -19,8 +19,9 @@ import (
 
 // fleet is several nodes whose agents are witnesses of each other, and their API server.
 type fleet struct {
-	t     *testing.T
-	began time.Time
+	t       *testing.T
+	began   time.Time
+	instant instant
 
 	mu       sync.Mutex
 	away     bool
@@ -92,12 +93,12 @@ func playFleet(t *testing.T, size int, story func(*fleet)) {
 		for _, n := range f.nodes {
 			f.set(func() { n.dead = true })
 			n.end()
-			<-n.ended
+			awaits(n.ended)
 		}
 	})
 }
 
-func (f *fleet) now() time.Duration { return clock().Sub(f.began) + time.Minute }
+func (f *fleet) now() time.Duration { return f.instant.read(clock().Sub(f.began) + time.Minute) }
 
 // now is CLOCK_BOOTTIME of a node.
 func (n *fleetNode) now() time.Duration { return n.fleet.now() + time.Duration(n.slept.Load()) }
@@ -153,7 +154,7 @@ func (n *fleetNode) start() {
 func (n *fleetNode) restarts() {
 	n.set(func() { n.dead, n.fires = true, n.now()+timeout })
 	n.end()
-	<-n.ended
+	awaits(n.ended)
 	n.start()
 	synctest.Wait()
 }

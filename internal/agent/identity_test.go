@@ -90,7 +90,8 @@ func TestStoredIdentity(t *testing.T) {
 // TestAuthorities: an agent trusts up to four authorities, in a text of up to 16 KiB. Anything else in it makes it unreadable.
 func TestAuthorities(t *testing.T) {
 	t.Parallel()
-	one := textOf("CERTIFICATE", newSigningKey(t, "one").cert.Raw)
+	authority := newSigningKey(t, "one").cert.Raw
+	one := textOf("CERTIFICATE", authority)
 	leaf, _ := newSigningKey(t, "two").certify(t, newSigningKey(t, "key").key, "n")
 	for name, c := range map[string]struct {
 		text  string
@@ -101,6 +102,7 @@ func TestAuthorities(t *testing.T) {
 		"five":             {strings.Repeat(one, 5), false},
 		"none":             {"", false},
 		"no authority":     {one + leaf, false},
+		"of another kind":  {one + textOf("PUBLIC KEY", authority), false},
 		"another block":    {one + textOf("PUBLIC KEY", []byte("x")), false},
 		"no certificate":   {one + textOf("CERTIFICATE", []byte("x")), false},
 		"text behind them": {one + "x", false},

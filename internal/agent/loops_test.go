@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -266,6 +267,22 @@ func TestAWatchThatIsSilent(t *testing.T) {
 	})
 }
 
+// TestAWatchThatSaysNothing ends after a minute, too.
+func TestAWatchThatSaysNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, err := agent.NewServer(&rest.Config{Host: "http://api", Transport: make(streams)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := clock()
+		err = agent.NewAllLeases(s).Follow(t.Context(), 10, func(string, promiselease.Record, uint64) {})
+		if !errors.Is(err, context.Canceled) || clock().Sub(began) != time.Minute {
+			t.Errorf("it ends after %s: %v", clock().Sub(began), err)
+		}
+	})
+}
+
 // TestListensAgain: an agent that can't listen tells people once, and tries again after half a minute.
 func TestListensAgain(t *testing.T) {
 	t.Parallel()
@@ -304,6 +321,37 @@ func TestListensAgain(t *testing.T) {
 		}
 		end()
 	})
+}
+
+// TestTheEndOfListening is no failure to listen.
+func TestTheEndOfListening(t *testing.T) {
+	t.Parallel()
+	free, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", ":0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := netip.MustParseAddrPort(free.Addr().String())
+	_ = free.Close()
+	s := peer.NewServer(func() (peer.Identity, error) { return peer.Identity{}, errAway }, func(peer.Refusal) {})
+	ctx, end := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		agent.Listen(ctx, s, at.Port(), func(n agent.Note) { t.Errorf("people were told %v", n) })
+	}()
+	connected := false
+	for range 100_000 {
+		conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", fmt.Sprintf("127.0.0.1:%d", at.Port()))
+		if connected = err == nil; connected {
+			_ = conn.Close()
+			break
+		}
+	}
+	if !connected {
+		t.Error("it does not listen")
+	}
+	end()
+	<-ended
 }
 
 // TestALongAnswer: an answer may be as long as an object with a little around it, and no longer.

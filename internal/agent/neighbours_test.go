@@ -205,3 +205,33 @@ func newSigningKeyText(t *testing.T) string {
 	t.Helper()
 	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: newSigningKey(t, "other").cert.Raw}))
 }
+
+// TestNeighboursOfAnUnknownZone: where the zone of this node can't be read, no neighbour is chosen, and the error says why.
+func TestNeighboursOfAnUnknownZone(t *testing.T) {
+	t.Parallel()
+	list := reply{http.StatusOK, coordinationv1.LeaseList{Items: []coordinationv1.Lease{leaseOf(t, "a", nil)}}}
+	s := serve(t, list, status(403, metav1.StatusReasonForbidden))
+	n := agent.NewNeighbours(s.Server, "n", agent.Directory(t.TempDir()))
+	if err := n.Refresh(t.Context()); err == nil || !strings.Contains(err.Error(), "reading the labels") || len(n.Names()) > 0 {
+		t.Errorf("the neighbours are %v: %v", n.Names(), err)
+	}
+	if want := "GET " + theLease + "?limit=250"; s.lines()[0] != want {
+		t.Errorf("the request is %s, want %s", s.lines()[0], want)
+	}
+}
+
+// TestTheSameNeighbours are not stored again.
+func TestTheSameNeighbours(t *testing.T) {
+	t.Parallel()
+	list := reply{http.StatusOK, coordinationv1.LeaseList{Items: []coordinationv1.Lease{leaseOf(t, "a", nil)}}}
+	s, dir := serve(t, list, inZone("here"), inZone("here"), list, inZone("here"), inZone("here")), t.TempDir()
+	n := agent.NewNeighbours(s.Server, "n", agent.Directory(dir))
+	for range 2 {
+		if err := n.Refresh(t.Context()); err != nil || len(n.Names()) != 1 {
+			t.Fatalf("the neighbours are %v: %v", n.Names(), err)
+		}
+		if err := os.RemoveAll(dir); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

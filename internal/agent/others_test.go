@@ -11,6 +11,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 
 	"github.com/fettle-io/fettle/internal/agent"
 	"github.com/fettle-io/fettle/internal/promiselease"
@@ -51,6 +52,7 @@ func TestListsLeases(t *testing.T) {
 		"no revision":      {page("", "")},
 		"half of a list":   {page("9", "more"), status(410, metav1.StatusReasonExpired)},
 		"another revision": {page("x", "")},
+		"a large revision": {page("18446744073709551616", "")},
 	} {
 		if all, _, err := agent.NewAllLeases(serve(t, answers...).Server).List(t.Context()); err == nil {
 			t.Errorf("%s is a list: %v", what, all)
@@ -121,6 +123,8 @@ func TestFollowsLeases(t *testing.T) {
 		"no revision":       {event("ADDED", coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "d"}}), true},
 		"no name":           {event("ADDED", bookmark), true},
 		"no change":         {"{\n", true},
+		"an empty line":     {"\n", false},
+		"half a change":     {`{"type":"DELETED","object":{"metadata":{"name":"d","resourceVersion":"16"},"spec":7}}` + "\n", true},
 		"a long change":     {`{"type":"` + strings.Repeat("x", 3<<20) + "\n", true},
 	} {
 		s := serve(t, reply{http.StatusOK, well + c.more})
@@ -165,5 +169,57 @@ func TestPlaces(t *testing.T) {
 	}
 	if lines := s.lines(); lines[0] != "GET /base/api/v1/nodes/n?resourceVersion=0" {
 		t.Errorf("the requests are %q", lines)
+	}
+}
+
+// TestAnAnswerThatIsAlwaysTooLong: an agent requests half as many Leases again and again, and gives up with one.
+func TestAnAnswerThatIsAlwaysTooLong(t *testing.T) {
+	t.Parallel()
+	var replies []reply
+	for range 10 {
+		replies = append(replies, reply{http.StatusOK, strings.Repeat(" ", 2<<20) + " "})
+	}
+	s := serve(t, replies...)
+	if _, _, err := agent.NewAllLeases(s.Server).List(t.Context()); err == nil || len(s.lines()) != 8 || !strings.HasSuffix(s.lines()[7], "?limit=1") {
+		t.Errorf("the requests are %q: %v", s.lines(), err)
+	}
+}
+
+// closing answers each request with a text, and counts how often its body was closed.
+type closing struct {
+	text   string
+	closed int
+}
+
+func (c *closing) RoundTrip(r *http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: http.StatusOK, Body: closer{strings.NewReader(c.text), c}, Request: r}, nil
+}
+
+type closer struct {
+	*strings.Reader
+
+	of *closing
+}
+
+func (c closer) Close() error {
+	c.of.closed++
+	return nil
+}
+
+// TestTheLongestChange: a change may have 2 MiB with the end of its line. A watch is closed at its end.
+func TestTheLongestChange(t *testing.T) {
+	t.Parallel()
+	const text = `{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"15"}}}`
+	for more, fits := range map[int]bool{0: true, 1: false} {
+		answers := &closing{text: text + strings.Repeat(" ", 2<<20-len(text)-1+more) + "\n"}
+		s, err := agent.NewServer(&rest.Config{Host: "http://api", Transport: answers})
+		if err != nil {
+			t.Fatal(err)
+		}
+		told := 0
+		err = agent.NewAllLeases(s).Follow(t.Context(), 10, func(string, promiselease.Record, uint64) { told++ })
+		if (err == nil) != fits || (told == 1) != fits || answers.closed != 1 {
+			t.Errorf("with %d bytes more, %d changes are told, and the watch is closed %d times: %v", more, told, answers.closed, err)
+		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -469,5 +470,149 @@ func TestTellWaitsForNothing(t *testing.T) {
 	r := agent.NewReporter(serve(t).Server, "n", at, funcr.New(func(string, string) {}, funcr.Options{}))
 	for range 1000 {
 		r.Tell(agent.Note{})
+	}
+}
+
+// TestLeaseStatesTheAddress: a Lease says where its agent listens, and is written again for that.
+func TestLeaseStatesTheAddress(t *testing.T) {
+	t.Parallel()
+	withdrawn := stores(t, 1, func(r *promiselease.Record, _ *coordinationv1.Lease) {
+		r.State, r.Why, r.Device = selffence.Withdrawn, promiselease.VirtualMachine, ""
+		r.Promise = selffence.Promise{Boot: boot}
+	})
+	s := serve(t, stores(t, 1, nil), stores(t, 2, nil), withdrawn, reply{http.StatusOK, "{}"})
+	l := agent.NewLeases(s.Server, "n", at)
+	l.Address = netip.MustParseAddrPort("192.0.2.1:9643")
+	if _, err := l.Read(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	wanted := selffence.Lease{Revision: 1, State: selffence.Promised, Promise: promised()}
+	if got, err := l.Write(t.Context(), promiselease.Record{Lease: wanted, Device: identity}); err != nil || got != 2 {
+		t.Errorf("writing it: %d (%v)", got, err)
+	}
+	if err := l.Explain(t.Context(), boot, promiselease.VirtualMachine); err != nil {
+		t.Error(err)
+	}
+	put := "PUT " + theLease + "/n"
+	if d := cmp.Diff([]string{"GET " + theLease + "/n", put, "GET " + theLease + "/n", put}, s.lines()); d != "" {
+		t.Fatal(d)
+	}
+	for _, i := range []int{1, 3} {
+		var written coordinationv1.Lease
+		if err := json.Unmarshal([]byte(s.requests[i].body), &written); err != nil {
+			t.Fatal(err)
+		}
+		written.ResourceVersion = "1"
+		if r, err := promiselease.Decode(&written); err != nil || r.Address != l.Address {
+			t.Errorf("the Lease states the address %s: %v", r.Address, err)
+		}
+	}
+}
+
+// TestErrorsOfLeases: people are told what the API server has said, or why its answer can't be read.
+func TestErrorsOfLeases(t *testing.T) {
+	t.Parallel()
+	again := func(version string) reply {
+		return stores(t, 12, func(_ *promiselease.Record, l *coordinationv1.Lease) { l.ResourceVersion = version })
+	}
+	const other = "has stored another Lease"
+	for name, c := range map[string]struct {
+		answer reply
+		want   string
+	}{
+		"refused":                  {status(403, metav1.StatusReasonForbidden), "refused"},
+		"not a Lease":              {reply{200, "{}"}, "!" + other},
+		"a revision of two digits": {again("12"), ""},
+		"a revision that is written in another way": {again("012"), "is no number"},
+	} {
+		s := serve(t, c.answer, stores(t, 12, nil), c.answer)
+		l := agent.NewLeases(s.Server, "n", at)
+		_, read := l.Read(t.Context())
+		_, _ = l.Read(t.Context())
+		_, written := l.Write(t.Context(), promiselease.Record{Lease: selffence.Lease{Revision: 12, State: selffence.Promised, Promise: promised()}, Device: identity})
+		for _, err := range []error{read, written} {
+			says, without := strings.CutPrefix(c.want, "!")
+			if (err != nil) != (c.want != "") || err != nil && strings.Contains(err.Error(), says) == without {
+				t.Errorf("%s: the error is %v", name, err)
+			}
+		}
+	}
+}
+
+// TestAMissingLeaseHasNoRevision: nothing but its creation is sent after that was read.
+func TestAMissingLeaseHasNoRevision(t *testing.T) {
+	t.Parallel()
+	s := serve(t, status(404, metav1.StatusReasonNotFound))
+	l := agent.NewLeases(s.Server, "n", at)
+	if _, err := l.Read(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	wanted := promiselease.Record{Lease: selffence.Lease{Revision: 1, State: selffence.Promised, Promise: promised()}}
+	if got, err := l.Write(t.Context(), wanted); err != nil || got != 0 || len(s.lines()) != 1 {
+		t.Errorf("writing it: %d (%v), requested %q", got, err, s.lines())
+	}
+}
+
+// TestALeaseOfTheFirstRevision that is deleted meanwhile is a conflict, as any other.
+func TestALeaseOfTheFirstRevision(t *testing.T) {
+	t.Parallel()
+	s := serve(t, stores(t, 1, nil), status(404, metav1.StatusReasonNotFound))
+	l := agent.NewLeases(s.Server, "n", at)
+	_, _ = l.Read(t.Context())
+	wanted := promiselease.Record{Lease: selffence.Lease{Revision: 1, State: selffence.Promised, Promise: promised()}}
+	if got, err := l.Write(t.Context(), wanted); err != nil || got != 0 || len(s.lines()) != 2 {
+		t.Errorf("writing it: %d (%v), requested %q", got, err, s.lines())
+	}
+}
+
+// coded answers each request with a code and a text.
+type coded struct {
+	closing
+
+	code int
+}
+
+func (c *coded) RoundTrip(r *http.Request) (*http.Response, error) {
+	response, err := c.closing.RoundTrip(r)
+	response.StatusCode = c.code
+	return response, err
+}
+
+// TestCodesOfAnswers: an answer counts if its code is from 200 to 299 and its text can be read. Each is closed.
+func TestCodesOfAnswers(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		code int
+		text string
+		good bool
+	}{{200, `{"items":[]}`, true}, {299, `{"items":[]}`, true}, {300, `{"items":[]}`, false}, {199, `{"items":[]}`, false}, {200, `nonsense`, false}} {
+		answers := &coded{closing{text: c.text}, c.code}
+		config := &rest.Config{Host: "http://api", Transport: answers}
+		s, err := agent.NewServer(config)
+		if err != nil || config.Dial != nil {
+			t.Fatalf("the configuration is changed: %v", err)
+		}
+		if _, _, err := agent.NewFencePolicies(s, "n").Find(t.Context()); (err == nil) != c.good || answers.closed != 1 {
+			t.Errorf("%d with %s, closed %d times: %v", c.code, c.text, answers.closed, err)
+		}
+	}
+}
+
+// TestAddressOfTheServer: its port may follow from the scheme.
+func TestAddressOfTheServer(t *testing.T) {
+	t.Parallel()
+	for host, want := range map[string]string{"https://api": "api:https", "https://api:6443/base": "api:6443", "https://[2001:db8::1]:7": "[2001:db8::1]:7"} {
+		if s, err := agent.NewServer(&rest.Config{Host: host}); err != nil || s.Address() != want {
+			t.Errorf("the address of %s is %s, want %s: %v", host, s.Address(), want, err)
+		}
+	}
+}
+
+// TestAStatusThatIsNone: a Lease counts as missing only by a status that can be read.
+func TestAStatusThatIsNone(t *testing.T) {
+	t.Parallel()
+	s := serve(t, reply{404, `{"kind":"Status","status":"Failure","reason":"NotFound","code":"x"}`})
+	if got, err := agent.NewLeases(s.Server, "n", at).Read(t.Context()); err == nil {
+		t.Errorf("the Lease is %+v", got)
 	}
 }

@@ -276,3 +276,15 @@ func TestWithdrawnIsStored(t *testing.T) {
 		}
 	}
 }
+
+// TestSettingsAreStored: a state that binds to nothing is stored with its settings.
+func TestSettingsAreStored(t *testing.T) {
+	t.Parallel()
+	dir, want := agent.Directory(t.TempDir()), agent.State{Boot: boot, Settings: settings()}
+	if err := dir.Save(want); err != nil {
+		t.Fatal(err)
+	}
+	if s, err := dir.Load(boot); err != nil || s != want {
+		t.Errorf("the directory has %+v (%v)", s, err)
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -38,8 +39,9 @@ func promised() selffence.Promise {
 // world is one node with its watchdog and its files, the API server, and the processes of agents that ran one after the other. It checks the
 // obligations of an agent at each call.
 type world struct {
-	t     *testing.T
-	began time.Time
+	t       *testing.T
+	began   time.Time
+	instant instant
 
 	mu sync.Mutex
 	// lease is the Lease in the API server, and device what it says of the watchdog.
@@ -121,12 +123,35 @@ func play(t *testing.T, story func(*world)) {
 		for _, p := range w.all {
 			w.set(p.die)
 			p.end()
-			<-p.ended
+			awaits(p.ended)
 		}
 	})
 }
 
-func (w *world) now() time.Duration { return clock().Sub(w.began) + time.Minute }
+// awaits waits for the end of an agent. Its timers go on, so that a bubble with an agent that does not end would have no deadlock.
+func awaits[T any](ended <-chan T) T {
+	select {
+	case result := <-ended:
+		return result
+	case <-time.After(time.Hour):
+		panic("the agent does not end")
+	}
+}
+
+func (w *world) now() time.Duration { return w.instant.read(clock().Sub(w.began) + time.Minute) }
+
+// instant is when the clock was read last, and how often then. Time does not pass in a bubble while an agent goes on without a pause.
+type instant struct{ at, reads atomic.Int64 }
+
+func (i *instant) read(now time.Duration) time.Duration {
+	if i.at.Swap(int64(now)) != int64(now) {
+		i.reads.Store(0)
+	}
+	if i.reads.Add(1) > 100_000 {
+		panic("an agent does not pause")
+	}
+	return now
+}
 
 // process is one process of the agent.
 type process struct {
@@ -546,7 +571,7 @@ func (w *world) set(change func()) {
 // stop has the process withdraw its promise, and returns its error.
 func (w *world) stop() error {
 	w.set(w.process.end)
-	err := <-w.process.ended
+	err := awaits(w.process.ended)
 	w.process.ended <- err
 	return err
 }
