@@ -189,7 +189,7 @@ func TestThroughAnother(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err = agent.NewLeases(s, "n", func() time.Time { return time.Time{} }).Read(t.Context())
-			reached := err != nil && strings.Contains(err.Error(), "404")
+			reached := err != nil && strings.Contains(err.Error(), "the code 404 ")
 			if reached != c.reached || errors.Is(err, errAway) {
 				t.Errorf("the API server is reached: %t, want %t: %v", reached, c.reached, err)
 			}
