@@ -1,6 +1,7 @@
 package informer
 
 import (
+	"errors"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -17,89 +18,92 @@ func (q reflected) Add(obj any) error { return q.Update(obj) }
 func (q reflected) Update(obj any) error {
 	q.of.delivery.Lock()
 	defer q.of.delivery.Unlock()
-	return q.store(obj)
-}
-
-// store stores an object, and tells the handlers.
-func (q reflected) store(obj any) error {
 	handlers, transform := q.of.current()
 	obj, err := transformed(obj, transform)
-	if err != nil {
-		return err
+	if err == nil {
+		err = q.store(obj, handlers)
 	}
+	return err
+}
+
+// store stores a transformed object, and tells the handlers.
+func (q reflected) store(obj any, handlers []*subscription) error {
 	old, exists, err := q.of.store.Get(obj)
 	if err == nil {
 		err = q.of.store.Update(obj)
 	}
 	switch {
-	case err != nil:
-		return fmt.Errorf("storing an object: %w", err)
+	case err != nil: // nothing has changed
 	case !exists:
 		initial := !isClosed(q.of.synced)
 		each(handlers, func(h toolscache.ResourceEventHandler) { h.OnAdd(obj, initial) })
 	case !isSameVersion(old, obj):
 		each(handlers, func(h toolscache.ResourceEventHandler) { h.OnUpdate(old, obj) })
 	}
-	return nil
+	return err //nolint:wrapcheck // it says what is wrong with the object
 }
 
 // Delete implements toolscache.ReflectorStore.
 func (q reflected) Delete(obj any) error {
 	q.of.delivery.Lock()
 	defer q.of.delivery.Unlock()
-	return q.remove(obj)
-}
-
-// remove removes an object, and tells the handlers.
-func (q reflected) remove(obj any) error {
 	handlers, transform := q.of.current()
 	obj, err := transformed(obj, transform)
 	if err == nil {
-		err = q.of.store.Delete(obj)
+		err = q.remove(obj, handlers)
 	}
-	if err != nil {
-		return fmt.Errorf("removing an object: %w", err)
+	return err
+}
+
+// remove removes a transformed object, or one of which the last known state was transformed, and tells the handlers.
+func (q reflected) remove(obj any, handlers []*subscription) error {
+	err := q.of.store.Delete(obj)
+	if err == nil {
+		each(handlers, func(h toolscache.ResourceEventHandler) { h.OnDelete(obj) })
 	}
-	each(handlers, func(h toolscache.ResourceEventHandler) { h.OnDelete(obj) })
-	return nil
+	return err //nolint:wrapcheck // it says what is wrong with the object
 }
 
 // Replace implements toolscache.ReflectorStore. It stores the objects of a list, and removes the others. Their handlers get
-// the last known state, as DeletedFinalStateUnknown.
+// the last known state, as DeletedFinalStateUnknown. A list of which an object can't be read changes nothing.
 func (q reflected) Replace(list []any, _ string) error {
 	q.of.delivery.Lock()
 	defer q.of.delivery.Unlock()
+	handlers, transform := q.of.current()
 	listed := make(map[string]bool, len(list))
-	for _, obj := range list {
-		key, err := toolscache.MetaNamespaceKeyFunc(obj)
+	for i, obj := range list {
+		obj, err := transformed(obj, transform)
+		var key string
+		if err == nil {
+			key, err = toolscache.MetaNamespaceKeyFunc(obj)
+		}
 		if err != nil {
 			return fmt.Errorf("reading a list: %w", err)
 		}
-		listed[key] = true
+		list[i], listed[key] = obj, true
 	}
+	var err error
 	for _, key := range q.of.store.ListKeys() {
-		if last, exists, err := q.of.store.GetByKey(key); err == nil && exists && !listed[key] {
-			if err := q.remove(toolscache.DeletedFinalStateUnknown{Key: key, Obj: last}); err != nil {
-				return err
-			}
+		if !listed[key] {
+			last, _, _ := q.of.store.GetByKey(key)
+			err = errors.Join(err, q.remove(toolscache.DeletedFinalStateUnknown{Key: key, Obj: last}, handlers))
 		}
 	}
 	for _, obj := range list {
-		if err := q.store(obj); err != nil {
-			return err
-		}
+		err = errors.Join(err, q.store(obj, handlers))
 	}
-	q.sync()
-	return nil
+	if err == nil {
+		q.sync(handlers)
+	}
+	return err
 }
 
 // sync notes that the informer and its handlers have the first list.
-func (q reflected) sync() {
+func (q reflected) sync(handlers []*subscription) {
 	if isClosed(q.of.synced) {
 		return
 	}
 	close(q.of.synced)
-	handlers, _ := q.of.current()
 	for _, s := range handlers {
 		close(s.synced)
 	}
@@ -129,9 +133,9 @@ func (q reflected) HasSyncedChecker() toolscache.DoneChecker { return q.of.HasSy
 // Close implements toolscache.Queue. The reflector calls it once.
 func (q reflected) Close() { close(q.of.closed) }
 
-// transformed applies a transform to an object. The object of a DeletedFinalStateUnknown was transformed when it was stored.
+// transformed applies a transform to an object.
 func transformed(obj any, transform toolscache.TransformFunc) (any, error) {
-	if _, isUnknown := obj.(toolscache.DeletedFinalStateUnknown); isUnknown || transform == nil {
+	if transform == nil {
 		return obj, nil
 	}
 	obj, err := transform(obj)

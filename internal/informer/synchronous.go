@@ -166,7 +166,9 @@ func (i *synchronous) begin(s *subscription) {
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.add(s)
+	if !s.removed.Load() {
+		i.add(s)
+	}
 }
 
 // AddEventHandlerWithResyncPeriod implements toolscache.SharedInformer. There are no resyncs.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -307,7 +308,7 @@ func TestSynchronousHandlerMayUseTheInformer(t *testing.T) {
 		source.Delete(nodeOf("a", "1"))
 		source.Add(nodeOf("b", "1"))
 		synctest.Wait()
-		if got := inner.seen()["b"]; len(got) != 0 {
+		if got := inner.seen(); len(got["b"]) != 0 || len(got["a"]) != 1 {
 			t.Errorf("a removed handler got %q", got)
 		}
 	})
@@ -319,7 +320,7 @@ var errRefused = errors.New("refused")
 func relabel(obj any) (any, error) {
 	n := obj.(*corev1.Node).DeepCopy()
 	if n.Labels["v"] == "bad" {
-		return nil, errRefused
+		return obj, errRefused
 	}
 	n.Labels["v"] = "transformed " + strings.TrimPrefix(n.Labels["v"], "transformed ")
 	return n, nil
@@ -345,15 +346,77 @@ func TestSynchronousTransform(t *testing.T) {
 	for _, n := range []*corev1.Node{nodeOf("a", "2"), nodeOf("a", "bad"), nodeOf("a", "3")} {
 		source.Modify(n)
 	}
+	source.Add(nodeOf("b", "1"))
+	source.Delete(nodeOf("b", "bad")) // the deletion is not seen
 	source.Delete(nodeOf("a", "4"))
 	<-deleted
 	cancel()
 	group.Wait()
 	source.Shutdown()
-	want := []string{"add transformed 1 true", "update transformed 1 to transformed 2", "update transformed 2 to transformed 3", "delete transformed 4"}
-	if diff := cmp.Diff(map[string][]string{"a": want}, s.seen()); diff != "" {
+	want := map[string][]string{
+		"a": {"add transformed 1 true", "update transformed 1 to transformed 2", "update transformed 2 to transformed 3", "delete transformed 4"},
+		"b": {"add transformed 1 false"},
+	}
+	if diff := cmp.Diff(want, s.seen()); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
+	if got := i.GetStore().ListKeys(); !slices.Equal(got, []string{"b"}) {
+		t.Errorf("the store has %q", got)
+	}
+}
+
+// TestListThatCannotBeStored: a list of which an object can't be stored changes nothing. The next one counts.
+func TestListThatCannotBeStored(t *testing.T) {
+	nodes := func(n *corev1.Node) runtime.Object { return &corev1.NodeList{Items: []corev1.Node{*n}} }
+	for sentence, refused := range map[string]runtime.Object{
+		"an object that can't be transformed": nodes(nodeOf("b", "bad")),
+		"an object without a name":            &corev1.List{Items: []runtime.RawExtension{{Object: &metav1.Status{}}}},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { checkRefusedList(t, refused, nodes(nodeOf("a", "1"))) })
+		})
+	}
+}
+
+func checkRefusedList(t *testing.T, refused, good runtime.Object) {
+	t.Helper()
+	var list atomic.Pointer[runtime.Object]
+	list.Store(&refused)
+	i := synchronousOf(&toolscache.ListWatch{
+		ListWithContextFunc:  func(context.Context, metav1.ListOptions) (runtime.Object, error) { return *list.Load(), nil },
+		WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) { return nil, errRefused },
+	})
+	s := subscribe(t, i)
+	if err := errors.Join(i.SetTransform(relabelNodes), i.SetWatchErrorHandler(func(*toolscache.Reflector, error) {})); err != nil {
+		t.Error(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		i.RunWithContext(ctx)
+	}()
+	for step, now := range []struct {
+		list runtime.Object
+		want []string
+	}{{refused, nil}, {good, []string{"add transformed 1 true"}}, {refused, []string{"add transformed 1 true"}}} {
+		list.Store(&now.list)
+		<-time.After(time.Minute) // of the bubble: longer than a reflector backs off
+		synctest.Wait()
+		if got := s.seen()["a"]; !slices.Equal(got, now.want) || i.HasSynced() != (now.want != nil) || len(i.GetStore().List()) != len(now.want) {
+			t.Errorf("step %d: the handler got %q, and %d objects are stored; synced: %t", step, got, len(i.GetStore().List()), i.HasSynced())
+		}
+	}
+	cancel()
+	<-ended
+}
+
+// relabelNodes is relabel, and leaves other objects as they are.
+func relabelNodes(obj any) (any, error) {
+	if _, isNode := obj.(*corev1.Node); !isNode {
+		return obj, nil
+	}
+	return relabel(obj)
 }
 
 // TestSynchronousErrors: errors of the watch are passed on. Nothing can be set once the informer runs, and it runs once.
