@@ -297,6 +297,22 @@ func TestAChangeThatIsTakenBack(t *testing.T) {
 	}
 }
 
+// TestChangesThatFail: a change that the API server refuses fails as such, and a step that changes no node is no change.
+func TestChangesThatFail(t *testing.T) {
+	for _, step := range []fencing.StepKind{fencing.TaintNode, fencing.RestoreNode, fencing.RemoveNode} {
+		w := newWorld(t, node(annotated(annotation.FencedBy, "r-uid")))
+		old := w.node(t)
+		old.ResourceVersion = "1"
+		if err := w.Change(t.Context(), step, by, nil, old); !apierrors.IsConflict(err) {
+			t.Errorf("step %d of a node that has changed: %v", step, err)
+		}
+	}
+	w := newWorld(t, node())
+	if err := w.Change(t.Context(), fencing.Wait, by, nil, w.node(t)); err == nil || len(w.patches) != 0 {
+		t.Errorf("a step that is not about the node: %v, after %q", err, w.patches)
+	}
+}
+
 // TestRestoreChangesNoMore: the patch has only what is missing.
 func TestRestoreChangesNoMore(t *testing.T) {
 	for sentence, tc := range map[string]struct {

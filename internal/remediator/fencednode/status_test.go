@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -35,6 +36,7 @@ func TestKeepSaved(t *testing.T) {
 		return &v1alpha1.SavedNode{UID: uid, Labels: map[string]string{"pool": "old"}}
 	}
 	labelled := func(n *corev1.Node) { n.Labels = map[string]string{"pool": "new"} }
+	relabelled := func(n *corev1.Node) { n.Labels = map[string]string{"pool": "old"} }
 	for name, tc := range map[string]struct {
 		saved  *v1alpha1.SavedNode
 		record fencing.Record
@@ -47,6 +49,9 @@ func TestKeepSaved(t *testing.T) {
 		"it was not read":            {before("node-uid"), releases, nil, "old"},
 		"it is not released":         {before("node-uid"), fencing.Record{Phase: fencing.Releasing, DeletedNode: true}, node(labelled), "old"},
 		"it is not deleted":          {nil, fencing.Record{Phase: fencing.Releasing, Released: true}, node(labelled), ""},
+		"it has got all back":        {before("earlier"), fencing.Record{Phase: fencing.Succeeded}, node(relabelled), ""},
+		"it has got all back early":  {before("earlier"), fencing.Record{Phase: fencing.Restoring}, node(relabelled), "old"},
+		"it lacks some at the end":   {before("earlier"), fencing.Record{Phase: fencing.Failed}, node(), "old"},
 	} {
 		s := v1alpha1.FencingStatus{Node: &v1alpha1.FencedNode{Name: "node-a", Saved: tc.saved}}
 		KeepSaved(&s, by, tc.record, tc.raw, Facts(by, tc.saved, tc.raw))
@@ -216,5 +221,56 @@ func TestAChangeOfAnyConditionIsOne(t *testing.T) {
 	}
 	if got := s.Conditions[1].LastTransitionTime; !got.Time.Equal(noon.Add(3*time.Second)) || got.Location() != time.UTC {
 		t.Errorf("it has changed at %v", got)
+	}
+}
+
+// TestRecordsAreReadAsWritten: a process that has just started goes on from what the status says.
+func TestRecordsAreReadAsWritten(t *testing.T) {
+	at := func(seconds int) time.Time { return noon.Add(time.Duration(seconds) * time.Second) }
+	for name, want := range map[string]fencing.Record{
+		"without a node": {Phase: fencing.Preparing, Since: at(0)},
+		"with all": {
+			Phase: fencing.Releasing, Since: at(0), Attempt: 2, NodeUID: "uid", BootID: "boot-1", OffBootID: "boot-2", ForeignOutOfService: true,
+			Proof: fencing.Proof{Kind: fencing.PowerOff, At: at(1), BootID: "boot-3"}, Void: 3, Released: true, ReleasedBefore: true, DeletedNode: true,
+			Reason: fencing.PromiseNotRead, Times: fencing.Times{ReleasedAt: at(2), BackAt: at(3), BackBootID: "boot-4"},
+		},
+		"released":              {Phase: fencing.Releasing, Since: at(0), Released: true},
+		"with a machine's node": {Phase: fencing.Releasing, Since: at(0), DeletedNode: true, NodeUID: "uid"},
+	} {
+		s := v1alpha1.FencingStatus{Node: &v1alpha1.FencedNode{Saved: &v1alpha1.SavedNode{UID: "old"}}}
+		WriteRecord(&s, "node-a", want)
+		if diff := cmp.Diff(want, RecordOf(&s)); diff != "" {
+			t.Errorf("%s (-written +read):\n%s", name, diff)
+		}
+		if s.Node.Name != "node-a" || s.Node.Saved == nil {
+			t.Errorf("%s: the node is %+v", name, s.Node)
+		}
+	}
+	if got := RecordOf(&v1alpha1.FencingStatus{}); got != (fencing.Record{}) {
+		t.Errorf("nothing is read as %+v", got)
+	}
+}
+
+// TestConditions: each list has all conditions, in the order in which a user sees them.
+func TestConditions(t *testing.T) {
+	const processing, succeeded, gone = v1alpha1.ProcessingCondition, v1alpha1.SucceededCondition, v1alpha1.PermanentNodeDeletionExpectedCondition
+	s := &v1alpha1.FencingStatus{Phase: "Booting", Node: &v1alpha1.FencedNode{Name: "node-a"}}
+	reused := Condition{gone, metav1.ConditionFalse, "HostIsReused", "the host comes back as a node of the same name"}
+	for name, tc := range map[string]struct{ got, want []Condition }{
+		"progress": {ProgressConditions(s, "it boots"), []Condition{
+			{processing, metav1.ConditionTrue, "Booting", "it boots"},
+			{succeeded, metav1.ConditionUnknown, "Booting", "it is not known yet whether node node-a comes back"}, reused,
+		}},
+		"end": {EndConditions(metav1.ConditionTrue, "Done", "it is back"), []Condition{
+			{processing, metav1.ConditionFalse, "Done", "it is back"}, {succeeded, metav1.ConditionTrue, "Done", "it is back"}, reused,
+		}},
+		"refusal": {RefusalConditions("No", "it can't"), []Condition{
+			{processing, metav1.ConditionFalse, "No", "it can't"}, {succeeded, metav1.ConditionFalse, "No", "it can't"},
+			{gone, metav1.ConditionFalse, "HostIsReused", "it can't"},
+		}},
+	} {
+		if diff := cmp.Diff(tc.want, tc.got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
 	}
 }
