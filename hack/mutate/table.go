@@ -66,7 +66,7 @@ func table() []target {
 		{dir: "internal/remedy/owner"},
 		{dir: "internal/remedy/template"},
 		{dir: "internal/remediator/contract"},
-		{dir: "internal/remediator/fencednode", tests: []testPackage{{dir: "internal/remediator/selffencing"}, {dir: "internal/remediator/powercycle"}}, unmeasured: true},
+		{dir: "internal/remediator/fencednode", tests: []testPackage{{dir: "internal/remediator/selffencing"}, {dir: "internal/remediator/powercycle"}}},
 		{dir: "internal/remediator/loop"},
 		{dir: "internal/remediator/machinedeletion"},
 		{dir: "internal/remediator/nodepromise", tests: []testPackage{{dir: "internal/remediator/selffencing"}, {dir: "internal/remediator/powercycle"}}},

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -41,6 +42,40 @@ func TestOrphanMismatch(t *testing.T) {
 		r := &v1alpha1.SelfFenceRemediation{ObjectMeta: metav1.ObjectMeta{OwnerReferences: tc.owners, Annotations: tc.made}}
 		if got := OrphanMismatch(r); got.Found() != tc.want {
 			t.Errorf("%+v: %+v", tc, got)
+		}
+	}
+}
+
+// TestMachineMismatch: the node must name each machine that owns the remediation. Other owners, such as health checks, don't count.
+func TestMachineMismatch(t *testing.T) {
+	const openShift, clusterAPI = "machine.openshift.io/v1beta1", "cluster.x-k8s.io/v1beta2"
+	check := metav1.OwnerReference{APIVersion: openShift, Kind: "MachineHealthCheck", Name: "check"}
+	machine := func(version string) metav1.OwnerReference {
+		return metav1.OwnerReference{APIVersion: version, Kind: "Machine", Name: "m"}
+	}
+	names := node(annotated(MachineAnnotation, "ns/m"))
+	namesOther := node(annotated(MachineAnnotation, "ns/n"))
+	namesClusterAPI := node(annotated(ClusterAPIMachineAnnotation, "m"), annotated(clusterAPINamespaceAnnotation, "ns"))
+	for sentence, tc := range map[string]struct {
+		owners []metav1.OwnerReference
+		node   *corev1.Node
+		want   string
+	}{
+		"no owner":                               {nil, nil, ""},
+		"a health check":                         {[]metav1.OwnerReference{check}, namesOther, ""},
+		"a health check, and no node":            {[]metav1.OwnerReference{check}, nil, ""},
+		"its machine":                            {[]metav1.OwnerReference{check, machine(openShift)}, names, ""},
+		"its machine of Cluster API":             {[]metav1.OwnerReference{machine(clusterAPI)}, namesClusterAPI, ""},
+		"another machine":                        {[]metav1.OwnerReference{check, machine(openShift)}, namesOther, v1alpha1.CannotStartMachineNotFoundReason},
+		"a machine of the other API":             {[]metav1.OwnerReference{machine(clusterAPI)}, names, v1alpha1.CannotStartMachineNotFoundReason},
+		"a machine of a third API":               {[]metav1.OwnerReference{machine("example.com/v1")}, names, v1alpha1.CannotStartMachineNotFoundReason},
+		"its machine and another":                {[]metav1.OwnerReference{machine(openShift), machine(clusterAPI)}, names, v1alpha1.CannotStartMachineNotFoundReason},
+		"a machine, and no node":                 {[]metav1.OwnerReference{machine(openShift)}, nil, v1alpha1.CannotStartNodeNotFoundReason},
+		"a health check, a machine, and no node": {[]metav1.OwnerReference{check, machine(openShift)}, nil, v1alpha1.CannotStartNodeNotFoundReason},
+	} {
+		r := &v1alpha1.SelfFenceRemediation{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", OwnerReferences: tc.owners}}
+		if got := MachineMismatch(r, "node-a", tc.node); got.Reason != tc.want || got.Found() != strings.Contains(got.Message, "ns/m") {
+			t.Errorf("%s: %+v", sentence, got)
 		}
 	}
 }

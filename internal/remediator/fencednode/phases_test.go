@@ -36,6 +36,7 @@ func TestPhasesThatLast(t *testing.T) {
 		{"a minute later", func() { power.Set(b, in(fencing.Booting, -time.Hour), noon.Add(time.Minute)) }, map[string]time.Duration{"Power Preparing": time.Minute, "Power Booting": 0, "SelfFence Preparing": time.Second}},
 		{"it is put back", func() { power.Set(b, in(fencing.Booting, -time.Hour), noon.Add(-time.Minute)) }, map[string]time.Duration{"Power Preparing": time.Minute, "Power Booting": time.Minute, "SelfFence Preparing": time.Second}},
 		{"the phase begins anew", func() { power.Set(a, in(fencing.Preparing, time.Second), noon) }, map[string]time.Duration{"Power Preparing": time.Second, "Power Booting": time.Minute, "SelfFence Preparing": time.Second}},
+		{"another by the same fast clock", func() { power.Set(b, in(fencing.Restoring, -time.Hour), noon) }, map[string]time.Duration{"Power Preparing": time.Second, "Power Restoring": 0, "SelfFence Preparing": time.Second}},
 		{"it goes", func() { power.Drop(b) }, map[string]time.Duration{"Power Preparing": time.Second, "SelfFence Preparing": time.Second}},
 		{"the other is gone", func() { power.Drop(a) }, map[string]time.Duration{"SelfFence Preparing": time.Second}},
 		{"its start is missing", func() { self.Set(b, &v1alpha1.FencingStatus{Phase: string(fencing.Booting)}, noon) }, map[string]time.Duration{}},
