@@ -443,7 +443,17 @@ func TestTheTaintOfAnotherStays(t *testing.T) {
 			}
 		})
 	}
-	w := newWorld(t)
+	t.Run("it restores the node", func(t *testing.T) {
+		w := newWorld(t, node(tainted), leaseOf(t, "node-a"), remediation(in(fencing.Restoring)), remediation(called, in(fencing.Failed)))
+		w.reconciles(t)
+		if isTainted(w.node(t), annotation.FencingTaint) {
+			t.Error("the taint stays where the node is back")
+		}
+	})
+	w := newWorld(t, remediation(in(fencing.Failed)))
+	if w.Keeps(t.Context(), "node-a", uidA) || !w.Keeps(t.Context(), "node-a", "another-uid") {
+		t.Error("a remediation that has failed keeps the taint from itself, or not from another")
+	}
 	w.refuses(func(verb string, _ runtime.Object) error {
 		if verb == "list" {
 			return errors.New("no")

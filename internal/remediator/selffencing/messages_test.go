@@ -1,6 +1,7 @@
 package selffencing
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -36,6 +37,19 @@ func TestAReleaseThatNeverCame(t *testing.T) {
 		s.Phase, s.Reason = string(fencing.Failed), string(fencing.BootTimedOut)
 		if text := phaseMessage(&s); strings.Contains(text, "Fettle has not released its workload") == released {
 			t.Errorf("released: %t, and the failure says %q", released, text)
+		}
+	}
+}
+
+// TestAMessageSaysWhatWasNotRead, and why.
+func TestAMessageSaysWhatWasNotRead(t *testing.T) {
+	rec := &reconciliation{node: "node-a", s: &session{}, unread: errors.New("no route")}
+	for reason, want := range map[fencing.Reason]string{
+		fencing.NodeNotRead:        "node node-a could not be read from the API server (the API server gave no answer); it is tried again",
+		fencing.WorkloadNotCounted: "the pods or the VolumeAttachments of node node-a could not be listed (the API server gave no answer); it is tried again",
+	} {
+		if got := waitMessage(rec, fencing.Step{Kind: fencing.Wait, Reason: reason}); got != want {
+			t.Errorf("%s: it says %q", reason, got)
 		}
 	}
 }
