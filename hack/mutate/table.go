@@ -71,7 +71,7 @@ func table() []target {
 		{dir: "internal/remediator/machinedeletion"},
 		{dir: "internal/remediator/nodepromise", tests: []testPackage{{dir: "internal/remediator/selffencing"}, {dir: "internal/remediator/powercycle"}}},
 		{dir: "internal/remediator/powercycle"},
-		{dir: "internal/remediator/selffencing", unmeasured: true},
+		{dir: "internal/remediator/selffencing"},
 		{dir: "internal/healthcheck", tests: dialects},
 		{dir: "internal/selector"},
 		{dir: "internal/metricsauth"},
