@@ -603,6 +603,36 @@ func TestControlPlaneLost(t *testing.T) {
 	}
 }
 
+// TestLabelsThatComeLate: nodes get the label of the control plane once their agents run, as where a controller sets it. Agents that have read the labels
+// before look again, and have most witnesses elsewhere when the control plane is lost.
+func TestLabelsThatComeLate(t *testing.T) {
+	t.Parallel()
+	for _, demands := range []int{0, 3, 5} {
+		playFleet(t, 9, func(f *fleet) {
+			control := []string{"b", "e", "f"}
+			f.set(func() { f.demands = demands })
+			f.pass(time.Hour)
+			f.set(func() {
+				for _, name := range control {
+					f.nodes[name].place.Control = true
+				}
+			})
+			f.pass(2 * time.Hour)
+			f.set(func() {
+				f.wantTimed(20 * time.Second)
+				f.away = true
+				for _, name := range control {
+					f.nodes[name].dead, f.nodes[name].fires = true, 0
+				}
+			})
+			f.pass(time.Hour)
+			if got := f.resets(); len(got) > 0 {
+				t.Errorf("with %d witnesses, the nodes %q were reset", demands, got)
+			}
+		})
+	}
+}
+
 // TestZoneOfControlPlaneLost: all nodes of a zone end, and the API server with them, since the control plane is in that zone. No node of another zone
 // resets itself: most of its witnesses are elsewhere too.
 func TestZoneOfControlPlaneLost(t *testing.T) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -64,7 +63,7 @@ const (
 type review struct {
 	// missed are the witnesses that were not fit last, and gone the witnesses that were not fit twice in succession.
 	missed, gone map[string]bool
-	places       map[string]Place
+	places       map[string]readPlace
 	// short counts the reviews in succession that have failed, or found too few witnesses.
 	short int
 	// wide counts the reviews in succession that have found fewer agents that answer as witnesses than one more than a promise names.
@@ -96,7 +95,7 @@ func (r *review) noteAnswering(others, demanded int, serves bool) {
 // newReview returns what an agent knows of its witnesses that has not looked yet.
 func (n *node) newReview() *review {
 	return &review{
-		missed: map[string]bool{}, gone: map[string]bool{}, places: map[string]Place{}, survey: n.Boottime() + jittered(n.Node, surveyEvery),
+		missed: map[string]bool{}, gone: map[string]bool{}, places: map[string]readPlace{}, survey: n.Boottime() + jittered(n.Node, surveyEvery),
 	}
 }
 
@@ -322,25 +321,6 @@ func isNamed(node string, all map[string]promiselease.Record) bool {
 		}
 	}
 	return false
-}
-
-// placesOf returns the places of nodes, as far as they can be read.
-func (n *node) placesOf(ctx context.Context, r *review, nodes []string) map[string]Place {
-	if len(r.places) > 4*r.widened(maxPlaces) {
-		clear(r.places)
-	}
-	places := map[string]Place{}
-	for _, node := range nodes {
-		if _, is := r.places[node]; !is {
-			p, err := n.Others.Place(ctx, node)
-			if err != nil {
-				continue
-			}
-			r.places[node] = p
-		}
-		places[node] = r.places[node]
-	}
-	return maps.Clone(places)
 }
 
 // follow reads all changes of Leases for a time. This agent acknowledges them with its renewals, and a condemnation at once. Since zero it only
