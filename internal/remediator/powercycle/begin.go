@@ -129,8 +129,14 @@ func (c *Client) start(ctx context.Context, rec *reconciliation, s subject) (*re
 func (c *Client) reportWaiting(ctx context.Context, rec *reconciliation, why problem) error {
 	c.wake(c.sessions.end(rec.key))
 	c.remediations.AddAfter(rec.key, requeueAfter)
+	read := rec.r.ResourceVersion
 	if err := c.publish(ctx, rec, why.reason, why.message); err != nil {
 		return err
+	}
+	if rec.r.ResourceVersion == read && rec.r.Annotations[annotation.ClaimedMachine] != "" { // it says so already, also if it has begun since
+		if err := c.replaceStatus(ctx, rec, &rec.r.Status); err != nil {
+			return err
+		}
 	}
 	return c.machines.Release(ctx, rec.r)
 }

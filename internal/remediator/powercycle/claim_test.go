@@ -385,6 +385,32 @@ func TestAWaitThatIsNotRecordedGivesNoClaimBack(t *testing.T) {
 	}
 }
 
+// TestAWaitThatWasRecordedBeforeGivesNoClaimBack: the cache may show a remediation that waits for what it waits for now, as it was before it
+// began. There is nothing to write, and still the API server has to confirm that it has not begun.
+func TestAWaitThatWasRecordedBeforeGivesNoClaimBack(t *testing.T) {
+	w := newWorld(t, node(annotated(machineAnnotation, "machines/m")), remediation(claiming, unbegun), machine(with(fencednode.ExternalMark, "")), bmcFor("a", "node-a", "telnet://10.0.0.1"))
+	if err := w.reconcile(t.Context(), keyA); err != nil || processing(w.remediation(t, keyA)) != fencednode.MachineMarked {
+		t.Fatalf("it is %+v (%v)", w.remediation(t, keyA).Status, err)
+	}
+	m := machine()
+	if err := w.api.Get(t.Context(), client.ObjectKeyFromObject(m), m); err != nil {
+		t.Fatal(err)
+	}
+	with(annotation.ClaimedBy, ourClaim)(m)
+	if err := w.api.Update(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+	w.refuses(func(verb string, o runtime.Object) error {
+		if _, is := o.(*v1alpha1.PowerRemediation); is && verb != "get" {
+			return apierrors.NewConflict(schema.GroupResource{Resource: "powerremediations"}, keyA.Name, errors.New("it has changed"))
+		}
+		return nil
+	})
+	if err := w.reconcile(t.Context(), keyA); err == nil || w.claimOfM(t) != ourClaim {
+		t.Errorf("the claim is %q (%v)", w.claimOfM(t), err)
+	}
+}
+
 // TestClaimOfAnotherMachineIsTakenBack: the node has another machine by now.
 func TestClaimOfAnotherMachineIsTakenBack(t *testing.T) {
 	for sentence, names := range map[string]string{"another": "machines/n", "none": ""} {
