@@ -237,8 +237,11 @@ func readAt(f Facts, at time.Time, why Reason, limit time.Time) Step {
 func proven(r Record, f Facts, p Proof) Step {
 	r.ReleasedBefore = r.MayHaveReleased()
 	r.Proof, r.Released, r.ReleasedAt = p, false, time.Time{}
-	if p.Kind.byPower() && f.Node.Exists {
+	switch {
+	case p.Kind.byPower() && f.Node.Exists:
 		r.OffBootID = f.Node.BootID
+	case p.Kind == NewBoot:
+		r.OffBootID = "" // that boot runs, also if the power was read off in it
 	}
 	return write(r.in(Releasing, f.Now, ""))
 }
