@@ -574,62 +574,41 @@ func TestReturnsLater(t *testing.T) {
 	})
 }
 
-// TestControlPlaneLost: the nodes of the control plane end, and the API server with them. No other node resets itself: most of its witnesses are none of
-// the control plane.
-func TestControlPlaneLost(t *testing.T) {
-	t.Parallel()
-	for _, demands := range []int{0, 3, 5} {
-		playFleet(t, 9, func(f *fleet) {
-			control := []string{"b", "e", "f"}
-			f.set(func() {
-				f.demands = demands
-				for _, name := range control {
-					f.nodes[name].place.Control = true
-				}
-			})
-			f.pass(time.Hour)
-			f.set(func() {
-				f.wantTimed(20 * time.Second)
-				f.away = true
-				for _, name := range control {
-					f.nodes[name].dead, f.nodes[name].fires = true, 0
-				}
-			})
-			f.pass(time.Hour)
-			if got := f.resets(); len(got) > 0 {
-				t.Errorf("with %d witnesses, the nodes %q were reset", demands, got)
-			}
-		})
+// checkLoss ends some nodes at once, and the API server with them. No other node must reset itself within an hour.
+func (f *fleet) checkLoss(lost []string) {
+	f.t.Helper()
+	f.set(func() {
+		f.wantTimed(20 * time.Second)
+		f.away = true
+		for _, name := range lost {
+			f.nodes[name].dead, f.nodes[name].fires = true, 0
+		}
+	})
+	f.pass(time.Hour)
+	if got := f.resets(); len(got) > 0 {
+		f.t.Errorf("with %d witnesses, the nodes %q were reset", f.demands, got)
 	}
 }
 
-// TestLabelsThatComeLate: nodes get the label of the control plane once their agents run, as where a controller sets it. Agents that have read the labels
-// before look again, and have most witnesses elsewhere when the control plane is lost.
-func TestLabelsThatComeLate(t *testing.T) {
+// TestControlPlaneLost: the nodes of the control plane end, and the API server with them. No other node resets itself: most of its witnesses are none of
+// the control plane. This holds too where nodes get their labels once the agents run, as by a controller, since agents read them again.
+func TestControlPlaneLost(t *testing.T) {
 	t.Parallel()
-	for _, demands := range []int{0, 3, 5} {
-		playFleet(t, 9, func(f *fleet) {
-			control := []string{"b", "e", "f"}
-			f.set(func() { f.demands = demands })
-			f.pass(time.Hour)
-			f.set(func() {
-				for _, name := range control {
-					f.nodes[name].place.Control = true
-				}
+	control := []string{"b", "e", "f"}
+	for _, unlabelled := range []time.Duration{0, time.Hour} {
+		for _, demands := range []int{0, 3, 5} {
+			playFleet(t, 9, func(f *fleet) {
+				f.set(func() { f.demands = demands })
+				f.pass(unlabelled)
+				f.set(func() {
+					for _, name := range control {
+						f.nodes[name].place.Control = true
+					}
+				})
+				f.pass(time.Hour + unlabelled)
+				f.checkLoss(control)
 			})
-			f.pass(2 * time.Hour)
-			f.set(func() {
-				f.wantTimed(20 * time.Second)
-				f.away = true
-				for _, name := range control {
-					f.nodes[name].dead, f.nodes[name].fires = true, 0
-				}
-			})
-			f.pass(time.Hour)
-			if got := f.resets(); len(got) > 0 {
-				t.Errorf("with %d witnesses, the nodes %q were reset", demands, got)
-			}
-		})
+		}
 	}
 }
 
@@ -639,26 +618,18 @@ func TestZoneOfControlPlaneLost(t *testing.T) {
 	t.Parallel()
 	for _, demands := range []int{0, 3, 5} {
 		playFleet(t, 12, func(f *fleet) {
+			var lost []string
 			f.set(func() {
 				f.demands = demands
 				for i, name := range slices.Sorted(maps.Keys(f.nodes)) {
 					f.nodes[name].place = agent.Place{Zone: fmt.Sprintf("z%d", i%3), Control: i == 0 || i == 3 || i == 6}
-				}
-			})
-			f.pass(time.Hour)
-			f.set(func() {
-				f.wantTimed(20 * time.Second)
-				f.away = true
-				for _, n := range f.nodes {
-					if n.place.Zone == "z0" {
-						n.dead, n.fires = true, 0
+					if i%3 == 0 {
+						lost = append(lost, name)
 					}
 				}
 			})
 			f.pass(time.Hour)
-			if got := f.resets(); len(got) > 0 {
-				t.Errorf("with %d witnesses, the nodes %q were reset", demands, got)
-			}
+			f.checkLoss(lost)
 		})
 	}
 }

@@ -82,7 +82,7 @@ func TestWhoIsNoAgent(t *testing.T) {
 	}
 }
 
-// hijacker gives away a connection.
+// hijacker passes a connection on.
 type hijacker struct {
 	*httptest.ResponseRecorder
 

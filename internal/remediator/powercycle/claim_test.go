@@ -370,10 +370,9 @@ func TestARemediationThatWaitsGivesItsClaimBack(t *testing.T) {
 	}
 }
 
-// TestAWaitThatIsNotRecordedGivesNoClaimBack: the cache of a process that has just started may show a remediation as it was before it began.
-// Its status has changed since, so the API server refuses the wait, and the claim stands.
-func TestAWaitThatIsNotRecordedGivesNoClaimBack(t *testing.T) {
-	w := newWorld(t, node(annotated(machineAnnotation, "machines/m")), remediation(claiming, unbegun), machine(with(annotation.ClaimedBy, ourClaim), with(fencednode.ExternalMark, "")), bmcFor("a", "node-a", "telnet://10.0.0.1"))
+// checkClaimOfStaleCache has the API server refuse a remediation that has changed since it was cached. Its claim must stand.
+func (w *world) checkClaimOfStaleCache(t *testing.T) {
+	t.Helper()
 	w.refuses(func(verb string, o runtime.Object) error {
 		if _, is := o.(*v1alpha1.PowerRemediation); is && verb != "get" {
 			return apierrors.NewConflict(schema.GroupResource{Resource: "powerremediations"}, keyA.Name, errors.New("it has changed"))
@@ -383,6 +382,13 @@ func TestAWaitThatIsNotRecordedGivesNoClaimBack(t *testing.T) {
 	if err := w.reconcile(t.Context(), keyA); err == nil || w.claimOfM(t) != ourClaim {
 		t.Errorf("the claim is %q (%v)", w.claimOfM(t), err)
 	}
+}
+
+// TestAWaitThatIsNotRecordedGivesNoClaimBack: the cache of a process that has just started may show a remediation as it was before it began.
+// Its status has changed since, so the API server refuses the wait, and the claim stands.
+func TestAWaitThatIsNotRecordedGivesNoClaimBack(t *testing.T) {
+	w := newWorld(t, node(annotated(machineAnnotation, "machines/m")), remediation(claiming, unbegun), machine(with(annotation.ClaimedBy, ourClaim), with(fencednode.ExternalMark, "")), bmcFor("a", "node-a", "telnet://10.0.0.1"))
+	w.checkClaimOfStaleCache(t)
 }
 
 // TestAWaitThatWasRecordedBeforeGivesNoClaimBack: the cache may show a remediation that waits for what it waits for now, as it was before it
@@ -400,15 +406,7 @@ func TestAWaitThatWasRecordedBeforeGivesNoClaimBack(t *testing.T) {
 	if err := w.api.Update(t.Context(), m); err != nil {
 		t.Fatal(err)
 	}
-	w.refuses(func(verb string, o runtime.Object) error {
-		if _, is := o.(*v1alpha1.PowerRemediation); is && verb != "get" {
-			return apierrors.NewConflict(schema.GroupResource{Resource: "powerremediations"}, keyA.Name, errors.New("it has changed"))
-		}
-		return nil
-	})
-	if err := w.reconcile(t.Context(), keyA); err == nil || w.claimOfM(t) != ourClaim {
-		t.Errorf("the claim is %q (%v)", w.claimOfM(t), err)
-	}
+	w.checkClaimOfStaleCache(t)
 }
 
 // TestClaimOfAnotherMachineIsTakenBack: the node has another machine by now.
