@@ -143,7 +143,8 @@ const (
 
 // Reasons of a phase.
 const (
-	// ProofVoid: the power was not observed off any more just before the release.
+	// ProofVoid: just before the release the power was not observed off any more, or the promise was not revoked any more. Or a pod that tolerates
+	// Fettle's taint may have started in a new boot.
 	ProofVoid Reason = "ProofVoid"
 	// BootedUntainted: the node has booted, and others had removed the taint that keeps its pods from starting.
 	BootedUntainted Reason = "BootedUntainted"

@@ -124,7 +124,7 @@ func successMessage(s *v1alpha1.PowerRemediationStatus) string {
 func whyBegan(s *v1alpha1.PowerRemediationStatus) string {
 	switch why := fencing.Reason(s.Reason); {
 	case why == fencing.ProofVoid && needsBoth(s):
-		return ", since it was not off any more just before the release, or its promise was not revoked any more"
+		return ", since just before the release it was not off any more, or its promise was not revoked any more, or a pod that tolerates Fettle's taint may run in its new boot"
 	case why == fencing.PoweredOnByOthers && needsBoth(s):
 		return ", since it was on again, or its promise was changed by others, several times just before the release"
 	case why == fencing.ReleaseTimedOut && !s.WorkloadReleased:
@@ -144,7 +144,7 @@ func reasonMessage(why fencing.Reason) string {
 	case fencing.BootedUntainted:
 		return ", since the node has booted, and others had removed the taint that keeps its pods from starting"
 	case fencing.ProofVoid:
-		return ", since it was not off any more just before the release"
+		return ", since just before the release it was not off any more, or a pod that tolerates Fettle's taint may run in its new boot"
 	case fencing.PoweredOnByOthers:
 		return ", since it was on again several times just before the release, so another controller or a user powers it on"
 	case statusNotKept:

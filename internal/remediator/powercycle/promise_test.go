@@ -353,6 +353,17 @@ func TestALeaseIsReadAfterItsRemediation(t *testing.T) {
 	}
 }
 
+// TestMessagesOfAVoidProof: a user learns that a pod may be the cause, and not the power.
+func TestMessagesOfAVoidProof(t *testing.T) {
+	for _, proof := range []v1alpha1.RequiredProof{"", remediation(in(fencing.PoweringOff, byBoth)).Status.RequiredProof} {
+		s := remediation(in(fencing.PoweringOff)).Status
+		s.Reason, s.RequiredProof = string(fencing.ProofVoid), proof
+		if text := phaseMessage(&s); !strings.Contains(text, "a pod that tolerates Fettle's taint may run in its new boot") {
+			t.Errorf("where %q is required it says %q", proof, text)
+		}
+	}
+}
+
 // TestMessagesOfBoth: an attempt that needs both says so, and why it goes back.
 func TestMessagesOfBoth(t *testing.T) {
 	for _, tc := range []struct {

@@ -84,7 +84,7 @@ func reasonMessage(why fencing.Reason) string {
 	case fencing.BootedUntainted:
 		return ", since the node has booted, and others had removed the taint that keeps its pods from starting"
 	case fencing.ProofVoid:
-		return ", since its promise was not revoked any more just before the release"
+		return ", since just before the release its promise was not revoked any more, or a pod that tolerates Fettle's taint may run in its new boot"
 	case fencing.FreedByOthers:
 		return ", since its promise was changed by others several times just before the release"
 	case fencing.TaintTimedOut:
