@@ -32,6 +32,11 @@ func (d *Dialect) WriteStatuses(ctx context.Context, reports []core.PolicyReport
 // recordOne adopts a health check, and then writes its status.
 func (d *Dialect) recordOne(ctx context.Context, s *store, report core.PolicyReport) error {
 	id := report.Policy.ID
+	other := d.client.Writers.Find(&report.Policy, func() { d.client.Wake(d.cluster) }) // a write from here on causes another pass
+	if other.News {
+		foreign := foreignWriterCondition(other.Manager)
+		d.client.emit(conditionEvent(&foreign, id))
+	}
 	check, known := s.checkOf(id)
 	if !known {
 		return nil
@@ -42,11 +47,6 @@ func (d *Dialect) recordOne(ctx context.Context, s *store, report core.PolicyRep
 		}
 	}
 	now := d.client.Now()
-	other := d.client.Writers.Find(&report.Policy, func() { d.client.Wake(d.cluster) })
-	if other.News {
-		foreign := foreignWriterCondition(other.Manager)
-		d.client.emit(conditionEvent(&foreign, id))
-	}
 	yields := s.startsBlockedNow()
 	fresh, changed := statusOf(&check, statusInput{report: report, targets: s.namesOf(id), manager: other.Manager, startsBlocked: yields, now: now})
 	if !changed {

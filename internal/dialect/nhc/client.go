@@ -107,12 +107,14 @@ func (c *Client) handler(put func(any) bool, drop func(name string) bool) toolsc
 	}
 }
 
-// putCheck stores a health check and reports whether that can change a decision.
+// putCheck stores a health check and reports whether that can change a decision. Writers are observed after it, so that
+// a pass which they cause reads this version.
 func (c *Client) putCheck(obj any) bool {
+	changed := c.store.putCheck(obj)
 	if u, is := obj.(*unstructured.Unstructured); is && u.GetDeletionTimestamp() == nil {
 		c.Writers.Observe("", u.GetName(), writers.Of(u, ownFields()), c.Wake)
 	}
-	return c.store.putCheck(obj)
+	return changed
 }
 
 func (c *Client) dropCheck(name string) bool {
@@ -171,8 +173,8 @@ func (c *Client) WriteStatuses(ctx context.Context, reports []core.PolicyReport)
 	c.Metrics.update(reports, c.store.factsOf, now)
 	c.emit(c.unclearExclusions.news(reports, c.store.factsOf))
 	return healthcheck.Record(reports, func(r *core.PolicyReport) func() error {
+		other := c.Writers.Find(&r.Policy, c.Wake) // a write from here on causes another pass
 		last, known := c.store.statusOf(r.Policy.ID)
-		other := c.Writers.Find(&r.Policy, c.Wake)
 		if other.News {
 			c.emit([]event{foreignWriterEvent(r.Policy.ID, other.Manager)})
 		}

@@ -543,6 +543,23 @@ func TestForeignWriter(t *testing.T) {
 	}
 }
 
+// TestForeignWriteIsSeenByItsPass: the pass that a foreign write causes reads the status that was written, or nothing would
+// correct it.
+func TestForeignWriteIsSeenByItsPass(t *testing.T) {
+	d := newFakeServer(t, (*fakeServer).put)
+	d.Writers = writers.NewRegistry("nodehealthchecks.remediation.medik8s.io", nil, d.Now, func(time.Duration, func()) {})
+	d.putCheck(posted(t, "w", "10", selectsWorkers))
+	var read []string
+	d.Wake = func() {
+		last, _ := d.store.statusOf(d.reports()[0].Policy.ID)
+		read = append(read, last.revision)
+	}
+	d.putCheck(signed(t, "11", "manager", "phase"))
+	if !slices.Equal(read, []string{"11"}) {
+		t.Errorf("the passes read the versions %q", read)
+	}
+}
+
 // TestDeletionIsNoForeignWrite: a health check that is being deleted has no more statuses to dispute.
 func TestDeletionIsNoForeignWrite(t *testing.T) {
 	d := newFakeServer(t, (*fakeServer).put)

@@ -111,12 +111,14 @@ func (c *Client) handler(put func(any) bool, drop func(key string)) toolscache.R
 	}
 }
 
-// putCheck stores a health check and reports whether that can change a decision.
+// putCheck stores a health check and reports whether that can change a decision. Writers are observed after it, so that
+// a pass which they cause reads this version.
 func (c *Client) putCheck(obj any) bool {
+	changed := c.store.putCheck(obj)
 	if u, is := obj.(*unstructured.Unstructured); is && u.GetDeletionTimestamp() == nil {
 		c.Writers.Observe(u.GetNamespace(), u.GetName(), writers.Of(u, ownFields()), c.Wake)
 	}
-	return c.store.putCheck(obj)
+	return changed
 }
 
 func (c *Client) dropCheck(key string) {
@@ -176,8 +178,8 @@ func (c *Client) ReadPolicy(ctx context.Context, id core.ID) (string, error) {
 func (c *Client) WriteStatuses(ctx context.Context, reports []core.PolicyReport) map[core.ID]error {
 	c.Metrics.setGauges(reports)
 	return healthcheck.Record(reports, func(r *core.PolicyReport) func() error {
+		other := c.Writers.Find(&r.Policy, c.Wake) // a write from here on causes another pass
 		old, revision, known := c.store.statusOf(r.Policy.ID)
-		other := c.Writers.Find(&r.Policy, c.Wake)
 		if other.News {
 			c.emit(foreignWriterEvent(r.Policy.ID, other.Manager))
 		}

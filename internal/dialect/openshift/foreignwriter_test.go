@@ -92,6 +92,31 @@ func TestForeignWriter(t *testing.T) {
 	c.putCheck("no health check")
 }
 
+// TestForeignWriteIsSeenByItsPass: the pass that a foreign write causes reads the status that was written, or nothing would
+// correct it.
+func TestForeignWriteIsSeenByItsPass(t *testing.T) {
+	now := noon
+	var c *Client
+	var read []string
+	c = NewClient(Config{
+		Now: func() time.Time { return now }, Wake: func() {
+			policies, _ := c.store.snapshot(none)
+			_, revision, _ := c.store.statusOf(policies[0].ID)
+			read = append(read, revision)
+		},
+		Writers: writers.NewRegistry("machinehealthchecks.machine.openshift.io", nil, func() time.Time { return now }, func(time.Duration, func()) {}),
+	})
+	c.putCheck(check(t, "check", "1", workers, nil))
+	u := check(t, "check", "2", workers, nil)
+	u.SetManagedFields([]metav1.ManagedFieldsEntry{{
+		Manager: "other", Subresource: "status", Time: &metav1.Time{Time: now}, FieldsV1: metav1.NewFieldsV1(`{"f:status":{"f:currentHealthy":{}}}`),
+	}})
+	c.putCheck(u)
+	if !slices.Equal(read, []string{"2"}) {
+		t.Errorf("the passes read the versions %q", read)
+	}
+}
+
 // TestForeignWriterOfADeletedHealthCheck: a write to a health check that is being deleted, such as that of its finalizers, wakes
 // nothing.
 func TestForeignWriterOfADeletedHealthCheck(t *testing.T) {
