@@ -6,6 +6,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -188,26 +189,22 @@ func TestDialAroundACutLink(t *testing.T) {
 func TestDialSoonAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var direct, first way
-		var ended time.Duration
-		began, closed := clock(), 0
-		connect := func(ctx context.Context, name string, w way) (net.Conn, error) {
+		var closed, ended atomic.Int64 // ended is the time of the last end, in nanoseconds since the begin
+		var ways sync.Map
+		began := clock()
+		connect := func(ctx context.Context, name string) (net.Conn, error) {
+			w, _ := ways.LoadOrStore(name, way{})
 			select {
-			case <-time.After(w.takes):
-				return named{name: name, closed: func() { closed++ }}, w.err
+			case <-time.After(w.(way).takes):
+				return named{name: name, closed: func() { closed.Add(1) }}, nil
 			case <-ctx.Done():
-				ended = clock().Sub(began)
+				ended.Store(int64(clock().Sub(began)))
 				return nil, ctx.Err()
 			}
 		}
 		d := agent.Dialer{
-			Direct: func(ctx context.Context, _, _ string) (net.Conn, error) { return connect(ctx, "direct", direct) },
-			Relay: func(ctx context.Context, node string) (net.Conn, error) {
-				if node == "a" {
-					return connect(ctx, node, first)
-				}
-				return connect(ctx, node, way{})
-			},
+			Direct:     func(ctx context.Context, _, _ string) (net.Conn, error) { return connect(ctx, "direct") },
+			Relay:      connect,
 			Neighbours: func() []string { return []string{"a", "b"} },
 		}
 		dial := func(what string, within time.Duration, want string, took time.Duration) {
@@ -222,26 +219,27 @@ func TestDialSoonAgain(t *testing.T) {
 				t.Errorf("%s: connected by %q after %s, want %q after %s", what, got, clock().Sub(at), want, took)
 			}
 		}
-		direct = way{takes: time.Hour}
+		ways.Store("direct", way{takes: time.Hour})
 		dial("the direct way was just given up", 5*time.Millisecond, "", 5*time.Millisecond)
 		dial("that says nothing", time.Minute, "a", 600*time.Millisecond)
-		first = way{takes: time.Hour}
+		ways.Store("a", way{takes: time.Hour})
 		dial("the first relay is cut too", time.Minute, "b", 100*time.Millisecond) // it is the turn of b
 		dial("and first in turn", time.Minute, "b", 700*time.Millisecond)
 		synctest.Wait()
-		if ended != clock().Sub(began) {
-			t.Errorf("a way through another node goes on until %s, and the call has ended after %s", ended, clock().Sub(began))
+		if last := time.Duration(ended.Load()); last != clock().Sub(began) {
+			t.Errorf("a way through another node goes on until %s, and the call has ended after %s", last, clock().Sub(began))
 		}
-		direct = way{takes: time.Millisecond}
+		ways.Store("direct", way{takes: time.Millisecond})
 		dial("the direct way connects", time.Minute, "direct", time.Millisecond)
-		direct, first = way{takes: 4 * time.Second}, way{}
+		ways.Store("direct", way{takes: 4 * time.Second})
+		ways.Store("a", way{})
 		dial("it is slow", 650*time.Millisecond, "a", 600*time.Millisecond)
-		direct = way{takes: time.Second}
+		ways.Store("direct", way{takes: time.Second})
 		dial("it is cut once more", 50*time.Millisecond, "", 50*time.Millisecond)
 		<-time.After(5 * time.Second)
 		synctest.Wait()
-		if closed != 2 {
-			t.Errorf("%d connections that came too late were closed, want 2", closed)
+		if n := closed.Load(); n != 2 {
+			t.Errorf("%d connections that came too late were closed, want 2", n)
 		}
 	})
 }

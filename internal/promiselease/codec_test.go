@@ -274,6 +274,28 @@ func TestReasons(t *testing.T) {
 	}
 }
 
+// Each reason has a text of its own, and so has each error.
+func TestTexts(t *testing.T) {
+	t.Parallel()
+	said := map[string]string{promiselease.NoPromise("").Text(): "no reason", promiselease.Error{}.Error(): "no error"}
+	wantNew := func(what, text string) {
+		t.Helper()
+		if other, is := said[text]; is {
+			t.Errorf("%s has the text of %s: %s", what, other, text)
+		}
+		said[text] = what
+	}
+	for _, why := range promiselease.AllNoPromises() {
+		wantNew(string(why), why.Text())
+	}
+	for _, reason := range []promiselease.Reason{
+		promiselease.Revision, promiselease.Unknown, promiselease.State, promiselease.Boot, promiselease.Timed, promiselease.Times, promiselease.Device,
+		promiselease.Witnesses, promiselease.Condemner, promiselease.Why, promiselease.Read, promiselease.Address, promiselease.Change,
+	} {
+		wantNew(string(reason), promiselease.Error{Reason: reason}.Error())
+	}
+}
+
 func TestCondemnedLeaseWithoutCondemner(t *testing.T) {
 	t.Parallel()
 	lease := leaseOf(t, condemned(uid))

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fettle-io/fettle/internal/specparse"
@@ -250,7 +251,25 @@ func (w *templatesWorld) serveLatest() {
 		return nil
 	})
 	w.Apply(w.t, templatesDefinition(requestsClusterAPI, "MachineHealthCheck", "Namespaced"))
+	w.Eventually(w.t, "the latest definition is established", func(ctx context.Context) error {
+		return w.established(ctx, former.DeepCopy())
+	})
 	w.Restart(w.t, syscall.SIGTERM)
 	w.Apply(w.t, w.manifest(requestsClusterAPI, "good", fmt.Sprintf(`{remediationTemplate: %s}`, templatesGood)))
 	w.awaitPolicy()
+}
+
+// established returns an error unless the API server has established a definition. A server that ends before that
+// establishes the definition only at its next resync, after minutes.
+func (w *templatesWorld) established(ctx context.Context, definition *unstructured.Unstructured) error {
+	if err := w.Get(ctx, client.ObjectKeyFromObject(definition), definition); err != nil {
+		return err
+	}
+	conditions, _, err := unstructured.NestedSlice(definition.Object, "status", "conditions")
+	for _, c := range conditions {
+		if condition, _ := c.(map[string]any); condition["type"] == "Established" && condition["status"] == "True" {
+			return nil
+		}
+	}
+	return fmt.Errorf("its conditions are %v (%w)", conditions, err)
 }
