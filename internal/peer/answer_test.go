@@ -110,13 +110,13 @@ func TestAStreamThatCanNotBegin(t *testing.T) {
 	} {
 		there := &wire{socket: &socket{}}
 		asked(t, relays(there), hijacker{httptest.NewRecorder(), here, ""}, http.MethodConnect, relayTarget, "")
-		if here.reads+there.reads > 0 || here.closed != 1 || there.closed != 1 || here.deadline != nil && here.writes > 0 {
-			t.Errorf("%s: %d bytes are read, and the connections are closed %d and %d times", name, here.reads+there.reads, here.closed, there.closed)
+		if here.reads+there.reads > 0 || here.closed.Load() != 1 || there.closed.Load() != 1 || here.deadline != nil && here.writes > 0 {
+			t.Errorf("%s: %d bytes are read, and the connections are closed %d and %d times", name, here.reads+there.reads, here.closed.Load(), there.closed.Load())
 		}
 	}
 	there, w := &wire{socket: &socket{}}, httptest.NewRecorder() // which gives no connection away
 	asked(t, relays(there), w, http.MethodConnect, relayTarget, "")
-	if w.Code != http.StatusInternalServerError || there.reads > 0 || there.closed != 1 {
-		t.Errorf("the answer is %d, and the connection is closed %d times", w.Code, there.closed)
+	if w.Code != http.StatusInternalServerError || there.reads > 0 || there.closed.Load() != 1 {
+		t.Errorf("the answer is %d, and the connection is closed %d times", w.Code, there.closed.Load())
 	}
 }

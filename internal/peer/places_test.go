@@ -15,6 +15,7 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
+	"sync/atomic"
 	"testing"
 )
 
@@ -22,11 +23,11 @@ import (
 type socket struct {
 	net.Conn
 
-	closed int
+	closed atomic.Int32
 }
 
 func (s *socket) Close() error {
-	s.closed++
+	s.closed.Add(1)
 	return nil
 }
 
@@ -51,8 +52,8 @@ func TestAKnownConnectionKeepsItsPlace(t *testing.T) {
 	all := p.opened(maxOfNode)
 	for range 2 {
 		for i, s := range all {
-			if !p.know(s, "a") || s.closed != 0 {
-				t.Errorf("connection %d was closed %d times", i, s.closed)
+			if !p.know(s, "a") || s.closed.Load() != 0 {
+				t.Errorf("connection %d was closed %d times", i, s.closed.Load())
 			}
 		}
 	}
@@ -78,8 +79,8 @@ func TestKnownConnectionsOfAll(t *testing.T) {
 	}
 	p.change(all[7], http.StateIdle)
 	p.change(all[3], http.StateIdle)
-	if !p.know(more[1], "more") || all[7].closed != 1 || all[3].closed != 0 {
-		t.Errorf("the idle connections were closed %d and %d times", all[7].closed, all[3].closed)
+	if !p.know(more[1], "more") || all[7].closed.Load() != 1 || all[3].closed.Load() != 0 {
+		t.Errorf("the idle connections were closed %d and %d times", all[7].closed.Load(), all[3].closed.Load())
 	}
 	if p.find(all[7]) != nil || p.find(all[3]) == nil {
 		t.Error("another place is left than that of the connection that is open")

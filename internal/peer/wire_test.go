@@ -32,11 +32,14 @@ func (w *wire) SetDeadline(time.Time) error { return w.deadline }
 // TestAStreamThatEnds writes nothing for the end of one of its sides.
 func TestAStreamThatEnds(t *testing.T) {
 	t.Parallel()
-	here, there := &wire{socket: &socket{}}, &wire{socket: &socket{}}
-	carry(t.Context(), here, there)
-	if here.writes+there.writes > 0 || here.closed == 0 || there.closed == 0 {
-		t.Errorf("there are %d and %d writes", here.writes, there.writes)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		here, there := &wire{socket: &socket{}}, &wire{socket: &socket{}}
+		carry(t.Context(), here, there)
+		synctest.Wait() // the connections are closed beside it
+		if here.writes+there.writes > 0 || here.closed.Load() != 1 || there.closed.Load() != 1 {
+			t.Errorf("there are %d and %d writes, and the connections are closed %d and %d times", here.writes, there.writes, here.closed.Load(), there.closed.Load())
+		}
+	})
 }
 
 // TestPaceOfAStream: a piece follows the one before it after the time that it may take, and a stream is idle from its last one.

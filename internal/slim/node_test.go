@@ -180,6 +180,18 @@ func TestSlimNodesAreNotEncoded(t *testing.T) {
 	}
 }
 
+func TestReadiness(t *testing.T) {
+	for status, want := range map[string]bool{"True": true, "False": false, "Unknown": false, "": false} {
+		n := &Node{Conditions: []core.Condition{{Type: "DiskPressure", Status: "True"}, {Type: "Ready", Status: status}}}
+		if got := n.IsReady(); got != want {
+			t.Errorf("a node whose condition is %q is ready: %t", status, got)
+		}
+	}
+	if new(Node).IsReady() {
+		t.Error("a node without conditions is ready")
+	}
+}
+
 // TestCopiesAreApart: the fields that a holder of a copy may change are the copy's own.
 func TestCopiesAreApart(t *testing.T) {
 	n := &Node{Conditions: []core.Condition{{Type: "Ready", Status: "True", Since: noon}}, BootID: UUID{1}}

@@ -188,7 +188,8 @@ func TestMappings(t *testing.T) {
 		"00dd0000-00dd1000 ---p 009d0000 fe:01 131 /fettle-agent\n" +
 		"00de0000-00de1000 r--p 009d0000 fe:01 132 /lib/fettle-agent\n" +
 		"00df0000-02f10000 rw-p 00000000 00:00 0 \n" +
-		"7ffd0000-7ffd1000 rw-p 00000000 00:00 0                          [stack]\nnonsense\n"
+		"7ffd0000-7ffd1000 rw-p 00000000 00:00 0                          [stack]\nnonsense\n" +
+		"02f20000-02f30000 r-xp 00000000 fe:01 /fettle-agent\n"
 	want := []mapping{{0x400000, 0xada000}, {0xada000, 0xdd0000}}
 	if got := mappings(text, "/fettle-agent"); !slices.Equal(got, want) {
 		t.Errorf("they are %x, want %x", got, want)
