@@ -14,6 +14,7 @@ import (
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
 	"github.com/fettle-io/fettle/internal/fencepolicy"
 	"github.com/fettle-io/fettle/internal/promiselease"
+	"github.com/fettle-io/fettle/internal/sanitize"
 	"github.com/fettle-io/fettle/internal/selffence"
 )
 
@@ -187,6 +188,8 @@ func TestStatuses(t *testing.T) {
 		p.Spec.RequiredProof = v1alpha1.PowerAndPromise
 		return p
 	}
+	long := policy("p", 1, strings.Repeat("x", 5000))
+	_, tooLong := metav1.LabelSelectorAsSelector(&long.Spec.NodeSelector)
 	const notFenced = "; since the policy requires both power and promise, no remediation fences a node without a promise that is timed"
 	const untimed = "; 1 of the promises are not timed, so that only a new boot proves that such a node has stopped"
 	for name, c := range map[string]struct {
@@ -260,6 +263,23 @@ func TestStatuses(t *testing.T) {
 				},
 				"late": {0, 0, nil, "False Overridden: policies that are older apply to each node that this policy selects: a", "False NoNodes: the policy applies to no node"},
 			},
+		},
+		"an older one leads": {
+			[]v1alpha1.FencePolicy{policy("all", 1, "*"), policy("a", 2, "a"), policy("late", 0, "a")}, []fencepolicy.Node{node("n", "a"), node("m", "b")}, nil, nil,
+			map[string]status{
+				"all": {
+					1, 0, []string{"m NoAgent"}, "True Applies: the policy applies to 1 node; policies that are older apply to 1 more nodes that it selects: a",
+					"False NodesWithoutPromise: 1 of 1 node promise nothing: NoAgent 1",
+				},
+				"late": {0, 0, nil, "False Overridden: policies that are older apply to each node that this policy selects: a", "False NoNodes: the policy applies to no node"},
+			},
+		},
+		"long errors are cut": {
+			[]v1alpha1.FencePolicy{long}, nil, nil, errors.New(strings.Repeat("x", 5000)),
+			map[string]status{"p": {
+				0, -1, nil, "False SelectorInvalid: spec.nodeSelector can't be read: " + sanitize.Failure(sanitize.MaxPart, tooLong),
+				"Unknown LeasesNotRead: the Leases in namespace fettle-agents can't be read (" + strings.Repeat("x", sanitize.MaxPart-len("…")) + "…); install config/selffence",
+			}},
 		},
 		"some leaders are named": {
 			[]v1alpha1.FencePolicy{policy("all", 1, "*"), policy("d", 2, "d"), policy("c", 2, "c"), policy("b", 2, "b"), policy("a", 2, "a")},

@@ -74,7 +74,7 @@ func (v *Verdict) promising(both bool) metav1.Condition {
 	default:
 		c.Status, c.Reason, c.Message = metav1.ConditionTrue, v1alpha1.AllPromiseReason, "each node promises to fence itself: "+nodes(v.Nodes)
 	}
-	if untimed := v.Promising - v.Timed; v.Unread == nil && untimed > 0 {
+	if untimed := v.Promising - v.Timed; untimed > 0 {
 		c.Message += fmt.Sprintf("; %d of the promises are not timed, so that only a new boot proves that such a node has stopped", untimed)
 	}
 	if v.Unread == nil && both && v.Timed < v.Nodes {
