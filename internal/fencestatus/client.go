@@ -152,7 +152,7 @@ func wait(ctx context.Context, d time.Duration, woken <-chan struct{}) bool {
 func (c *Client) try(ctx context.Context) time.Duration {
 	limited, cancel := context.WithTimeout(ctx, passTimeout)
 	defer cancel()
-	next := afterFailure
+	var next time.Duration
 	err := contain.Run(func() (err error) {
 		next, err = c.pass(limited)
 		return err

@@ -45,8 +45,11 @@ type world struct {
 
 	mu            sync.Mutex
 	lists, writes int
-	// fails is the error of listing Leases, and refuses that of a write.
+	// fails is the error of listing Leases, and refuses that of a write. Hangs has a list of Leases take until its context ends.
 	fails, refuses error
+	hangs          bool
+	// uncached are the errors of reading the cache, by the type of a list.
+	uncached map[string]error
 	// pageSize is how many Leases a page has, if that is fewer than a client requests. Endless has each page have a next one.
 	pageSize int
 	endless  bool
@@ -89,6 +92,9 @@ func (w *world) Get(context.Context, client.ObjectKey, client.Object, ...client.
 
 // List implements client.Reader, as a cache.
 func (w *world) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	if err := w.uncached[fmt.Sprintf("%T", list)]; err != nil {
+		return err
+	}
 	if nodes, is := list.(*slim.NodeList); is {
 		nodes.Items = w.nodes
 		return nil
@@ -104,6 +110,10 @@ func (l lister) List(ctx context.Context, list client.ObjectList, opts ...client
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.lists++
+	if l.hangs {
+		<-ctx.Done()
+		return ctx.Err()
+	}
 	if l.fails != nil {
 		return l.fails
 	}
@@ -281,7 +291,14 @@ func TestFailures(t *testing.T) {
 	if _, err := w.pass(t.Context()); err == nil || w.read("a") != "none" {
 		t.Errorf("the status is %s (%v)", w.read("a"), err)
 	}
-	w.fails, w.refuses = nil, apierrors.NewNotFound(schema.GroupResource{}, "a")
+	w.fails = nil
+	for list, says := range map[string]string{"*v1alpha1.FencePolicyList": "listing FencePolicies: unread", "*slim.NodeList": "listing nodes: unread"} {
+		w.uncached = map[string]error{list: errors.New("unread")}
+		if next, err := w.pass(t.Context()); err == nil || err.Error() != says || next != 0 || w.read("a") != "none" {
+			t.Errorf("the status is %s (%v)", w.read("a"), err)
+		}
+	}
+	w.uncached, w.refuses = nil, apierrors.NewNotFound(schema.GroupResource{}, "a")
 	if _, err := w.pass(t.Context()); err != nil {
 		t.Errorf("a policy that is gone: %v", err)
 	}
@@ -336,9 +353,26 @@ func TestBounds(t *testing.T) {
 	if got := len(w.series()); got != 100*3+100 {
 		t.Errorf("there are %d series", got)
 	}
+	for _, last := range []string{"n95", "n96", "n97", "n98", "n99"} { // by the order of texts
+		if _, is := w.series()["fettle_node_condemned "+last]; is {
+			t.Errorf("%s is among the first hundred", last)
+		}
+	}
 	w.Metrics = nil
 	if _, err := w.pass(t.Context()); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestDescribed: the registry knows the series, so that no other collector can have them too.
+func TestDescribed(t *testing.T) {
+	t.Parallel()
+	registry := prometheus.NewRegistry()
+	if err := registry.Register(NewMetrics()); err != nil {
+		t.Fatal(err)
+	}
+	if err := registry.Register(NewMetrics()); err == nil {
+		t.Error("the series are registered twice")
 	}
 }
 
@@ -387,27 +421,72 @@ func TestStart(t *testing.T) {
 		pass(time.Second, 3)
 		pass(time.Second, 4)
 		events.OnAdd(old, false)
-		events.OnDelete(old)
 		pass(2*time.Second, 5)
+		events.OnDelete(old)
+		pass(2*time.Second, 6)
+		events.OnUpdate("", old)
+		pass(2*time.Second, 7)
+		events.OnUpdate(old, "")
 		w.mu.Lock()
 		w.fails = errors.New("away")
 		w.mu.Unlock()
-		pass(10*time.Second, 6)
-		pass(58*time.Second, 6)
-		pass(2*time.Second, 7)
+		pass(2*time.Second, 8)
+		pass(58*time.Second, 8)
+		pass(2*time.Second, 9)
 		if len(w.log) != 1 || !strings.Contains(w.log[0], "away") {
 			t.Errorf("the log is %q", w.log)
 		}
 		w.mu.Lock()
 		w.fails = nil
 		w.mu.Unlock()
-		pass(time.Minute, 8)
+		pass(time.Minute, 10)
 		cancel()
 		if err := <-ended; err != nil || len(w.series()) != 0 {
 			t.Errorf("it has ended: %v, with %d series", err, len(w.series()))
 		}
 		if !w.NeedLeaderElection() {
 			t.Error("replicas that don't lead work too")
+		}
+	})
+}
+
+// TestEnds: the client ends while it waits and while it reads, and logs no failure of that.
+func TestEnds(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ watches, synced bool }{"before the watch": {}, "before the lists": {watches: true}, "in a pass": {true, true}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, policyOf("a", nil))
+				w.hangs = true
+				w.seen.SetSynced(c.synced)
+				if c.watches {
+					if err := w.Watch(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				ended := make(chan error, 1)
+				go func() { ended <- w.Start(ctx) }()
+				<-time.After(time.Second)
+				cancel()
+				if err := <-ended; err != nil || (w.lists == 1) != c.synced || len(w.log) > 0 {
+					t.Errorf("it has ended: %v, after %d lists, and logs %q", err, w.lists, w.log)
+				}
+			})
+		})
+	}
+}
+
+// TestAPassEnds: a pass that gets no answer ends after a minute, and the next one begins a minute later.
+func TestAPassEnds(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, policyOf("a", nil))
+		w.hangs = true
+		began := clock()
+		if next, took := w.try(t.Context()), clock().Sub(began); next != time.Minute || took != time.Minute {
+			t.Errorf("it takes %s, and the next one begins after %s", took, next)
 		}
 	})
 }
