@@ -50,6 +50,7 @@ type crowd struct {
 	control  map[string]bool
 	deaf     map[string]bool
 	unplaced map[string]bool
+	zones    map[string]string
 	unlisted error
 
 	mu     sync.Mutex
@@ -81,7 +82,7 @@ func (c *crowd) Place(_ context.Context, node string) (Place, error) {
 	if c.unplaced[node] {
 		return Place{}, errors.New("no answer")
 	}
-	return Place{Control: c.control[node]}, nil
+	return Place{Control: c.control[node], Zone: c.zones[node]}, nil
 }
 
 func (c *crowd) Ask(_ context.Context, node, _ string, _ []byte) ([]byte, error) {
@@ -192,7 +193,7 @@ func TestAWitnessThatCanNotList(t *testing.T) {
 		n, r := c.reviews("n0", 3)
 		n.agent.Renewal = 5 * time.Second
 		if knows {
-			n.Witness.listed(c.all, 9, n.Witness.begins())
+			n.Witness.listed(c.all, 1, n.Witness.begins())
 		}
 		want := jittered("n0", 15*time.Second)
 		if knows {
