@@ -250,6 +250,42 @@ func TestSettlesLater(t *testing.T) {
 	}
 }
 
+// TestSettlesOnceItsLeaseIsRead: an agent that has lost its state does not know its promise, and so uses no other settings before.
+func TestSettlesOnceItsLeaseIsRead(t *testing.T) {
+	t.Parallel()
+	n, _ := settling(t, selffence.AgentState{})
+	before := n.used
+	n.lost, n.found = true, &Settings{}
+	n.settle(false)
+	if n.used != before || n.agent.Stopping || n.told != "" {
+		t.Errorf("it uses %+v, stopping is %t, and people were told %q", n.used, n.agent.Stopping, n.told)
+	}
+	n.lost = false
+	n.settle(false)
+	if n.used != (Settings{}) || !n.agent.Stopping || n.told != NotSelected {
+		t.Errorf("then it uses %+v, stopping is %t, and people were told %q", n.used, n.agent.Stopping, n.told)
+	}
+}
+
+// TestAnotherWatchdog: an agent disarms the watchdog that it has opened before it uses another one.
+func TestAnotherWatchdog(t *testing.T) {
+	t.Parallel()
+	n, h := settling(t, selffence.AgentState{})
+	n.settle(false)
+	before, other := n.used, n.used
+	other.Watchdog.Device = "/dev/watchdog1"
+	n.found = &other
+	n.settle(false)
+	if n.used != before || !n.agent.Stopping || h.opened != 1 {
+		t.Errorf("it uses %+v, stopping is %t, and opened were %d", n.used, n.agent.Stopping, h.opened)
+	}
+	n.device = nil
+	n.settle(false)
+	if n.used != other || n.agent.Stopping || h.opened != 2 {
+		t.Errorf("then it uses %+v, stopping is %t, and opened were %d", n.used, n.agent.Stopping, h.opened)
+	}
+}
+
 // TestDemandsWake: witnesses that are demanded from now on are chosen at once.
 func TestDemandsWake(t *testing.T) {
 	t.Parallel()

@@ -21,26 +21,29 @@ func NewMachine() *Machine {
 
 // Open implements Hardware.
 func (*Machine) Open(w Watchdog, mayPet func() bool) (Device, error) {
-	device, err := watchdog.Open(watchdog.Config{
+	return opened(watchdog.Open(watchdog.Config{
 		Path: w.Device, Timeout: w.Timeout, AllowSoftware: w.Any, AllowVirtualMachine: w.Virtual, MayPet: mayPet,
-	})
+	}))
+}
+
+// opened returns a watchdog that was opened. Else it returns why it won't do, and the watchdog if it is armed all the same.
+func opened(device *watchdog.Device, err error) (Device, error) {
 	if err == nil {
 		return openDevice{device}, nil
 	}
-	return refused(err)
+	e, is := errors.AsType[*watchdog.Error](err)
+	if !is || e.Armed == nil {
+		return nil, unavailable(err)
+	}
+	return openDevice{e.Armed}, unavailable(err)
 }
 
-// refused returns why a watchdog won't do, and the watchdog if it is armed all the same.
-func refused(err error) (Device, error) {
-	var e *watchdog.Error
-	if !errors.As(err, &e) {
-		return nil, err
+// unavailable returns the error of a watchdog with its reason. Another error has none.
+func unavailable(err error) error {
+	if e, is := errors.AsType[*watchdog.Error](err); is {
+		return &UnavailableError{Reason: Reason(e.Reason), Err: err}
 	}
-	failure := &UnavailableError{Reason: Reason(e.Reason), Err: err}
-	if e.Armed == nil {
-		return nil, failure
-	}
-	return openDevice{e.Armed}, failure
+	return err
 }
 
 // Reset implements Hardware.
@@ -55,13 +58,7 @@ func (m *Machine) Reset() error {
 type openDevice struct{ *watchdog.Device }
 
 // Disarm implements Device.
-func (d openDevice) Disarm() error {
-	err := d.Device.Disarm()
-	if e, is := errors.AsType[*watchdog.Error](err); is {
-		return &UnavailableError{Reason: Reason(e.Reason), Err: err}
-	}
-	return err
-}
+func (d openDevice) Disarm() error { return unavailable(d.Device.Disarm()) }
 
 // State implements Device.
 func (d openDevice) State() (time.Duration, string) { return d.Timeout(), d.Identity() }

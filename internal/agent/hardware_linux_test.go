@@ -33,21 +33,43 @@ func TestMachine(t *testing.T) {
 	}
 }
 
-func TestRefused(t *testing.T) {
+// TestOpened: a watchdog that is armed is kept, also beside an error. The error says why it won't do.
+func TestOpened(t *testing.T) {
+	t.Parallel()
+	other, device := errors.New("other"), &watchdog.Device{}
+	for _, tc := range []struct {
+		device *watchdog.Device
+		err    error
+		want   Device
+		reason Reason
+	}{
+		{device, nil, openDevice{device}, ""},
+		{nil, other, nil, NoWatchdog},
+		{nil, &watchdog.Error{Reason: watchdog.SoftwareWatchdog}, nil, "SoftwareWatchdog"},
+		{nil, &watchdog.Error{Reason: watchdog.AlarmOnly, Armed: device}, openDevice{device}, "AlarmOnly"},
+	} {
+		got, err := opened(tc.device, tc.err)
+		if got != tc.want || !errors.Is(err, tc.err) || err != nil && reasonOf(err) != tc.reason {
+			t.Errorf("with %v, %v it is %v, %v", tc.device, tc.err, got, err)
+		}
+	}
+	if timeout, identity := (openDevice{device}).State(); timeout != 0 || identity != "" {
+		t.Errorf("it has %s, %q", timeout, identity)
+	}
+}
+
+// TestUnavailableWatchdog: the reason of a watchdog's error is kept, as where there is no way out.
+func TestUnavailableWatchdog(t *testing.T) {
 	t.Parallel()
 	other := errors.New("other")
-	if device, err := refused(other); device != nil || !errors.Is(err, other) || reasonOf(err) != NoWatchdog {
-		t.Errorf("another error: %v, %v", device, err)
+	if err := unavailable(other); err != other { //nolint:errorlint // it is the same
+		t.Errorf("another error is %v", err)
 	}
-	if device, err := refused(&watchdog.Error{Reason: watchdog.SoftwareWatchdog}); device != nil || reasonOf(err) != "SoftwareWatchdog" {
-		t.Errorf("a watchdog that is not armed: %v, %v", device, err)
+	if err := unavailable(nil); err != nil {
+		t.Errorf("no error is %v", err)
 	}
-	armed := &watchdog.Device{}
-	device, err := refused(&watchdog.Error{Reason: watchdog.AlarmOnly, Armed: armed})
-	if device != (openDevice{armed}) || reasonOf(err) != "AlarmOnly" {
-		t.Errorf("a watchdog that is armed: %v, %v", device, err)
-	}
-	if timeout, identity := device.State(); timeout != 0 || identity != "" {
-		t.Errorf("it has %s, %q", timeout, identity)
+	fails := &watchdog.Error{Reason: watchdog.NoWayOut}
+	if err := unavailable(fails); reasonOf(err) != NoWayOut || !errors.Is(err, fails) {
+		t.Errorf("where there is no way out it is %v", err)
 	}
 }

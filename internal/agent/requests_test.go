@@ -220,3 +220,49 @@ func TestAsksWitnesses(t *testing.T) {
 		}
 	}
 }
+
+// TestAnswersComeBeforeTheWake: the agent that wakes for the answer of a witness knows it.
+func TestAnswersComeBeforeTheWake(t *testing.T) {
+	t.Parallel()
+	n, _ := bound(&answers{}, 7)
+	p := own()
+	p.Timed, p.Times.Validity, p.Witnesses = true, time.Minute, selffence.Members{"b"}
+	n.agent.Stated, n.agent.Sent, n.agent.Granted = p, p, 30*time.Second
+	n.agent = n.agent.Failed()
+	n.Others, n.Peers, n.limit = noPeers{}, asked{true, make(chan string, 1)}, time.Second
+	early := false
+	n.Boottime = func() time.Duration { // the agent reads it as it learns, with its lock held
+		early = early || len(n.woken) > 0
+		return time.Minute
+	}
+	n.ask(t.Context(), time.Minute)
+	n.running.Wait()
+	if early || len(n.woken) != 1 {
+		t.Errorf("it was woken early: %t, and once: %t", early, len(n.woken) == 1)
+	}
+}
+
+// TestAnotherPromiseIsNotStored: an agent that can't store another promise goes on with the one before, and sends nothing.
+func TestAnotherPromiseIsNotStored(t *testing.T) {
+	t.Parallel()
+	a := &answers{revision: 8}
+	n, notes := bound(a, 7)
+	before := n.agent.AgentState
+	n.agent.Wanted.Times.Watchdog, n.Store = time.Hour, &keeps{fails: 1}
+	n.send(t.Context(), selffence.WriteLease, n.Boottime())
+	if n.agent.AgentState != before || len(a.written) > 0 || !n.unstored || !slices.Equal(*notes, []Reason{StateNotStored}) {
+		t.Errorf("by %+v it writes %+v, and people were told %v", n.agent.AgentState, a.written, *notes)
+	}
+}
+
+// TestNoAnswerStoresNothing: the state is stored before a request, and again only once that was answered.
+func TestNoAnswerStoresNothing(t *testing.T) {
+	t.Parallel()
+	k := &keeps{fails: 1}
+	n, _ := bound(&answers{err: errNone}, 7)
+	n.agent.Granted, n.Store = n.agent.Granted-time.Second, k
+	n.send(t.Context(), selffence.WriteLease, n.Boottime())
+	if k.saves != 1 || !n.agent.Away() {
+		t.Errorf("it is stored %d times", k.saves)
+	}
+}

@@ -139,3 +139,46 @@ func TestFollows(t *testing.T) {
 		}
 	}
 }
+
+// TestEnoughPromise: this agent is no witness of its own, and sixteen others are placed at most.
+func TestEnoughPromise(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		size   int
+		want   bool
+		placed int
+	}{{5, false, 4}, {6, true, 5}, {40, true, 16}} {
+		c := newCrowd(tc.size)
+		n, r := c.reviews("n0", 5)
+		if got := n.enough(t.Context(), r, c.all, 5); got != tc.want || len(c.placed) != tc.placed {
+			t.Errorf("of %d nodes there are enough: %t, and %d were placed", tc.size, got, len(c.placed))
+		}
+	}
+}
+
+// TestWhoServesOfMany: an agent in a zone of its own serves if it is one of the first sixteen. Of the agents that serve, sixteen precede it at most.
+func TestWhoServesOfMany(t *testing.T) {
+	t.Parallel()
+	order := promising(newCrowd(40).all)
+	for sentence, tc := range map[string]struct {
+		node, alone, idle int
+		want              bool
+	}{
+		"the sixteenth, in a zone of its own":   {15, 15, 0, true},
+		"the seventeenth, in a zone of its own": {16, 16, 0, false},
+		"the fourth, after sixteen that serve":  {3, 16 + 15, 16, false},
+		"the fourth, after seventeen":           {3, 16 + 16, 16, true},
+	} {
+		c := newCrowd(40)
+		c.zones = map[string]string{order[tc.alone]: "y"}
+		for _, name := range order[:tc.idle] {
+			r := c.all[name]
+			r.Witnessed = 0
+			c.all[name] = r
+		}
+		n, r := c.reviews(order[tc.node], 3)
+		if got := n.serves(t.Context(), r, c.all, 3); got != tc.want {
+			t.Errorf("%s: it serves: %t", sentence, got)
+		}
+	}
+}
