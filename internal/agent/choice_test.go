@@ -28,6 +28,30 @@ func TestRankedByControl(t *testing.T) {
 	}
 }
 
+// TestTurnsOfZones: a zone has had a turn for each node of the control plane in it. Nodes without a zone are in none of these.
+func TestTurnsOfZones(t *testing.T) {
+	t.Parallel()
+	for i := range 20 {
+		u, v := fmt.Sprint("u", i), fmt.Sprint("v", i)
+		byName := []string{u, v}
+		slices.SortFunc(byName, byHash)
+		for sentence, tc := range map[string]struct {
+			control, zone string
+			want          []string
+		}{
+			"the control plane is in the zone of v": {"z", "z", []string{u, v}},
+			"it is in another zone":                 {"y", "z", byName},
+			"it is in no zone":                      {"", "z", byName},
+			"no node is in a zone":                  {"", "", byName},
+		} {
+			places := map[string]Place{"c": {Zone: tc.control, Control: true}, v: {Zone: tc.zone}}
+			if got := ranked([]string{"c", u, v}, places); got[0] != "c" || !slices.Equal(got[1:], tc.want) {
+				t.Errorf("%s: the order is %q, want %q", sentence, got, tc.want)
+			}
+		}
+	}
+}
+
 // TestChooseAmongFew: which witnesses are replaced, and when, if few others are fit.
 func TestChooseAmongFew(t *testing.T) {
 	t.Parallel()

@@ -18,7 +18,7 @@ func Listen(ctx context.Context, s *peer.Server, port uint16, tell func(Note)) {
 	told := false
 	for ctx.Err() == nil {
 		err := listen(ctx, s, port)
-		if err == nil || ctx.Err() != nil {
+		if ctx.Err() != nil {
 			return
 		}
 		if !told {
