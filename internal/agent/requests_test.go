@@ -10,7 +10,7 @@ import (
 	"github.com/fettle-io/fettle/internal/selffence"
 )
 
-// TestReadsTheLease: what an agent makes of its Lease, or of the lack of it.
+// TestReadsTheLease: which answers to a read change an agent, and how.
 func TestReadsTheLease(t *testing.T) {
 	t.Parallel()
 	none := selffence.Lease{}
@@ -73,7 +73,7 @@ func TestWhatIsALateWrite(t *testing.T) {
 	}
 }
 
-// TestWritesTheLease: what an agent writes, and what it makes of the answer.
+// TestWritesTheLease: the Leases that an agent writes, and its state after each answer.
 func TestWritesTheLease(t *testing.T) {
 	t.Parallel()
 	const promised, withdrawn = selffence.Promised, selffence.Withdrawn
@@ -114,7 +114,7 @@ func TestWritesTheLease(t *testing.T) {
 	}
 }
 
-// TestRecords: a Lease has the name of the watchdog, and what the witness has read. What was urgent is said by that.
+// TestRecords: a Lease has the name of the watchdog, and the revision up to which the witness has read. Nothing is urgent after that.
 func TestRecords(t *testing.T) {
 	t.Parallel()
 	n, _ := bound(&answers{}, 7)
@@ -192,7 +192,7 @@ func (a asked) Ask(ctx context.Context, name, _ string, _ []byte) ([]byte, error
 	return []byte(map[bool]string{true: `{"agrees":true}`, false: `{"agrees":false}`}[a.agrees]), nil
 }
 
-// TestAsksWitnesses: each witness is asked once, and answers count only where they agree. An agent that can't ask remembers the question.
+// TestAsksWitnesses: an agent asks each witness once, and answers count only where they agree. An agent that can't ask remembers the question.
 func TestAsksWitnesses(t *testing.T) {
 	t.Parallel()
 	for sentence, tc := range map[string]struct{ can, agrees bool }{"they agree": {true, true}, "they don't": {true, false}, "it can't ask": {false, true}} {

@@ -190,7 +190,7 @@ func (m meanwhile) Ask(ctx context.Context, node, path string, body []byte) ([]b
 	return m.crowd.Ask(ctx, node, path, body)
 }
 
-// TestChangedDuringAReview: an agent that needs no witnesses any more chooses none, and one that has forgotten what it lists does so again soon.
+// TestChangedDuringAReview: an agent that needs no witnesses any more chooses none. A witness that has forgotten its list lists again soon.
 func TestChangedDuringAReview(t *testing.T) {
 	t.Parallel()
 	c := newCrowd(5)
@@ -212,7 +212,7 @@ func TestChangedDuringAReview(t *testing.T) {
 	}
 }
 
-// TestWhoIsMissed: a witness that does not answer is missed, and gone the second time. One that answers again is neither.
+// TestWhoIsMissed: a witness that does not answer is missed, and gone the second time. Once it answers again it is neither.
 func TestWhoIsMissed(t *testing.T) {
 	t.Parallel()
 	c := newCrowd(6)
@@ -234,7 +234,7 @@ func TestWhoIsMissed(t *testing.T) {
 	}
 }
 
-// TestSixteenAreFit at most, also where the seventeenth is a witness now, and is asked.
+// TestSixteenAreFit at most, also where the agent asks a seventeenth, which is a witness now.
 func TestSixteenAreFit(t *testing.T) {
 	t.Parallel()
 	for _, current := range []int{0, 16, 20} {
@@ -249,7 +249,7 @@ func TestSixteenAreFit(t *testing.T) {
 	}
 }
 
-// TestWhereOthersListen: an agent keeps the addresses of those that it asks, of its witnesses, and of those of a promise that was replaced.
+// TestWhereOthersListen: an agent keeps the addresses of the agents that it asks, of its witnesses, and of the witnesses of a promise that was replaced.
 func TestWhereOthersListen(t *testing.T) {
 	t.Parallel()
 	c := newCrowd(3)

@@ -202,7 +202,7 @@ func (k *keeps) Save(s State) error {
 	return nil
 }
 
-// TestSends: what an agent remembers once a request was answered, got no answer, or could not be stored.
+// TestSends: the memory of an agent after an answer, after none, and where its state can't be stored.
 func TestSends(t *testing.T) {
 	t.Parallel()
 	const read, write = selffence.ReadLease, selffence.WriteLease
@@ -261,7 +261,7 @@ func TestTellsWhatIsNotStored(t *testing.T) {
 	}
 }
 
-// TestStepsKeepTheirPace: the request after one that has failed waits as long as a read.
+// TestStepsKeepTheirPace: the request after a failure waits as long as a read.
 func TestStepsKeepTheirPace(t *testing.T) {
 	t.Parallel()
 	n, _ := bound(&answers{err: errNone}, 7)

@@ -74,7 +74,7 @@ func TestSurveys(t *testing.T) {
 	}
 }
 
-// TestNotesEnough: what a few Leases lack counts only where all of them have shown enough.
+// TestNotesEnough: the lack that a few Leases have shown counts only where all of them have shown enough.
 func TestNotesEnough(t *testing.T) {
 	t.Parallel()
 	for enough, want := range map[bool]review{true: {lacks: 3}, false: {scarce: 2}} {
@@ -165,7 +165,7 @@ func (b *broken) RoundTrip(*http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(b)}, nil
 }
 
-// TestALongAnswerThatBreaksOff is not taken for one that is too long, which would be asked for in smaller parts.
+// TestALongAnswerThatBreaksOff has not become too long: the agent would ask for smaller parts then.
 func TestALongAnswerThatBreaksOff(t *testing.T) {
 	t.Parallel()
 	s := &Server{client: &http.Client{Transport: &broken{maxAnswer + 1}}}

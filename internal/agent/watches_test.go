@@ -101,9 +101,9 @@ func TestWatchesOthers(t *testing.T) {
 		want      []string
 		forgotten int
 	}{
-		"a witness":        {"n0", rests, []string{"first 0s", "list 0s", "follow 1 0s", "list 5m2s", "follow 1 5m2s"}, 0},
-		"one that forgets": {"n0", forgets, []string{"first 0s", "list 0s", "follow 1 0s", "list 0s", "follow 1 0s", "list 5m2s", "follow 1 5m2s"}, 1},
-		"another agent":    {"x", rests, []string{"first 0s", "list 0s", "first 6m45.46875s", "list 6m45.46875s"}, 2},
+		"a witness":            {"n0", rests, []string{"first 0s", "list 0s", "follow 1 0s", "list 5m2s", "follow 1 5m2s"}, 0},
+		"a witness, forgetful": {"n0", forgets, []string{"first 0s", "list 0s", "follow 1 0s", "list 0s", "follow 1 0s", "list 5m2s", "follow 1 5m2s"}, 1},
+		"another agent":        {"x", rests, []string{"first 0s", "list 0s", "first 6m45.46875s", "list 6m45.46875s"}, 2},
 	} {
 		if got, forgotten := watches(t, tc.node, tc.follows); !slices.Equal(got, tc.want) || forgotten != tc.forgotten {
 			t.Errorf("%s reads %q, want %q, and has forgotten %d times", sentence, got, tc.want, forgotten)
