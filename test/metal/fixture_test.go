@@ -76,7 +76,7 @@ func startHosts(t *testing.T, flags ...string) *site {
 	t.Helper()
 	dir := t.TempDir()
 	s := &site{log: filepath.Join(dir, "pods.log"), requests: filepath.Join(dir, "requests.log")}
-	args := []string{"--kubelets", "--metal", "--metal-log", s.log, "--bmc-log", s.requests, "--node-monitor-grace-period=4s", "--node-monitor-period=1s"}
+	args := []string{"--kubelets", "--metal", "--metal-log", s.log, "--bmc-log", s.requests, "--node-monitor-grace-period=8s", "--node-monitor-period=1s"}
 	s.Cluster = cluster.Start(t, cluster.Options{Args: append(args, flags...)})
 	t.Cleanup(func() { runs.Check(t, s.log) })
 	return s
