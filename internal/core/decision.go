@@ -115,8 +115,9 @@ type Escalation struct {
 // Withdrawal is a request to withdraw, an index in Cluster.Requests.
 type Withdrawal struct {
 	Request int
-	// Policy is the index of the policy that made the request, -1 when it is gone. Target likewise.
-	Policy, Target int
+	// Policy is the index of the policy that made the request, -1 when it is gone. Target likewise. Repair is the index
+	// of the running repair that the request belongs to, -1 without one.
+	Policy, Target, Repair int
 	// TargetHealthy is set when the target is healthy, and no acting policy finds it unhealthy.
 	TargetHealthy bool
 	Reason        EndReason

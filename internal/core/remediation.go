@@ -6,16 +6,16 @@ import "time"
 // don't count, since their authors withdraw them.
 func (d *planner) withdrawAll(repair, target, policy int, reason EndReason) bool {
 	for _, i := range d.requestsOf[repair] {
-		d.withdraw(i, target, policy, reason)
+		d.withdraw(i, repair, target, policy, reason)
 	}
 	return !d.stands(repair)
 }
 
-func (d *planner) withdraw(request, target, policy int, reason EndReason) {
+func (d *planner) withdraw(request, repair, target, policy int, reason EndReason) {
 	// A request that was made and not seen yet can't be named.
 	if q := &d.cluster.Requests[request]; q.Own && !q.Leaving && q.ID.UID != "" {
 		d.decision.Withdrawals = append(d.decision.Withdrawals, Withdrawal{
-			Request: request, Target: target, Policy: policy, TargetHealthy: reason.healthy() && !d.disputed(target),
+			Request: request, Repair: repair, Target: target, Policy: policy, TargetHealthy: reason.healthy() && !d.disputed(target),
 			Reason: reason, Text: because(reason).text(),
 		})
 	}

@@ -14,7 +14,7 @@ func (d *planner) targetGone(repair int) {
 			q := &d.cluster.Requests[i]
 			ends = cmp.Or(d.replaced(q, r), ends)
 			if !d.awaitsReplacement(q, r) {
-				d.withdraw(i, none, lead, TargetGone)
+				d.withdraw(i, repair, none, lead, TargetGone)
 			}
 		}
 	}

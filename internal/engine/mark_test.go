@@ -137,8 +137,8 @@ func (o *owner) Start(ctx context.Context, order core.RemedyCall) (core.RemedyRe
 func (o *owner) Stop(ctx context.Context, r core.Request, _ time.Time) error {
 	return o.record(ctx, "stop "+r.Target.Name)
 }
-func (o *owner) Withdraw(ctx context.Context, r core.Request) error {
-	return o.record(ctx, "withdraw "+r.Target.Name)
+func (o *owner) Withdraw(ctx context.Context, r core.Request) (core.RemedyResult, error) {
+	return core.Accepted, o.record(ctx, "withdraw "+r.Target.Name)
 }
 
 // TestRepairIsRequestedFromTheOwner goes through a repair by an owner.

@@ -75,8 +75,9 @@ type RequestRemedy interface {
 	// Stop tells the remediator that the time of its request is over. A request that is missing or
 	// stopped is no error.
 	Stop(ctx context.Context, r core.Request, at time.Time) error
-	// Withdraw withdraws a request. A missing request is no error.
-	Withdraw(ctx context.Context, r core.Request) error
+	// Withdraw withdraws a request. The result is Stale if the remediator has reported something on which the withdrawal
+	// depends since the request was read. A missing request counts as withdrawn.
+	Withdraw(ctx context.Context, r core.Request) (core.RemedyResult, error)
 }
 
 // FactSource adds facts to those of the dialects: facts about targets, remediation requests, and

@@ -300,7 +300,7 @@ func TestLoggedEvents(t *testing.T) {
 
 // TestRequestOfAnotherRemedy can't be withdrawn by a remedy without requests.
 func TestRequestOfAnotherRemedy(t *testing.T) {
-	err := New(Config{}).callRemedy(t.Context(), &pass.Call{Kind: pass.WithdrawRequest, Request: core.Request{Remedy: "Delete"}})
+	_, err := New(Config{}).callRequestRemedy(t.Context(), &pass.Call{Kind: pass.WithdrawRequest, Request: core.Request{Remedy: "Delete"}})
 	if err == nil || err.Error() != `remedy "Delete" has no requests to withdraw` {
 		t.Errorf("withdrawing: %v", err)
 	}

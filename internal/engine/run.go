@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/fettle-io/fettle/internal/contain"
+	"github.com/fettle-io/fettle/internal/core"
 	"github.com/fettle-io/fettle/internal/pass"
 )
 
@@ -261,7 +262,7 @@ func (e *Engine) call(ctx context.Context, c *pass.Call, r *pass.Result) (err er
 	case pass.StartRemedy:
 		r.RemedyResult, err = e.Remedies[c.RemedyCall.Step.Remedy].Start(ctx, *c.RemedyCall)
 	case pass.StopRequest, pass.WithdrawRequest:
-		return e.callRemedy(ctx, c)
+		r.RemedyResult, err = e.callRequestRemedy(ctx, c)
 	case pass.ReadClock:
 	}
 	return err
@@ -296,14 +297,14 @@ func (e *Engine) callDialect(ctx context.Context, c *pass.Call, r *pass.Result) 
 	return nil
 }
 
-// callRemedy stops or withdraws a request.
-func (e *Engine) callRemedy(ctx context.Context, c *pass.Call) error {
+// callRequestRemedy stops or withdraws a request.
+func (e *Engine) callRequestRemedy(ctx context.Context, c *pass.Call) (core.RemedyResult, error) {
 	p, withdraws := e.Remedies[c.Request.Remedy].(RequestRemedy)
 	switch {
 	case !withdraws: // the pass makes this call only for remedies with requests
-		return fmt.Errorf("remedy %q has no requests to withdraw", c.Request.Remedy)
+		return 0, fmt.Errorf("remedy %q has no requests to withdraw", c.Request.Remedy)
 	case c.Kind == pass.StopRequest:
-		return p.Stop(ctx, c.Request, c.At)
+		return core.Accepted, p.Stop(ctx, c.Request, c.At)
 	}
 	return p.Withdraw(ctx, c.Request)
 }

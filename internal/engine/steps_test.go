@@ -51,8 +51,8 @@ func (a *requester) Stop(ctx context.Context, r core.Request, _ time.Time) error
 	return a.fixture.record(ctx, "stop "+r.ID.Name)
 }
 
-func (a *requester) Withdraw(ctx context.Context, r core.Request) error {
-	return a.fixture.record(ctx, "withdraw "+r.ID.Name)
+func (a *requester) Withdraw(ctx context.Context, r core.Request) (core.RemedyResult, error) {
+	return core.Accepted, a.fixture.record(ctx, "withdraw "+r.ID.Name)
 }
 
 // nodeLeases has leases by node. Another holder has those of taken nodes.

@@ -77,6 +77,8 @@ func (w *world) arrange(command string, rest []string) error {
 		return err
 	case "succeed": // succeed NAME yes|no: how the remediator of its request has ended
 		w.succeed(rest[0], map[string]core.Tri{"yes": core.Yes, "no": core.No}[rest[1]])
+	case "replace": // replace NAME: its remediator expects that the node is gone for good, and no cache shows that yet
+		w.replacing[rest[0]] = true
 	case "prove": // prove NAME: the remediator of its request has proven that the node has stopped
 		w.prove(rest[0])
 	case "lose-target": // lose-target NAME: it is gone, as the caches show

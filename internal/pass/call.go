@@ -39,7 +39,7 @@ const (
 	UpdateRepair
 	// StopRequest tells a remediator that its time is over: Request, At.
 	StopRequest
-	// WithdrawRequest withdraws a request: Request.
+	// WithdrawRequest withdraws a request: Request. Answer: RemedyResult, Stale where the request stays.
 	WithdrawRequest
 	// ReleaseLease releases the lease of a node: Node, Holder, At. A lease that was renewed after At stays, unless At is
 	// zero. Answer: OK; OK is false when there was nothing to release.

@@ -58,7 +58,7 @@ func arguments(c *pass.Call) string {
 	case pass.StopRequest:
 		return "at " + clockTime(c.At)
 	case pass.WithdrawRequest:
-		return map[bool]string{true: "target healthy"}[c.Request.TargetHealthy]
+		return words(map[bool]string{true: "target healthy"}[c.Request.TargetHealthy], map[bool]string{true: "target gone"}[c.Request.TargetGone])
 	case pass.WriteConditions:
 		return words(judgementsOf(c), until(c.Until))
 	}
@@ -188,7 +188,7 @@ func answerText(r *pass.Result, k pass.Kind) string {
 		return r.Fingerprint
 	case k == pass.ListRunning:
 		return fmt.Sprintf("%d run", len(r.Repairs))
-	case k == pass.StartRemedy:
+	case k == pass.StartRemedy, k == pass.WithdrawRequest && r.RemedyResult != 0:
 		return r.RemedyResult.String()
 	case k == pass.CreateRepair, k == pass.UpdateRepair, k == pass.AcquireLease, k == pass.ReleaseLease, k == pass.DeleteRepair, k == pass.FindSibling:
 		return map[bool]string{true: "done", false: "not done"}[r.OK]

@@ -66,7 +66,7 @@ func (w *world) refuses(c pass.Call) pass.Result {
 			unwritten[c.Reports[i].Policy.ID] = errDown
 		}
 		return pass.Result{Unwritten: unwritten}
-	case pass.StartRemedy:
+	case pass.StartRemedy, pass.WithdrawRequest:
 		return pass.Result{RemedyResult: core.Stale}
 	case pass.WriteConditions:
 		return pass.Result{OK: true}
@@ -141,6 +141,7 @@ func (w *world) clone() *world {
 	twin.policies, twin.targets = slices.Clone(w.policies), slices.Clone(w.targets)
 	twin.stored, twin.cached, twin.requests = slices.Clone(w.stored), slices.Clone(w.cached), slices.Clone(w.requests)
 	twin.live, twin.quorum, twin.changed = maps.Clone(w.live), maps.Clone(w.quorum), maps.Clone(w.changed)
+	twin.replacing = maps.Clone(w.replacing)
 	twin.leases, twin.deleted = maps.Clone(w.leases), maps.Clone(w.deleted)
 	return &twin
 }

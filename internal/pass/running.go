@@ -31,7 +31,7 @@ type runningRepairs struct {
 	orphaned []core.NodeLease
 	// changed is set when a repair was written or a request withdrawn, so that another pass should decide anew.
 	changed bool
-	// conflict is set when another writer has changed a repair, or a step was not given up after all.
+	// conflict is set when another writer has changed a repair or a request, or a step was not given up after all.
 	conflict bool
 }
 
@@ -77,7 +77,7 @@ func (p *Pass) withdrawals() int {
 // withdrawnRequest returns a request with the fields that its withdrawal sets.
 func (p *Pass) withdrawnRequest(back core.Withdrawal) core.Request {
 	r := p.cluster.Requests[back.Request]
-	r.TargetHealthy = back.TargetHealthy
+	r.TargetHealthy, r.TargetGone = back.TargetHealthy, back.Reason == core.TargetGone
 	return r
 }
 
@@ -96,9 +96,17 @@ func (p *Pass) withdrawn(t *task, c *Call, r *Result) {
 		t.end(r.Err)
 	case r.Err != nil:
 		t.end(fmt.Errorf("withdrawing %s: %w", c.Request.ID, r.Err))
+	case r.RemedyResult == core.Stale:
+		p.running.conflict = true
+		p.holdEnd(p.decision.Withdrawals[c.Task].Repair)
 	default:
 		p.running.withdrawn[c.Task] = true
 	}
+}
+
+// holdEnd holds back, for this pass, the end of a repair whose request stays. The repair may wait for a replacement.
+func (p *Pass) holdEnd(repair int) {
+	p.decision.Finishes = slices.DeleteFunc(slices.Clone(p.decision.Finishes), func(f core.Finish) bool { return f.Repair == repair })
 }
 
 func (p *Pass) repairChanges() int { return len(p.running.changes) }

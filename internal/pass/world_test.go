@@ -37,8 +37,10 @@ type world struct {
 	// unseen are the requests that no cache shows until it catches up, while requests lag.
 	unseen      []core.Request
 	requestsLag bool
-	leases      map[string]lease
-	deleted     map[string]bool
+	// replacing has the targets whose remediators expect a replacement, which no cache shows before it catches up.
+	replacing map[string]bool
+	leases    map[string]lease
+	deleted   map[string]bool
 	// fates has how calls end, and changes the policies that are changed before a call is answered; see of.
 	fates   map[string]ending
 	changes map[string]string
@@ -61,7 +63,7 @@ type world struct {
 
 func newWorld() *world {
 	return &world{
-		now: noon, agrees: core.Yes, state: &pass.State{}, live: map[string]core.Node{}, quorum: map[string]core.Tri{}, changed: map[string]bool{},
+		now: noon, agrees: core.Yes, state: &pass.State{}, live: map[string]core.Node{}, replacing: map[string]bool{}, quorum: map[string]core.Tri{}, changed: map[string]bool{},
 		leases: map[string]lease{}, deleted: map[string]bool{}, fates: map[string]ending{}, changes: map[string]string{}, slow: map[string]time.Duration{},
 		turns: map[string]core.Tri{}, unwritten: map[string]bool{}, siblings: true, observed: core.Yes, dialectOf: map[core.ID]int{},
 		config: pass.Config{
@@ -141,6 +143,10 @@ func (w *world) clock() pass.ClockReading {
 // catchUp has the caches show what is stored.
 func (w *world) catchUp() {
 	w.cached, w.requests, w.unseen = slices.Clone(w.stored), append(w.requests, w.unseen...), nil
+	for i := range w.requests {
+		q := &w.requests[i]
+		q.Replaces = q.Replaces || w.replacing[q.Target.Name]
+	}
 	for i := range w.targets {
 		w.targets[i].Deleting = w.deleted[w.targets[i].ID.Name]
 		if n, differs := w.live[w.targets[i].ID.Name]; differs {
@@ -219,6 +225,10 @@ func (w *world) does(c pass.Call) (r pass.Result) {
 	case pass.StartRemedy:
 		r.RemedyResult = w.start(c.RemedyCall)
 	case pass.WithdrawRequest:
+		if c.Request.TargetGone && !c.Request.Replaces && w.replacing[c.Request.Target.Name] {
+			r.RemedyResult = core.Stale
+			break
+		}
 		w.requests = slices.DeleteFunc(w.requests, func(q core.Request) bool {
 			if q.ID.UID == c.Request.ID.UID && q.Evidence != (core.Evidence{}) {
 				q.Evidence.Back = w.now // its remediator writes that last, and no cache shows the request then

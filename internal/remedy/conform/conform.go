@@ -21,7 +21,7 @@ type Remedy interface {
 type requester interface {
 	Remedy
 	Stop(ctx context.Context, r core.Request, at time.Time) error
-	Withdraw(ctx context.Context, r core.Request) error
+	Withdraw(ctx context.Context, r core.Request) (core.RemedyResult, error)
 }
 
 // Fixture describes how to test one remedy. Every field is required but Request, ReplaceRequest and NeverStopped.
@@ -161,8 +161,11 @@ const stopping = "stopping"
 // calls returns the two calls about a request, by their names in messages.
 func calls(r requester, request core.Request) map[string]func(ctx context.Context) error {
 	return map[string]func(ctx context.Context) error{
-		stopping:      func(ctx context.Context) error { return r.Stop(ctx, request, noon) },
-		"withdrawing": func(ctx context.Context) error { return r.Withdraw(ctx, request) },
+		stopping: func(ctx context.Context) error { return r.Stop(ctx, request, noon) },
+		"withdrawing": func(ctx context.Context) error {
+			_, err := r.Withdraw(ctx, request)
+			return err
+		},
 	}
 }
 

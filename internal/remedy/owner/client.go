@@ -74,33 +74,33 @@ const withdrawAttempts = 4
 
 // Withdraw removes the request from the machine's conditions. After a conflict it reads the machine again. A withdrawal
 // is safe for any revision of the machine.
-func (c *Client) Withdraw(ctx context.Context, r core.Request) error {
+func (c *Client) Withdraw(ctx context.Context, r core.Request) (core.RemedyResult, error) {
 	if r.ID.UID == "" {
-		return fmt.Errorf("taking back the mark of %s: %w", r.ID, errNoUID)
+		return 0, fmt.Errorf("taking back the mark of %s: %w", r.ID, errNoUID)
 	}
 	if r.Leaving {
-		return nil
+		return core.Accepted, nil
 	}
 	m := c.Machine(r.Target)
 	for range withdrawAttempts {
 		changes := withdrawalChanges(m, &r)
 		if changes == nil {
-			return nil
+			return core.Accepted, nil
 		}
 		written, err := c.Writer.Write(ctx, m, changes)
 		if err == nil {
 			c.OnWrite(written)
-			return nil
+			return core.Accepted, nil
 		}
 		if apierrors.IsConflict(err) {
 			m, err = c.Writer.Read(ctx, r.Target.Namespace, r.Target.Name)
 		}
 		switch {
 		case apierrors.IsNotFound(err):
-			return nil
+			return core.Accepted, nil
 		case err != nil:
-			return fmt.Errorf("taking back the mark of %s: %w", r.ID, err)
+			return 0, fmt.Errorf("taking back the mark of %s: %w", r.ID, err)
 		}
 	}
-	return fmt.Errorf("taking back the mark of %s: it changes all the time; it is tried again", r.ID)
+	return 0, fmt.Errorf("taking back the mark of %s: it changes all the time; it is tried again", r.ID)
 }

@@ -141,7 +141,7 @@ func TestMarksAreTakenBack(t *testing.T) {
 					u.SetResourceVersion("8")
 					s.Put(u)
 				}
-				if err := c.Withdraw(t.Context(), r); err != nil {
+				if _, err := c.Withdraw(t.Context(), r); err != nil {
 					t.Errorf("%s: it fails: %v", tc.reason, err)
 				}
 			})

@@ -88,7 +88,7 @@ func TestMarksAreTakenBackOnce(t *testing.T) {
 	c, s := countedClient(t, with(requestedNow, requestedBefore))
 	r := requestOn(c.Machine(core.ID{}))
 	for range 2 {
-		if err := c.Withdraw(t.Context(), r); err != nil || s.writes != 1 {
+		if _, err := c.Withdraw(t.Context(), r); err != nil || s.writes != 1 {
 			t.Fatalf("got %v after %d writes, want 1", err, s.writes)
 		}
 	}
@@ -102,11 +102,11 @@ func TestMarksOfMachinesThatAreGone(t *testing.T) {
 	c, s := countedClient(t, with(requestedNow, ""))
 	r := requestOn(c.Machine(core.ID{}))
 	s.Remove(parse(t, plain))
-	if err := c.Withdraw(t.Context(), r); err != nil || s.writes != 1 {
+	if _, err := c.Withdraw(t.Context(), r); err != nil || s.writes != 1 {
 		t.Errorf("of a machine in the cache: got %v after %d writes", err, s.writes)
 	}
 	c.Config.Machine = func(core.ID) *clusterapi.Machine { return nil }
-	if err := c.Withdraw(t.Context(), r); err != nil || s.writes != 1 {
+	if _, err := c.Withdraw(t.Context(), r); err != nil || s.writes != 1 {
 		t.Errorf("of a machine that is not in the cache: got %v after %d writes", err, s.writes)
 	}
 }
@@ -115,7 +115,7 @@ func TestMarksOfMachinesThatAreGone(t *testing.T) {
 func TestMarksOfMachinesThatKeepChanging(t *testing.T) {
 	c, s := countedClient(t, with(requestedNow, ""))
 	s.refuse = apierrors.NewConflict(clusterapi.MachineKind.GroupVersion().WithResource("machines").GroupResource(), "m", errors.New("it has changed"))
-	err := c.Withdraw(t.Context(), requestOn(c.Machine(core.ID{})))
+	_, err := c.Withdraw(t.Context(), requestOn(c.Machine(core.ID{})))
 	if err == nil || !strings.Contains(err.Error(), "it changes all the time") || s.writes != 4 {
 		t.Errorf("got %v after %d writes, want an error after 4", err, s.writes)
 	}
@@ -134,7 +134,7 @@ func TestMarksOfHealthyMachines(t *testing.T) {
 		c, s := countedClient(t, tc.machine)
 		r := requestOn(c.Machine(core.ID{}))
 		r.TargetHealthy = true
-		if err := c.Withdraw(t.Context(), r); err != nil || s.writes != tc.writes {
+		if _, err := c.Withdraw(t.Context(), r); err != nil || s.writes != tc.writes {
 			t.Errorf("%s: got %v after %d writes, want %d", sentence, err, s.writes, tc.writes)
 		}
 		u := s.Object(clusterapi.MachineKind, "clusters", "m")

@@ -198,7 +198,10 @@ func TestRequestsAreStoppedAndWithdrawn(t *testing.T) {
 			"telling X remediators/w to stop: ",
 		},
 		"Withdraw": {
-			func(c *Client, r core.Request) error { return c.Withdraw(t.Context(), r) },
+			func(c *Client, r core.Request) error {
+				_, err := c.Withdraw(t.Context(), r)
+				return err
+			},
 			`delete x.example/v1, Kind=X remediators/w {"preconditions":{"uid":"x-uid"},"propagationPolicy":"Background"}`,
 			"withdrawing X remediators/w: ",
 		},
@@ -254,7 +257,8 @@ func TestRequestsThatNeedNoCall(t *testing.T) {
 		tc.change(&r)
 		api := &answers{}
 		c := NewClient(Config{API: api})
-		for i, err := range []error{c.Stop(t.Context(), r, noon), c.Withdraw(t.Context(), r)} {
+		_, withdrawn := c.Withdraw(t.Context(), r)
+		for i, err := range []error{c.Stop(t.Context(), r, noon), withdrawn} {
 			want, got := []string{tc.stops, tc.withdraw}[i], ""
 			if err != nil {
 				got = err.Error()

@@ -28,7 +28,7 @@ func readRequest(u *unstructured.Unstructured) (core.Request, core.ClusterKey, b
 		Created:    u.GetCreationTimestamp().UTC(),
 		Processing: condition(u, v1alpha1.ProcessingCondition).status,
 		Phase:      phase(u),
-		Replaces:   condition(u, v1alpha1.PermanentNodeDeletionExpectedCondition).status == core.Yes,
+		Replaces:   replaces(u),
 		Leaving:    u.GetDeletionTimestamp() != nil,
 		Evidence:   evidenceOf(u),
 	}
@@ -66,6 +66,11 @@ func readRequest(u *unstructured.Unstructured) (core.Request, core.ClusterKey, b
 	r.Target = core.ID{Kind: machineKind, Namespace: u.GetNamespace(), Name: machine.Name, UID: string(machine.UID)}
 	r.Own = own && r.Target.UID == signed.target && r.ID.Name == machine.Name
 	return r, clusterOf(u, remedy), true
+}
+
+// replaces reports whether a remediator expects the node of a request to be gone for good.
+func replaces(u *unstructured.Unstructured) bool {
+	return condition(u, v1alpha1.PermanentNodeDeletionExpectedCondition).status == core.Yes
 }
 
 // mostFinalizers bounds the finalizers that a message names.
