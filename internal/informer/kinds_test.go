@@ -65,6 +65,7 @@ func TestPanickingHandlers(t *testing.T) {
 		"delete": func(h toolscache.ResourceEventHandler, obj any) { h.OnDelete(obj) },
 	} {
 		t.Run(name, func(t *testing.T) {
+			informer.Panics.Reset() // an earlier run of the test may have counted
 			var k, others informer.Kinds
 			in := informertest.New()
 			in.SetSynced(true)
