@@ -148,7 +148,8 @@ const (
 	ProofVoid Reason = "ProofVoid"
 	// BootedUntainted: the node has booted, and others had removed the taint that keeps its pods from starting.
 	BootedUntainted Reason = "BootedUntainted"
-	// PoweredOnByOthers: the power was on again just before the release, several times.
+	// PoweredOnByOthers: the power was on again just before the release, or the node had booted again with a pod that tolerates the taint, several
+	// times.
 	PoweredOnByOthers Reason = "PoweredOnByOthers"
 	// TaintTimedOut: the node could not be tainted within the limit, so that nothing was commanded in this attempt.
 	TaintTimedOut Reason = "TaintTimedOut"

@@ -126,7 +126,7 @@ func whyBegan(s *v1alpha1.PowerRemediationStatus) string {
 	case why == fencing.ProofVoid && needsBoth(s):
 		return ", since just before the release it was not off any more, or its promise was not revoked any more, or a pod that tolerates Fettle's taint may run in its new boot"
 	case why == fencing.PoweredOnByOthers && needsBoth(s):
-		return ", since it was on again, or its promise was changed by others, several times just before the release"
+		return ", since it was on again, had booted again, or its promise was changed by others, several times just before the release"
 	case why == fencing.ReleaseTimedOut && !s.WorkloadReleased:
 		return "; its workload could not be released within spec.releaseTimeout"
 	}
@@ -146,7 +146,7 @@ func reasonMessage(why fencing.Reason) string {
 	case fencing.ProofVoid:
 		return ", since just before the release it was not off any more, or a pod that tolerates Fettle's taint may run in its new boot"
 	case fencing.PoweredOnByOthers:
-		return ", since it was on again several times just before the release, so another controller or a user powers it on"
+		return ", since it was on again, or had booted again, several times just before the release, so another controller or a user powers it on"
 	case statusNotKept:
 		return ", since the API server did not keep status.requiredProof or status.condemned of this remediation"
 	case fencing.TaintTimedOut:
