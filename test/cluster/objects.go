@@ -13,6 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -83,7 +84,7 @@ func (c *Cluster) applyFiles(t testing.TB, dir string) {
 	}
 }
 
-// Apply creates the objects of a YAML text.
+// Apply creates the objects of a YAML text. It waits until the kinds are served that definitions in the text define.
 func (c *Cluster) Apply(t testing.TB, text string) {
 	t.Helper()
 	for _, u := range Decode(t, []byte(text)) {
@@ -93,6 +94,23 @@ func (c *Cluster) Apply(t testing.TB, text string) {
 			}
 			return nil
 		})
+		if u.GetKind() == "CustomResourceDefinition" {
+			c.awaitDefined(t, u)
+		}
+	}
+}
+
+// awaitDefined waits until the kind of a definition is served in each of its served versions.
+func (c *Cluster) awaitDefined(t testing.TB, definition *unstructured.Unstructured) {
+	t.Helper()
+	var d apiextensionsv1.CustomResourceDefinition
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(definition.Object, &d); err != nil {
+		t.Fatalf("reading %s: %v", definition.GetName(), err)
+	}
+	for _, version := range d.Spec.Versions {
+		if version.Served {
+			c.awaitKinds(t, d.Spec.Group+"/"+version.Name, d.Spec.Names.Kind)
+		}
 	}
 }
 
