@@ -12,9 +12,11 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -112,6 +114,7 @@ func newQuickstart(t *testing.T) *quickstart {
 	}}
 	management.InstallFettle(t)
 	management.AllowClusterAPI(t)
+	t.Cleanup(q.showWhenFailed)
 	q.seen = watchMachines(t, management)
 	q.applied(guideControlPlane)
 	args := []string{
@@ -124,6 +127,33 @@ func newQuickstart(t *testing.T) *quickstart {
 	q.applied(guideHealthChecks)
 	management.StartFettle(t)
 	return q
+}
+
+// showWhenFailed logs the conditions of the control plane and of its machines if the test has failed. They tell why
+// KubeadmControlPlane waits.
+func (q *quickstart) showWhenFailed() {
+	if !q.t.Failed() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second) // the test's own context has ended
+	defer cancel()
+	for _, kind := range []schema.GroupVersionKind{
+		{Group: "controlplane." + clusterv1.GroupVersion.Group, Version: clusterv1.GroupVersion.Version, Kind: "KubeadmControlPlane"},
+		clusterv1.GroupVersion.WithKind("Machine"),
+	} {
+		var all unstructured.UnstructuredList
+		all.SetGroupVersionKind(kind)
+		if err := q.List(ctx, &all, client.InNamespace(q.namespace)); err != nil {
+			q.t.Logf("listing %ss: %v", kind.Kind, err)
+		}
+		for i := range all.Items {
+			conditions, _, _ := unstructured.NestedSlice(all.Items[i].Object, "status", "conditions")
+			for _, c := range conditions {
+				c, _ := c.(map[string]any)
+				q.t.Logf("%s %s: %v=%v %v: %v", kind.Kind, all.Items[i].GetName(), c["type"], c["status"], c["reason"], c["message"])
+			}
+		}
+	}
 }
 
 // in runs a step as a test of its own.
