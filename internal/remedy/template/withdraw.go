@@ -16,6 +16,7 @@ import (
 
 	"github.com/fettle-io/fettle/api/medik8s/v1alpha1"
 	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/lenient"
 )
 
 // errNoUID protects a namesake of a request.
@@ -104,6 +105,7 @@ func (c *Client) revisionAsDecided(ctx context.Context, r core.Request) (string,
 	if err := c.API.Get(ctx, client.ObjectKeyFromObject(u), u); err != nil {
 		return "", fmt.Errorf("reading %s before it is withdrawn: %w", r.ID, withAdvice(err))
 	}
+	lenient.Bound(u) // as caches do, or a status that is too large would differ for ever
 	if string(u.GetUID()) == r.ID.UID && (condition(u, v1alpha1.SucceededCondition).status != r.Succeeded || replaces(u) != r.Replaces) {
 		return "", nil
 	}

@@ -7,10 +7,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/lenient"
 )
 
 // reporting returns a request at revision 7 whose remediator reports conditions, which are given as TYPE=STATUS.
@@ -77,5 +79,48 @@ func TestConflictOfAnotherWithdrawal(t *testing.T) {
 	result, err := NewClient(Config{API: api}).Withdraw(t.Context(), ownRequest())
 	if result != 0 || !errors.Is(err, conflict) {
 		t.Errorf("the result is %s, %v", result, err)
+	}
+}
+
+// TestI15WithdrawalOfAnObjectThatIsCutInCaches: caches drop a status that is too large, so it counts as absent. The object that
+// Withdraw reads is cut likewise, or the request would never be withdrawn.
+func TestI15WithdrawalOfAnObjectThatIsCutInCaches(t *testing.T) {
+	for _, reports := range []string{"Succeeded=True", "Succeeded=False", "PermanentNodeDeletionExpected=True"} {
+		live := reporting("x-uid", reports)
+		live.Object["status"].(map[string]any)["log"] = strings.Repeat("x", 600<<10)
+		cached := live.DeepCopy()
+		lenient.Bound(cached) // as the transform of the manager's caches does
+		r := ownRequest()
+		r.TargetGone, r.Succeeded, r.Replaces = true, condition(cached, "Succeeded").status, replaces(cached)
+		result, err := NewClient(Config{API: &answers{stored: live}}).Withdraw(t.Context(), r)
+		if result != core.Accepted || err != nil {
+			t.Errorf("%s: the result is %s, %v", reports, result, err)
+		}
+	}
+}
+
+// TestWithdrawalOfAKindThatIsGone: the kind is not served any more when the request is read.
+func TestWithdrawalOfAKindThatIsGone(t *testing.T) {
+	r := ownRequest()
+	r.TargetGone = true
+	for _, gone := range []error{&meta.NoKindMatchError{}, &meta.NoResourceMatchError{}} {
+		if result, err := NewClient(Config{API: &answers{get: gone}}).Withdraw(t.Context(), r); result != core.Accepted || err != nil {
+			t.Errorf("the result is %s, %v", result, err)
+		}
+	}
+}
+
+// TestAdviceOnAWithdrawalThatMayNotRead names the role that lacks a right.
+func TestAdviceOnAWithdrawalThatMayNotRead(t *testing.T) {
+	for sentence, tc := range refusals() {
+		if apierrors.IsNotFound(tc.err) {
+			continue // it counts as withdrawn
+		}
+		r := ownRequest()
+		r.TargetGone = true
+		_, err := NewClient(Config{API: &answers{get: tc.err}}).Withdraw(t.Context(), r)
+		if want := "reading X remediators/w before it is withdrawn: " + tc.err.Error() + tc.advice; err == nil || err.Error() != want {
+			t.Errorf("%s: %v, want %s", sentence, err, want)
+		}
 	}
 }
