@@ -120,8 +120,11 @@ type Withdrawal struct {
 	Policy, Target, Repair int
 	// TargetHealthy is set when the target is healthy, and no acting policy finds it unhealthy.
 	TargetHealthy bool
-	Reason        EndReason
-	Text          string
+	// Depends is set when the target is gone, and the request would stay if its remediator had reported a replacement that no
+	// cache shows.
+	Depends bool
+	Reason  EndReason
+	Text    string
 }
 
 // Stuck is a withdrawn request that still exists, an index in Cluster.Requests. Policy is the index

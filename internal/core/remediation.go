@@ -16,7 +16,7 @@ func (d *planner) withdraw(request, repair, target, policy int, reason EndReason
 	if q := &d.cluster.Requests[request]; q.Own && !q.Leaving && q.ID.UID != "" {
 		d.decision.Withdrawals = append(d.decision.Withdrawals, Withdrawal{
 			Request: request, Repair: repair, Target: target, Policy: policy, TargetHealthy: reason.healthy() && !d.disputed(target),
-			Reason: reason, Text: because(reason).text(),
+			Depends: reason == TargetGone && d.mayAwait(q, repair), Reason: reason, Text: because(reason).text(),
 		})
 	}
 }

@@ -119,6 +119,17 @@ func (x *verdictIndex) awaitsReplacement(q *Request, r *Repair) bool {
 	return clockHolds(x.cluster, &r.Policy) != 0 || x.now.Before(until)
 }
 
+// mayAwait reports whether a request about a target that is gone would wait for a replacement if its remediator had reported one
+// that no cache shows. It is not so once its time is over, so a cache that shows nothing keeps no request for ever.
+func (x *verdictIndex) mayAwait(q *Request, repair int) bool {
+	as := *q
+	as.Replaces, as.Succeeded = true, Unknown
+	if repair == none {
+		return x.awaitsReplacement(&as, nil)
+	}
+	return x.awaitsReplacement(&as, &x.cluster.Repairs[repair])
+}
+
 // awaitsWithoutRepair reports whether the time of a request is not over that belongs to no repair in the ledger. Its step
 // is that of the policy that made it. Without a limit, or a policy, only the remediator or a user ends the wait.
 func (in *input) awaitsWithoutRepair(q *Request) bool {
