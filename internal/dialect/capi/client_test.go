@@ -439,3 +439,31 @@ func TestUpdatesAreBounded(t *testing.T) {
 		}
 	}
 }
+
+// TestWriteThatIsStoredAsWritersAreLookedAt is read by that pass. Such a write causes no pass while one is due because of an earlier write.
+func TestWriteThatIsStoredAsWritersAreLookedAt(t *testing.T) {
+	s := settle(t)
+	between := func() {}
+	s.client.Writers = writers.NewRegistry("machinehealthchecks.cluster.x-k8s.io", nil, func() time.Time { between(); return s.now }, func(time.Duration, func()) {})
+	s.show(s.stored("MachineHealthCheck clusters/check"))
+	o := s.observe()
+	before, _ := s.client.storeOf(s.dialect.cluster).checkOf(o.Policies[0].ID)
+	edited := s.stored("MachineHealthCheck clusters/check")
+	edited.SetResourceVersion(before.revision + "0")
+	looked := ""
+	between = func() {
+		between = func() {}
+		fresh := readHealthCheck(edited)
+		st := s.client.storeOf(s.dialect.cluster)
+		st.mu.Lock()
+		st.storeCheck(fresh)
+		st.mu.Unlock()
+		looked = fresh.revision
+	}
+	r := core.PolicyReport{Policy: o.Policies[0], Tally: core.Tally{Total: 9}}
+	failed := s.dialect.WriteStatuses(t.Context(), []core.PolicyReport{r})
+	// the API server of the test has the earlier version, so only a write at the later one conflicts
+	if looked == "" || len(failed) != 1 {
+		t.Errorf("looked at %q; failed: %v", looked, failed)
+	}
+}

@@ -686,3 +686,17 @@ func TestUnvouch(t *testing.T) {
 		})
 	}
 }
+
+// TestWriteThatIsStoredAsWritersAreLookedAt is read by that pass. Such a write causes no pass while one is due because of an earlier write.
+func TestWriteThatIsStoredAsWritersAreLookedAt(t *testing.T) {
+	d := newFakeServer(t, (*fakeServer).put)
+	between := func() {}
+	d.Writers = writers.NewRegistry("nodehealthchecks.remediation.medik8s.io", nil, func() time.Time { between(); return dawn }, func(time.Duration, func()) {})
+	d.putCheck(posted(t, "w", "10", selectsWorkers))
+	reports := d.reports()
+	between = func() { d.store.putCheck(posted(t, "w", "11", selectsWorkers)) }
+	d.WriteStatuses(t.Context(), reports)
+	if body := d.written["w"]; len(body) == 0 || body[0]["value"] != "11" {
+		t.Errorf("the status is made from another version: %v", body)
+	}
+}

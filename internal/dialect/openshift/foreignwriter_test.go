@@ -153,3 +153,24 @@ func typesIn(status map[string]any) []string {
 	}
 	return types
 }
+
+// TestWriteThatIsStoredAsWritersAreLookedAt is read by that pass. Such a write causes no pass while one is due because of an earlier write.
+func TestWriteThatIsStoredAsWritersAreLookedAt(t *testing.T) {
+	between, revision := func() {}, any(nil)
+	c := NewClient(Config{
+		Now: func() time.Time { return noon }, Wake: func() {},
+		Writer: patcher(func(_ *unstructured.Unstructured, body map[string]any) error {
+			metadata, _ := body["metadata"].(map[string]any)
+			revision = metadata["resourceVersion"]
+			return nil
+		}),
+		Writers: writers.NewRegistry("machinehealthchecks.machine.openshift.io", nil, func() time.Time { between(); return noon }, func(time.Duration, func()) {}),
+	})
+	c.putCheck(check(t, "check", "1", workers, nil))
+	policies, _ := c.store.snapshot(none)
+	between = func() { c.store.putCheck(check(t, "check", "2", workers, nil)) }
+	c.WriteStatuses(t.Context(), []core.PolicyReport{{Policy: policies[0]}})
+	if revision != "2" {
+		t.Errorf("the status is made from version %v", revision)
+	}
+}
