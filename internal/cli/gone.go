@@ -79,6 +79,7 @@ func (w *assessment) underWayOfGone(repair int, s *Step) {
 	}
 	q, stands := requestUnderWay(r, w.requestsAbout(r.Target))
 	_, ends := w.finishOf[repair]
+	ends = ends || stands && w.withdraws(&q.ID)
 	switch {
 	case stands && !ends:
 		s.State = stepUnderWay
@@ -90,6 +91,11 @@ func (w *assessment) underWayOfGone(repair int, s *Step) {
 	default:
 		s.State, s.Message = stepUnknown, "its target is gone, and its remediation object can't be read"
 	}
+}
+
+// withdraws reports whether Fettle withdraws a request now.
+func (w *assessment) withdraws(id *core.ID) bool {
+	return slices.ContainsFunc(w.decision.Withdrawals, func(x core.Withdrawal) bool { return w.cluster.Requests[x.Request].ID == *id })
 }
 
 // hiddenStep says why the request of a repair's step under way is not known. It reports false where it is known.
@@ -116,6 +122,9 @@ func (w *assessment) nextOfGone(repair int) Next {
 	}
 	if !stands {
 		return Next{Text: "The " + kind + " is gone; the repair ends once Fettle sees the end of its request to the remediator."}
+	}
+	if w.withdraws(&q.ID) {
+		return Next{At: instant(w.at), Text: fmt.Sprintf("The repair ends once Fettle has withdrawn %s, since the %s is gone.", q.ID, kind)}
 	}
 	text := fmt.Sprintf("The %s is gone, and %s has not reported its replacement yet; the repair ends when it does, or when a healthy %s of that name exists.", kind, q.ID, kind)
 	if step := w.stepsOf(repair)[len(r.Tried)]; step.Ends != nil {

@@ -115,16 +115,15 @@ type Escalation struct {
 // Withdrawal is a request to withdraw, an index in Cluster.Requests.
 type Withdrawal struct {
 	Request int
-	// Policy is the index of the policy that made the request, -1 when it is gone. Target likewise. Repair is the index
-	// of the running repair that the request belongs to, -1 without one.
-	Policy, Target, Repair int
+	// Policy is the index of the policy that made the request, -1 when it is gone. Target likewise.
+	Policy, Target int
 	// TargetHealthy is set when the target is healthy, and no acting policy finds it unhealthy.
 	TargetHealthy bool
-	// Depends is set when the target is gone, and the request would stay if its remediator had reported a replacement that no
-	// cache shows.
-	Depends bool
-	Reason  EndReason
-	Text    string
+	// OnlyAsReported is set when the target is gone, and the request would stay if its remediator had reported a replacement
+	// that no cache shows. The repair goes on until the request is withdrawn.
+	OnlyAsReported bool
+	Reason         EndReason
+	Text           string
 }
 
 // Stuck is a withdrawn request that still exists, an index in Cluster.Requests. Policy is the index

@@ -74,7 +74,7 @@ func (d *planner) withdrawTargetless(request int) {
 	if q.Policy == (ID{}) || d.awaitsReplacement(q, nil) {
 		return
 	}
-	d.withdraw(request, none, none, d.requester(q), TargetGone)
+	d.withdraw(Withdrawal{Request: request, Target: none, Policy: d.requester(q), OnlyAsReported: d.mayAwaitReplacement(q, nil), Reason: TargetGone})
 }
 
 // withdrawOrphan withdraws a request about an existing target as soon as the target is healthy. Until then the request
@@ -84,7 +84,7 @@ func (d *planner) withdrawOrphan(orphans *orphanIndex, request, target int) {
 	policy, v := orphans.verdictFor(q, target)
 	switch {
 	case v == nil && q.Policy != (ID{}):
-		d.withdraw(request, none, target, d.requester(q), RequesterGone)
+		d.withdraw(Withdrawal{Request: request, Target: target, Policy: d.requester(q), Reason: RequesterGone})
 	case v == nil:
 		// Another author may have made it.
 	case v.Health != Healthy && v.Reason != Recovering, v.Reason == Premature:
@@ -94,7 +94,7 @@ func (d *planner) withdrawOrphan(orphans *orphanIndex, request, target int) {
 			d.wakeAt(until)
 			return
 		}
-		d.withdraw(request, none, target, policy, TargetHealthy)
+		d.withdraw(Withdrawal{Request: request, Target: target, Policy: policy, Reason: TargetHealthy})
 	}
 }
 

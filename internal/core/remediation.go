@@ -6,19 +6,20 @@ import "time"
 // don't count, since their authors withdraw them.
 func (d *planner) withdrawAll(repair, target, policy int, reason EndReason) bool {
 	for _, i := range d.requestsOf[repair] {
-		d.withdraw(i, repair, target, policy, reason)
+		d.withdraw(Withdrawal{Request: i, Target: target, Policy: policy, Reason: reason})
 	}
 	return !d.stands(repair)
 }
 
-func (d *planner) withdraw(request, repair, target, policy int, reason EndReason) {
-	// A request that was made and not seen yet can't be named.
-	if q := &d.cluster.Requests[request]; q.Own && !q.Leaving && q.ID.UID != "" {
-		d.decision.Withdrawals = append(d.decision.Withdrawals, Withdrawal{
-			Request: request, Repair: repair, Target: target, Policy: policy, TargetHealthy: reason.healthy() && !d.disputed(target),
-			Depends: reason == TargetGone && d.mayAwait(q, repair), Reason: reason, Text: because(reason).text(),
-		})
+// withdraw withdraws a request, unless it must stay. It sets the fields of the withdrawal that follow from the others.
+func (d *planner) withdraw(w Withdrawal) {
+	q := &d.cluster.Requests[w.Request]
+	if !q.Own || q.Leaving || q.ID.UID == "" { // a request that was made and not seen yet can't be named
+		return
 	}
+	w.TargetHealthy = w.Reason.healthy() && !d.disputed(w.Target)
+	w.Text = because(w.Reason).text()
+	d.decision.Withdrawals = append(d.decision.Withdrawals, w)
 }
 
 // lastsUntil reports whether the request of a recovered target stays, and until when. It stays for the policy's delay,

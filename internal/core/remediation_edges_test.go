@@ -346,9 +346,6 @@ func TestOrphanedRequests(t *testing.T) {
 		var got []int
 		for _, w := range withdrawn {
 			got = append(got, w.Target)
-			if w.Repair != none {
-				t.Errorf("%s: the withdrawal is said to be of repair %d", name, w.Repair)
-			}
 		}
 		if diff := cmp.Diff(c.want, got); diff != "" || !next.Equal(c.next) {
 			t.Errorf("%s: the next pass is at %s, want %s, and the targets of the withdrawals are (-want +got):\n%s", name, next, c.next, diff)

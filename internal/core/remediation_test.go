@@ -326,7 +326,9 @@ func TestNothingIsLeftBehind(t *testing.T) {
 		world    core.Cluster
 		wants    []string
 	}{
-		"node deleted":                    {[]core.Policy{none}, with(nil, r, requestFor(p, sick, rebooting)), append([]string{"end n: Withdrawn"}, back...)},
+		"node deleted":                    {[]core.Policy{none}, with(nil, r, requestFor(p, sick, rebooting)), back},
+		"node deleted, failed":            {[]core.Policy{none}, with(nil, r, requestFor(p, sick, rebooting, says(core.No))), append([]string{"end n: Withdrawn"}, back...)},
+		"node deleted, leaving":           {[]core.Policy{none}, with(nil, r, requestFor(p, sick, rebooting, leaving)), []string{"end n: Withdrawn"}},
 		"node deleted, withdrawn":         {[]core.Policy{none}, with(nil, r), []string{"end n: Withdrawn"}},
 		"node to be replaced":             {[]core.Policy{none}, with(nil, r, requestFor(p, sick, rebooting, replaces)), nil},
 		"node replaced":                   {[]core.Policy{none}, with(nil, r, requestFor(p, sick, rebooting, replaces, says(core.Yes))), append([]string{"end n: Succeeded"}, back...)},

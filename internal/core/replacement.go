@@ -13,8 +13,8 @@ func (d *planner) targetGone(repair int) {
 		for _, i := range d.requestsOf[repair] {
 			q := &d.cluster.Requests[i]
 			ends = cmp.Or(d.replaced(q, r), ends)
-			if !d.awaitsReplacement(q, r) {
-				d.withdraw(i, repair, none, lead, TargetGone)
+			if q.Own && !d.awaitsReplacement(q, r) {
+				d.withdraw(Withdrawal{Request: i, Target: none, Policy: lead, OnlyAsReported: d.mayAwaitReplacement(q, r), Reason: TargetGone})
 			}
 		}
 	}

@@ -116,7 +116,7 @@ func TestReplacementWaitsForTheRemediatorAtWork(t *testing.T) {
 		"it leaves":                          {[]core.Target{again}, nil, []core.Request{requestFor(p, aNode("a"), rebooting, replaces, leaving)}, []string{"start a"}},
 		"Fettle did not make it":             {[]core.Target{again}, nil, []core.Request{requestFor(p, aNode("a"), rebooting, replaces, foreign)}, []string{"start a"}},
 		"it replaces another node":           {[]core.Target{again}, nil, []core.Request{requestFor(p, aNode("b"), rebooting, replaces)}, []string{"start a"}},
-		"it expects no replacement":          {[]core.Target{again}, nil, []core.Request{requestFor(p, aNode("a"), rebooting)}, []string{"start a", "withdraw aRebootTemplate"}},
+		"it expects no replacement":          {[]core.Target{again}, nil, []core.Request{requestFor(p, aNode("a"), rebooting)}, []string{"AnotherRemediator holds back a", "withdraw aRebootTemplate"}},
 		"it replaces a machine":              {[]core.Target{machine("m", dead, func(t *core.Target) { t.ID.UID = "later" })}, nil, []core.Request{requestFor(p, machine("m"), rebooting, replaces)}, []string{"AnotherRemediator holds back m"}},
 		"it is about a machine of that name": {[]core.Target{ofAgain}, nil, []core.Request{requestFor(p, machine("a"), rebooting, replaces)}, []string{"start m"}},
 	} {

@@ -58,7 +58,7 @@ func (x *replacementIndex) findReplacing() {
 	}
 	for i := range x.cluster.Requests {
 		q := &x.cluster.Requests[i]
-		if others[i] || !q.Own || q.Leaving || !x.awaitsReplacement(q, of[i]) {
+		if others[i] || !q.Own || q.Leaving || !x.mayAwaitReplacement(q, of[i]) {
 			continue
 		}
 		gone := q.Target.withoutUID()
@@ -91,7 +91,7 @@ func (x *verdictIndex) goesOn(repair int) bool {
 	}
 	return slices.ContainsFunc(x.requestsOf[repair], func(i int) bool {
 		q := &x.cluster.Requests[i]
-		return q.Own && !q.Leaving && (q.ID.UID == "" || x.awaitsReplacement(q, r))
+		return q.Own && !q.Leaving && (q.ID.UID == "" || x.mayAwaitReplacement(q, r))
 	})
 }
 
@@ -119,15 +119,12 @@ func (x *verdictIndex) awaitsReplacement(q *Request, r *Repair) bool {
 	return clockHolds(x.cluster, &r.Policy) != 0 || x.now.Before(until)
 }
 
-// mayAwait reports whether a request about a target that is gone would wait for a replacement if its remediator had reported one
-// that no cache shows. It is not so once its time is over, so a cache that shows nothing keeps no request for ever.
-func (x *verdictIndex) mayAwait(q *Request, repair int) bool {
-	as := *q
-	as.Replaces, as.Succeeded = true, Unknown
-	if repair == none {
-		return x.awaitsReplacement(&as, nil)
-	}
-	return x.awaitsReplacement(&as, &x.cluster.Repairs[repair])
+// mayAwaitReplacement reports whether a request about a target that is gone waits for the replacement, or would if its
+// remediator had reported a replacement that no cache shows yet. Such a request has its place until it is withdrawn.
+func (x *verdictIndex) mayAwaitReplacement(q *Request, r *Repair) bool {
+	reported := *q
+	reported.Replaces = true
+	return x.awaitsReplacement(&reported, r)
 }
 
 // awaitsWithoutRepair reports whether the time of a request is not over that belongs to no repair in the ledger. Its step

@@ -41,8 +41,8 @@ type Request struct {
 	Own bool
 	// TargetHealthy is set when it is withdrawn because the target is healthy, as far as all policies go that act.
 	TargetHealthy bool
-	// TargetGone is set when it is withdrawn because its target is gone. The withdrawal depends on Succeeded and Replaces.
-	TargetGone bool
+	// OnlyAsReported is set when its withdrawal holds only while its remediator reports Succeeded and Replaces as they are here.
+	OnlyAsReported bool
 	// Leaving is set once it has been withdrawn and isn't gone yet. LeavingSince is when that was. KeptBy names the
 	// finalizers that keep it, as far as the cluster shows that.
 	Leaving      bool

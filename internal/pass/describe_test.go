@@ -58,7 +58,7 @@ func arguments(c *pass.Call) string {
 	case pass.StopRequest:
 		return "at " + clockTime(c.At)
 	case pass.WithdrawRequest:
-		return words(map[bool]string{true: "target healthy"}[c.Request.TargetHealthy], map[bool]string{true: "target gone"}[c.Request.TargetGone])
+		return words(map[bool]string{true: "target healthy"}[c.Request.TargetHealthy], map[bool]string{true: "only as reported"}[c.Request.OnlyAsReported])
 	case pass.WriteConditions:
 		return words(judgementsOf(c), until(c.Until))
 	}

@@ -77,7 +77,7 @@ func (p *Pass) withdrawals() int {
 // withdrawnRequest returns a request with the fields that its withdrawal sets.
 func (p *Pass) withdrawnRequest(back core.Withdrawal) core.Request {
 	r := p.cluster.Requests[back.Request]
-	r.TargetHealthy, r.TargetGone = back.TargetHealthy, back.Depends
+	r.TargetHealthy, r.OnlyAsReported = back.TargetHealthy, back.OnlyAsReported
 	return r
 }
 
@@ -101,14 +101,6 @@ func (p *Pass) withdrawn(t *task, c *Call, r *Result) {
 	default:
 		p.running.withdrawn[c.Task] = true
 	}
-	if c.Request.TargetGone && !p.running.withdrawn[c.Task] {
-		p.holdEnd(p.decision.Withdrawals[c.Task].Repair)
-	}
-}
-
-// holdEnd holds back, for this pass, the end of a repair whose request stays, or may. The repair may wait for a replacement.
-func (p *Pass) holdEnd(repair int) {
-	p.decision.Finishes = slices.DeleteFunc(slices.Clone(p.decision.Finishes), func(f core.Finish) bool { return f.Repair == repair })
 }
 
 func (p *Pass) repairChanges() int { return len(p.running.changes) }

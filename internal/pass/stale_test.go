@@ -43,7 +43,7 @@ func TestStaleWithdrawalEndsWithTheTimeOfItsStep(t *testing.T) {
 		t.Fatal("the repair ends before its time is over")
 	}
 	gone := false
-	w.grant = func(c pass.Call) { gone = c.Kind == pass.WithdrawRequest && c.Request.TargetGone || gone }
+	w.grant = func(c pass.Call) { gone = c.Kind == pass.WithdrawRequest && c.Request.OnlyAsReported || gone }
 	w.play(t, "wait 24h\npass")
 	if got := w.runningTargets(); len(got) > 0 || gone {
 		t.Errorf("a day later the repairs of %v run, and a withdrawal depends on a report: %t", got, gone)
@@ -65,9 +65,10 @@ func TestRepairWhoseRequestCantBeReadGoesOn(t *testing.T) {
 	}
 }
 
-// TestStaleWithdrawalHoldsItsOwnRepairAlone: another repair whose target is gone ends in the same pass.
+// TestStaleWithdrawalHoldsItsOwnRepairAlone: another repair whose target is gone ends once its request is withdrawn.
 func TestStaleWithdrawalHoldsItsOwnRepairAlone(t *testing.T) {
 	w := staleWorld(t, "policy workers ask\nmachine a sick\nmachine b sick\nmachine c\npass\nsee\nreplace a\nlose-target a\nlose-target b\npass")
+	w.play(t, "pass")
 	if got := w.runningTargets(); len(got) != 1 || got[0] != "a" {
 		t.Errorf("the repairs of %v run, want that of a", got)
 	}
@@ -80,11 +81,24 @@ func TestStaleWithdrawalOfAnOrphanedRequest(t *testing.T) {
 	var depends []bool
 	w.grant = func(c pass.Call) {
 		if c.Kind == pass.WithdrawRequest {
-			depends = append(depends, c.Request.TargetGone)
+			depends = append(depends, c.Request.OnlyAsReported)
 		}
 	}
 	w.play(t, "pass")
 	if len(depends) != 1 || !depends[0] || len(w.requests) != 1 {
 		t.Errorf("the withdrawals depend on reports: %t, and %d requests are left", depends, len(w.requests))
+	}
+}
+
+// TestI3StaleWithdrawalFreesNoPlace: while the caches lack what remediators report, the places of targets that are gone and that
+// are being replaced stay taken once the API server has shown so.
+func TestI3StaleWithdrawalFreesNoPlace(t *testing.T) {
+	w := staleWorld(t, "policy workers ask in-flight=1\nmachine a sick\nmachine b sick\nmachine c sick\npass")
+	w.play(t, "replace a\nlose-target a\npass")
+	w.play(t, "pass") // the API server has answered by now that a is being replaced
+	w.play(t, "replace b\nlose-target b\npass")
+	w.play(t, "pass")
+	if got := w.runningTargets(); len(got) > 1 {
+		t.Errorf("one at a time is allowed, and the remediators of %v are at work", got)
 	}
 }

@@ -225,7 +225,7 @@ func (w *world) does(c pass.Call) (r pass.Result) {
 	case pass.StartRemedy:
 		r.RemedyResult = w.start(c.RemedyCall)
 	case pass.WithdrawRequest:
-		if c.Request.TargetGone && !c.Request.Replaces && w.replacing[c.Request.Target.Name] {
+		if c.Request.OnlyAsReported && !c.Request.Replaces && w.replacing[c.Request.Target.Name] {
 			r.RemedyResult = core.Stale
 			break
 		}

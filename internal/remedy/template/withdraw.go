@@ -76,7 +76,7 @@ func (c *Client) Withdraw(ctx context.Context, r core.Request) (core.RemedyResul
 	}
 	uid := types.UID(r.ID.UID)
 	only := client.Preconditions{UID: &uid}
-	if r.TargetGone {
+	if r.OnlyAsReported {
 		revision, err := c.revisionAsDecided(ctx, r)
 		switch {
 		case isGone(err):
@@ -92,7 +92,7 @@ func (c *Client) Withdraw(ctx context.Context, r core.Request) (core.RemedyResul
 	switch {
 	case err == nil, isGone(err), c.replaced(ctx, r, err):
 		return core.Accepted, nil
-	case r.TargetGone && apierrors.IsConflict(err):
+	case r.OnlyAsReported && apierrors.IsConflict(err):
 		return core.Stale, nil
 	}
 	return 0, fmt.Errorf("withdrawing %s: %w", r.ID, withAdvice(err))

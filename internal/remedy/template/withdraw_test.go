@@ -60,7 +60,7 @@ func TestWithdrawalAfterTheTargetHasGone(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := ownRequest()
-			r.TargetGone, r.Replaces, r.Succeeded = true, tc.decided.Replaces, tc.decided.Succeeded
+			r.OnlyAsReported, r.Replaces, r.Succeeded = true, tc.decided.Replaces, tc.decided.Succeeded
 			result, err := NewClient(Config{API: &tc.api}).Withdraw(t.Context(), r)
 			if result != tc.result || (err == nil) != (tc.says == "") || (err != nil && err.Error() != tc.says) {
 				t.Errorf("the result is %s, %v; want %s, %q", result, err, tc.result, tc.says)
@@ -91,7 +91,7 @@ func TestI15WithdrawalOfAnObjectThatIsCutInCaches(t *testing.T) {
 		cached := live.DeepCopy()
 		lenient.Bound(cached) // as the transform of the manager's caches does
 		r := ownRequest()
-		r.TargetGone, r.Succeeded, r.Replaces = true, condition(cached, "Succeeded").status, replaces(cached)
+		r.OnlyAsReported, r.Succeeded, r.Replaces = true, condition(cached, "Succeeded").status, replaces(cached)
 		result, err := NewClient(Config{API: &answers{stored: live}}).Withdraw(t.Context(), r)
 		if result != core.Accepted || err != nil {
 			t.Errorf("%s: the result is %s, %v", reports, result, err)
@@ -102,7 +102,7 @@ func TestI15WithdrawalOfAnObjectThatIsCutInCaches(t *testing.T) {
 // TestWithdrawalOfAKindThatIsGone: the kind is not served any more when the request is read.
 func TestWithdrawalOfAKindThatIsGone(t *testing.T) {
 	r := ownRequest()
-	r.TargetGone = true
+	r.OnlyAsReported = true
 	for _, gone := range []error{&meta.NoKindMatchError{}, &meta.NoResourceMatchError{}} {
 		if result, err := NewClient(Config{API: &answers{get: gone}}).Withdraw(t.Context(), r); result != core.Accepted || err != nil {
 			t.Errorf("the result is %s, %v", result, err)
@@ -117,7 +117,7 @@ func TestAdviceOnAWithdrawalThatMayNotRead(t *testing.T) {
 			continue // it counts as withdrawn
 		}
 		r := ownRequest()
-		r.TargetGone = true
+		r.OnlyAsReported = true
 		_, err := NewClient(Config{API: &answers{get: tc.err}}).Withdraw(t.Context(), r)
 		if want := "reading X remediators/w before it is withdrawn: " + tc.err.Error() + tc.advice; err == nil || err.Error() != want {
 			t.Errorf("%s: %v, want %s", sentence, err, want)
