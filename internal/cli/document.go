@@ -149,14 +149,13 @@ var linePattern = regexp.MustCompile(`line (\d+): `)
 
 // broken says why a document is not YAML, with lines counted from the beginning of its file.
 func (d *draft) broken(err error, document string) draft {
-	if f, found := misaligned(document); found {
-		f.Line += d.offset
+	if f, found := misaligned(document, d.offset); found {
 		d.Problems = append(d.Problems, f)
 		return *d
 	}
 	for text := range strings.SplitSeq(err.Error(), "\n") {
 		text = strings.TrimPrefix(strings.TrimPrefix(strings.TrimSpace(text), "error converting YAML to JSON: "), "yaml: ")
-		if text == "" || text == "unmarshal errors:" {
+		if text == "unmarshal errors:" {
 			continue
 		}
 		line := d.Line
@@ -172,7 +171,8 @@ func (d *draft) broken(err error, document string) draft {
 }
 
 // misaligned finds a list whose entries have different indentations. Parsers blame a line far above.
-func misaligned(document string) (Finding, bool) {
+// The document begins after offset lines of its file.
+func misaligned(document string, offset int) (Finding, bool) {
 	lines := strings.Split(document, "\n")
 	first := -1 // the first entry of the present list
 	for i, line := range lines {
@@ -184,9 +184,9 @@ func misaligned(document string) (Finding, bool) {
 		case first < 0:
 		case !strings.HasPrefix(entry, "- ") && indent <= indentOf(lines[first]):
 			first = -1
-		case strings.HasPrefix(entry, "- ") && first > 0 && indent < indentOf(lines[first]) && indent > indentOf(lines[first-1]):
-			return Finding{Line: i + 1, Message: fmt.Sprintf("it is not YAML: the entries of a list begin below each other; this one is indented by %d, and the first, in line %d, by %d",
-				indent, first+1, indentOf(lines[first]))}, true
+		case first > 0 && indent < indentOf(lines[first]) && indent > indentOf(lines[first-1]):
+			return Finding{Line: offset + i + 1, Message: fmt.Sprintf("it is not YAML: the entries of a list begin below each other; this one is indented by %d, and the first, in line %d, by %d",
+				indent, offset+first+1, indentOf(lines[first]))}, true
 		}
 	}
 	return Finding{}, false
@@ -197,13 +197,10 @@ func indentOf(line string) int { return len(line) - len(strings.TrimLeft(line, "
 // locate returns the line of a field, or of the deepest part of its path that exists. A path without an index may match
 // several values; locate takes the first of the JSON type.
 func (d *draft) locate(path, jsonType string) int {
-	line := d.Line
-	if d.tree != nil && path != "" {
-		if n := descend(d.tree, segments(path), jsonType); n > 0 {
-			line = d.offset + n
-		}
+	if d.tree == nil {
+		return d.Line
 	}
-	return line
+	return max(d.Line, d.offset+descend(d.tree, segments(path), jsonType))
 }
 
 // segments splits a path. The key of an annotation is one segment, with its dots.
@@ -215,12 +212,13 @@ func segments(path string) []string {
 	return strings.FieldsFunc(path, func(r rune) bool { return r == '.' || r == '[' || r == ']' })
 }
 
+// descend returns the line of a value, or 0 if there is none of the JSON type, nor a list with an element of it.
 func descend(n *yaml.Node, path []string, jsonType string) int {
+	ofType := func(n *yaml.Node) bool { return typeOf(n) == jsonType }
 	switch {
-	case len(path) == 0 && jsonType != "" && jsonType != typeOf(n):
-		return 0
-	case len(path) == 0:
+	case len(path) == 0 && (ofType(n) || n.Kind == yaml.SequenceNode && slices.ContainsFunc(n.Content, ofType)):
 		return n.Line
+	case len(path) == 0:
 	case n.Kind == yaml.MappingNode:
 		return descendField(n, path, jsonType)
 	case n.Kind == yaml.SequenceNode:
@@ -236,13 +234,10 @@ func descendField(n *yaml.Node, path []string, jsonType string) int {
 		return 0
 	}
 	found := descend(value, path[1:], jsonType)
-	last := len(path) == 1
 	switch {
-	case found > 0 && !last:
+	case found != 0 && len(path) > 1:
 		return found
-	case found > 0 || jsonType == "":
-		return name.Line
-	case last && value.Kind == yaml.SequenceNode: // one of its elements has that type
+	case found != 0 || jsonType == "":
 		return name.Line
 	}
 	return 0
@@ -253,7 +248,7 @@ func descendElements(n *yaml.Node, path []string, jsonType string) int {
 		return max(descend(n.Content[i], path[1:], jsonType), n.Content[i].Line)
 	}
 	for _, element := range n.Content {
-		if found := descend(element, path, jsonType); found > 0 {
+		if found := descend(element, path, jsonType); found != 0 {
 			return found
 		}
 	}
@@ -262,7 +257,7 @@ func descendElements(n *yaml.Node, path []string, jsonType string) int {
 
 // child returns the name and the value of a field.
 func child(n *yaml.Node, name string) (key, value *yaml.Node) {
-	for i := 0; i+1 < len(n.Content); i += 2 {
+	for i := 0; i < len(n.Content); i += 2 {
 		if n.Content[i].Value == name {
 			return n.Content[i], n.Content[i+1]
 		}
