@@ -131,19 +131,15 @@ func (p *page) when(t *time.Time) string {
 	switch d := p.distance(t); {
 	case t == nil:
 		return ""
-	case d == 0:
-		return "now"
 	case d > 0:
 		return p.clock(t) + " (in " + duration.HumanDuration(d) + ")"
-	default:
+	case d < 0:
 		return p.clock(t) + " (" + duration.HumanDuration(-d) + " ago)"
 	}
+	return "now"
 }
 
 func (p *page) ago(t *time.Time) string {
-	if t == nil {
-		return ""
-	}
 	return duration.HumanDuration(max(0, -p.distance(t))) + " ago"
 }
 
@@ -175,10 +171,11 @@ func sentence(s string) string {
 }
 
 func limited(rows [][]cell, limit int) (shown [][]cell, left int) {
-	if limit <= 0 || len(rows) <= limit {
+	if limit <= 0 {
 		return rows, 0
 	}
-	return rows[:limit], len(rows) - limit
+	n := min(len(rows), limit)
+	return rows[:n], len(rows) - n
 }
 
 // more prints how many rows were left out.

@@ -46,20 +46,59 @@ func TestColoursOnlyOnATerminal(t *testing.T) {
 	if onTerminal(&bytes.Buffer{}) || onTerminal(file) {
 		t.Error("what is no terminal gets colours")
 	}
+	terminal, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	if err != nil {
+		t.Skipf("this machine gives no terminal: %v", err)
+	}
+	defer terminal.Close()
+	for _, tc := range []struct {
+		noColor, term string
+		want          bool
+	}{{"", "xterm", true}, {"", "", true}, {"1", "xterm", false}, {"", "dumb", false}} {
+		t.Setenv("NO_COLOR", tc.noColor)
+		t.Setenv("TERM", tc.term)
+		if got := onTerminal(terminal); got != tc.want {
+			t.Errorf("with NO_COLOR=%s and TERM=%s, a terminal gets colours: %t", tc.noColor, tc.term, got)
+		}
+	}
+}
+
+// tinted returns what a function prints on a terminal, with the colours as words.
+func tinted(show func(*page)) string {
+	return strings.NewReplacer(string(red), "<red:", string(green), "<green:", string(yellow), "<yellow:", reset, ">").
+		Replace(plainPattern.ReplaceAllString(printed(true, show), "$1"))
+}
+
+var plainPattern = regexp.MustCompile(regexp.QuoteMeta(string(plain)) + "(.*?)" + regexp.QuoteMeta(reset))
+
+// TestTables: a column that is empty in each row is left out, and a long cell is cut.
+func TestTables(t *testing.T) {
+	long := strings.Repeat("a", mostCell)
+	rows := [][]cell{{text("<b>"), text(""), {"c", red}}, {text(""), text(""), {long, green}}, {text("d"), text(""), text(long + "a")}}
+	got := tinted(func(p *page) { p.table([]string{"A", "B", "C"}, rows) })
+	want := "A     C\n<b>   <red:c>\n      <green:" + long + ">\nd     " + long[:mostCell-len("…")] + "…\n"
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the table (-want +got):\n%s", diff)
+	}
+	if got := tinted(func(p *page) { p.printf("%s%s", p.in(red, ""), p.in(red, "a")) }); got != "<red:a>" {
+		t.Errorf("nothing and a word in red are %q", got)
+	}
 }
 
 func TestInstants(t *testing.T) {
-	p := &page{at: noon.Add(300 * time.Millisecond)}
+	p := &page{at: noon.Add(time.Second + 300*time.Millisecond)}
 	cases := map[string]struct {
 		at   time.Time
 		want string
 	}{
-		"now":                 {noon, "now"},
-		"in a while":          {noon.Add(130 * time.Second), "12:02:10Z (in 2m10s)"},
+		"now":                 {noon.Add(time.Second), "now"},
+		"in a while":          {noon.Add(131 * time.Second), "12:02:11Z (in 2m10s)"},
+		"in a moment":         {noon.Add(2 * time.Second), "12:00:02Z (in 1s)"},
+		"a moment ago":        {noon, "12:00:00Z (1s ago)"},
 		"a while ago":         {noon.Add(-time.Hour), "11:00:00Z (60m ago)"},
 		"on another day":      {noon.Add(-48 * time.Hour), "2026-07-30 12:00:00Z (2d ago)"},
 		"at an unknown time":  {time.Time{}, ""},
-		"in another timezone": {noon.Add(time.Minute).In(time.FixedZone("X", 3600)), "12:01:00Z (in 60s)"},
+		"in another timezone": {noon.Add(61 * time.Second).In(time.FixedZone("X", 3600)), "12:01:01Z (in 60s)"},
 	}
 	for sentence, tc := range cases {
 		if got := p.when(instant(tc.at)); got != tc.want {

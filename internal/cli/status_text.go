@@ -101,7 +101,7 @@ func (p *page) controller(c *Controller) {
 		p.printf("Fettle: %s leads (lease %s, renewed %s).\n", p.in(green, c.Holder), c.Lease, p.ago(c.Renewed))
 	case "no":
 		p.printf("%s\n", p.in(red, c.Message))
-		if c.Holder != "" {
+		if c.Holder != "" && c.Renewed != nil {
 			p.printf("Lease %s was last renewed by %s, %s.\n", c.Lease, c.Holder, p.ago(c.Renewed))
 		}
 	default:
@@ -234,7 +234,7 @@ func (p *statusPage) stopped(checks []HealthCheck) {
 }
 
 func (p *statusPage) targets(targets []Target) {
-	rows := make([][]cell, 0, min(len(targets), 1000))
+	rows := make([][]cell, 0, len(targets))
 	several := slices.ContainsFunc(targets, func(t Target) bool { return t.Kind != targets[0].Kind })
 	head := targets[0].Kind
 	if several {
@@ -251,7 +251,7 @@ func (p *statusPage) targets(targets []Target) {
 		}
 		row := []cell{
 			text(""), text(kind), text(t.Name), text(t.Cluster), text(node), {t.Health, healthIn(t.Health)}, text(t.Reason),
-			text(p.since(t)), text(p.when(t.Until)), {heldBy(t.HeldBy), red}, text(t.Repair),
+			text(p.clock(t.Since)), text(p.when(t.Until)), {heldBy(t.HeldBy), red}, text(t.Repair),
 		}
 		if p.namespaces {
 			row[0] = text(t.Namespace)
@@ -261,13 +261,6 @@ func (p *statusPage) targets(targets []Target) {
 	rows, left := limited(rows, p.limit)
 	p.table([]string{"NAMESPACE", "KIND", strings.ToUpper(head), "CLUSTER", "NODE", "VERDICT", "REASON", "SINCE", "UNHEALTHY AT", "HELD BY", "REPAIR"}, rows)
 	p.more(left, strings.ToLower(head))
-}
-
-func (p *page) since(t *Target) string {
-	if t.Since == nil {
-		return ""
-	}
-	return p.clock(t.Since)
 }
 
 func heldBy(refusals []Refusal) string {
