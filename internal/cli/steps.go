@@ -83,7 +83,7 @@ func (w *assessment) underWay(repair int, s *Step) {
 			s.State, ends = stepUnderWay, r.StepEnds(step, q)
 		}
 		tried := s.State == stepUnderWay || r.Attempts > 0 // a step that gates hold back does not time out
-		if v, leads := w.lead(target); tried && step.Limit > 0 && leads && v.Health == core.Unhealthy {
+		if v, _ := w.lead(target); tried && step.Limit > 0 && v.Health == core.Unhealthy {
 			s.Ends = instant(ends)
 		}
 	}
@@ -248,7 +248,7 @@ func (w *assessment) recoveryOf(target int) *Recovery {
 		for j := range w.reports[i].Members {
 			c := &w.reports[i].Members[j]
 			stands := slices.ContainsFunc(c.Requests, func(q core.Request) bool { return q.Own && !q.Leaving })
-			if c.Target != t.ID || !stands || t.ConfirmedHealthy || c.Health != core.Suspect || !w.recovers(i, target) {
+			if c.Target != t.ID || !stands || t.ConfirmedHealthy || !w.recovers(i, target) {
 				continue
 			}
 			if r := w.recoveryIn(&w.reports[i].Policy, c); r != nil {
@@ -283,8 +283,8 @@ func (w *assessment) recoveryIn(p *core.Policy, c *core.MemberReport) *Recovery 
 }
 
 func (w *assessment) recovers(policy, target int) bool {
-	v, judged := w.verdictOf(policy, target)
-	return judged && v.Reason == core.Recovering
+	v, _ := w.verdictOf(policy, target)
+	return v.Reason == core.Recovering
 }
 
 // nextOfRemediator is for a step without a limit that a remediator takes. The request is nil while it is not seen yet.
