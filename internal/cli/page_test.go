@@ -167,3 +167,25 @@ func TestFormats(t *testing.T) {
 		t.Errorf("wide gives %v", err)
 	}
 }
+
+// TestOwnerAnswers: without a request, the rules of an owner are still told.
+func TestOwnerAnswers(t *testing.T) {
+	owner := Reference{Kind: "MachineSet", Name: "workers"}
+	for want, a := range map[string]*OwnerAnswer{
+		"": {Owner: owner, Waits: []OwnerWait{{Message: "It waits."}}},
+		"\nIts owner\n  It does so.\n  It does this.\n":                                                         {Owner: owner, Rules: []string{"It does so", "It does this"}},
+		"\nIts owner\n  MachineSet workers got the request to replace it now, and <yellow:has not answered>.\n": {Owner: owner, Requested: true, Since: instant(noon)},
+		"\nIts owner\n  MachineSet workers says <yellow:Later> since now: so\n  <yellow:Can't tell all of that>: why.\n" +
+			"\nIts owner waits, since\n  It waits.\n    over at now\n    sooner: Do.\n  It waits too.\n": {
+			Owner: owner, Requested: true, Since: instant(noon), Reason: "Later", Message: "so", Unknown: "why",
+			Waits: []OwnerWait{{Message: "It waits.", Until: instant(noon), Advice: "Do."}, {Message: "It waits too."}},
+		},
+	} {
+		if diff := cmp.Diff(want, tinted(func(p *page) { p.ownerAnswer(a) })); diff != "" {
+			t.Errorf("of %+v it prints (-want +got):\n%s", a, diff)
+		}
+	}
+	if got := tinted(func(p *page) { p.ownerAnswer(nil) }); got != "" {
+		t.Errorf("of none it prints %q", got)
+	}
+}

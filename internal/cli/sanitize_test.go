@@ -97,6 +97,27 @@ func TestI15MapsAreFitToShow(t *testing.T) {
 	}
 }
 
+// TestI15TextsOfAnswersAreBounded: a text has its bound in bytes, and a name that is longer is not shown.
+func TestI15TextsOfAnswersAreBounded(t *testing.T) {
+	shown := func(most int, show func(string) string) {
+		t.Helper()
+		fits := strings.Repeat("a", most)
+		if got, cut := show(fits), show(fits+"a"); got != fits || len(cut) > most || !strings.HasSuffix(cut, "…") {
+			t.Errorf("of %d bytes %d are shown, and of one more %d", most, len(got), len(cut))
+		}
+	}
+	shown(sanitize.MaxMessage, func(s string) string { sanitizeAnswer(&s); return s })
+	shown(sanitize.MaxPart, func(s string) string { return failureText(errors.New(s)) })
+	if name := strings.Repeat("a", mostCell); !isShowable(name) || isShowable(name+"a") {
+		t.Errorf("a name of %d bytes, or one of a byte more, is not judged as it should be", mostCell)
+	}
+	numbers := map[int]string{1: "a\x07"}
+	sanitizeAnswer(&numbers)
+	if !reflect.DeepEqual(numbers, map[int]string{1: `a\x07`}) {
+		t.Errorf("of a map by numbers it shows %q", numbers[1])
+	}
+}
+
 func wantShowable(t *testing.T, text string) {
 	t.Helper()
 	for _, own := range []colour{plain, red, green, yellow, colour(reset), "\n"} {
