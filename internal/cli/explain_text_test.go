@@ -41,7 +41,7 @@ func fullTarget() ExplainedTarget {
 	}
 }
 
-// TestPagesOfExplanations: each part of an answer is in its place. That nobody leads is told first, and who leads last.
+// TestPagesOfExplanations: each part of an answer is in its place. A missing leader is told first, and the leader last.
 func TestPagesOfExplanations(t *testing.T) {
 	leads, none := header(), header()
 	leads.Notes = []string{"A note."}

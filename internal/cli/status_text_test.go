@@ -102,7 +102,7 @@ func TestPagesOfAStatus(t *testing.T) {
 	}
 }
 
-// TestPagesOfControllers: who leads is told, and where nobody does, who led last.
+// TestPagesOfControllers: the page names the controller that leads, or else the last that led.
 func TestPagesOfControllers(t *testing.T) {
 	controller := func(leads, holder string, renewed *time.Time) Controller {
 		return Controller{Leads: leads, Holder: holder, Lease: "ns/lease", Renewed: renewed, Message: "So."}

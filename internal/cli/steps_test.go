@@ -133,7 +133,7 @@ func TestObjectsOfNamesakes(t *testing.T) {
 	}
 }
 
-// TestNothingIsPlanned for a target that is not judged from here, and for one that goes.
+// TestNothingIsPlanned for a target that is not judged from here or that is being deleted.
 func TestNothingIsPlanned(t *testing.T) {
 	s := newNodeScene(t)
 	nodeScenes["first-step"](s)

@@ -81,7 +81,7 @@ func (w *assessment) notesOn(policy int) []string {
 // noteAtOdds returns such a sentence about one health check, or nothing where the controller agrees.
 func (w *assessment) noteAtOdds(policy int) string {
 	p := &w.policies[policy]
-	if w.blocked != nil || p.Paused || w.healthCheck(policy).Repairs != repairsAllowed {
+	if w.healthCheck(policy).Repairs != repairsAllowed {
 		return ""
 	}
 	written := w.writtenStatus(p.ID)
