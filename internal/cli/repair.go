@@ -95,7 +95,7 @@ func (s *session) repairable(ctx context.Context, v *view, assessments []*assess
 	case len(in.targets) == 0:
 		return foundTargets{}, s.noTarget(ctx, v, assessments, of, within)
 	}
-	in.targets = in.preferNode(of)
+	in.targets = in.preferNode()
 	if len(in.targets) > 1 {
 		var ways []string
 		for _, i := range in.targets {
@@ -111,11 +111,8 @@ func (s *session) repairable(ctx context.Context, v *view, assessments []*assess
 }
 
 // preferNode drops the machine of a node that the user names, if a health check selects the node.
-func (in foundTargets) preferNode(of subject) []int {
-	node := slices.DeleteFunc(slices.Clone(in.targets), func(i int) bool {
-		id := in.cluster.Targets[i].ID
-		return of.kind != nodeSubject || kindWord(id) != nodeSubject || id.Name != of.name
-	})
+func (in foundTargets) preferNode() []int {
+	node := slices.DeleteFunc(slices.Clone(in.targets), func(i int) bool { return kindWord(in.cluster.Targets[i].ID) != nodeSubject })
 	if len(node) > 0 {
 		return node
 	}
@@ -143,7 +140,7 @@ func (w *assessment) refuseRequest(target int, lacks unmet) error {
 	switch by, out := w.skippedBy(target); {
 	case w.cluster.Targets[target].Deleting:
 		why = "it is being deleted already; fettle explain says what that waits for"
-	case len(w.verdictsOf[target]) == 0 && out:
+	case out:
 		why = "it is excluded from all health checking, by " + by + " on it; remove that first"
 	case len(w.verdictsOf[target]) == 0:
 		why = "no health check selects it, so none says how it is repaired. " + w.nearest(id, lacks) + " Have one select it first"

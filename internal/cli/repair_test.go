@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -37,22 +38,95 @@ func TestRepairIsRefused(t *testing.T) {
 	}
 }
 
+// TestRepairsThatAreNotRequested: a command that can't mean one target, or whose request would have no effect, writes nothing and
+// says why.
+func TestRepairsThatAreNotRequested(t *testing.T) {
+	finished := v1alpha1.RepairStatus{Phase: v1alpha1.RepairSucceeded, FinishedAt: &metav1.Time{Time: noon.Add(-time.Minute)}}
+	for _, c := range []struct {
+		args   string
+		change func(*fleet)
+		want   string
+	}{
+		{"", func(*fleet) {}, "accepts between 1 and 2 arg(s), received 0"},
+		{"machine worker-a worker-b", func(*fleet) {}, "accepts between 1 and 2 arg(s), received 3"},
+		{"pod/a", func(*fleet) {}, `"pod" is none of the kinds that can be explained; give machine/NAME, node/NAME, repair/NAME, nodehealthcheck/NAME or machinehealthcheck/NAME`},
+		{"mhc/workers", func(*fleet) {}, "a machinehealthcheck can't be repaired; give machine/NAME or node/NAME"},
+		{"machine/worker-a -o xml", func(*fleet) {}, `--output is "xml"; give json or yaml, or leave it out for a table`},
+		{"machine/worker-a", func(f *fleet) { f.refuse("GET "+machinesPath, http.StatusInternalServerError) }, "listing machines.machine.openshift.io in all namespaces: " + machinesPath + ": InternalError"},
+		{"machine/worker-b", func(f *fleet) { f.drop(machinesPath, "machines/worker-b") }, "there is no machine worker-b in namespace machines; did you mean worker-a, worker-c, worker-d?"},
+		{"machine/worker-z", func(f *fleet) { f.machine("elsewhere", "z", "worker") }, "there is no machine worker-z in namespace machines; there is one in namespace elsewhere (add -n elsewhere)"},
+		{"machine/worker-x", func(f *fleet) { f.repair("x", finished) },
+			"there is no machine worker-x any more, so no repair was requested; fettle explain repair/" + core.RepairName(core.ID{Kind: "Machine", Namespace: "machines", Name: "worker-x", UID: "machines-x"}, 1) + " shows its last repair"},
+		{"node/node-a -n elsewhere", func(*fleet) {}, "No machine in namespace elsewhere refers to node node-a (status.nodeRef), so health checks of machines don't see it. " +
+			"No NodeHealthCheck selects node node-a. Nothing is done to it. So fettle has requested nothing; have a health check select it first."},
+		{"machine/worker-a -A", func(f *fleet) { f.machine("elsewhere", "a", "worker") },
+			"there are several of the name machine worker-a; choose one by machine/worker-a -n elsewhere, or machine/worker-a -n machines"},
+		{"node/node-a --workload-cluster east", func(*fleet) {}, "No machine refers to node node-a (status.nodeRef), so health checks of machines don't see it. " +
+			"No NodeHealthCheck selects node node-a. Nothing is done to it. So fettle has requested nothing; have a health check select it first."},
+		{"machine/worker-a", func(f *fleet) {
+			f.clusters(func(*clusterScene) {})
+			f.put("{apiVersion: cluster.x-k8s.io/v1beta2, kind: Machine, metadata: {namespace: machines, name: worker-a, uid: namesake, labels: {cluster.x-k8s.io/cluster-name: worker}}}")
+		}, "there are several of the name machine worker-a; choose one by --workload-cluster='' -n machines, or --workload-cluster worker -n machines"},
+		{"machine/east-a -n fleets", func(f *fleet) {
+			f.clusters(func(s *clusterScene) {
+				s.edit("Machine/east-a", "  labels:", "  annotations: {cluster.x-k8s.io/paused: ''}\n  labels:")
+			})
+		}, "no repair of Machine fleets/east-a was requested: it is excluded from all health checking, by annotation cluster.x-k8s.io/paused on it; remove that first"},
+		{"machine/worker-a", func(f *fleet) { f.machine("machines", "a", "other") },
+			"no repair of Machine machines/worker-a was requested: no health check selects it, so none says how it is repaired. " +
+				"The nearest is workers, whose selector also requires role=worker. Have one select it first"},
+	} {
+		f := startFleet(t)
+		c.change(f)
+		got := f.transcript(strings.Fields("repair " + c.args)...)
+		if want := strings.TrimRight("$ fettle repair "+c.args, " ") + "\nerror: " + c.want + "\n"; got != want {
+			t.Errorf("it prints\n%s\nwant\n%s", got, want)
+		}
+	}
+}
+
 // TestRequestTime: a request is later than the last repair of its target, whatever the clock of the person says.
 func TestRequestTime(t *testing.T) {
+	now := noon.Add(1300 * time.Millisecond)
 	for name, c := range map[string]struct {
-		ended time.Duration
-		want  time.Time
+		change func(*core.Repair)
+		want   time.Time
 	}{
-		"long after a repair":            {-time.Hour, noon},
-		"in the second in which it did":  {0, noon.Add(time.Second)},
-		"by a clock that runs behind it": {20 * time.Second, noon.Add(21 * time.Second)},
+		"long after a repair":               {func(r *core.Repair) { r.Ended = noon.Add(-time.Hour) }, noon.Add(time.Second)},
+		"in the second in which it ended":   {func(r *core.Repair) { r.Ended = noon.Add(1900 * time.Millisecond) }, noon.Add(2 * time.Second)},
+		"a second after it":                 {func(r *core.Repair) { r.Ended = noon }, noon.Add(time.Second)},
+		"by a clock that runs behind it":    {func(r *core.Repair) { r.Ended = noon.Add(21500 * time.Millisecond) }, noon.Add(22 * time.Second)},
+		"as late as the request it served":  {func(r *core.Repair) { r.Ended, r.Requested = noon.Add(-time.Hour), noon.Add(30*time.Second) }, noon.Add(31 * time.Second)},
+		"of a repair under way":             {func(r *core.Repair) { r.Ended, r.Requested = time.Time{}, noon.Add(time.Hour) }, noon.Add(time.Second)},
+		"of another machine":                {func(r *core.Repair) { r.Target.UID, r.Node = "uid-b", "node-b" }, noon.Add(time.Second)},
+		"of its node":                       {func(r *core.Repair) { r.Target = core.ID{Kind: "Node", Name: "node-a", UID: "node-uid-a"} }, noon.Add(time.Hour + time.Second)},
+		"of it when it had another node":    {func(r *core.Repair) { r.Node = "node-x" }, noon.Add(time.Hour + time.Second)},
+		"of another machine without a node": {func(r *core.Repair) { r.Target.UID, r.Node = "uid-b", "" }, noon.Add(time.Second)},
 	} {
 		s := newScene()
-		s.repair(0, 2*time.Hour, v1alpha1.RepairStatus{Phase: v1alpha1.RepairSucceeded, FinishedAt: &metav1.Time{Time: noon.Add(c.ended)}})
+		s.repair(0, 2*time.Hour, v1alpha1.RepairStatus{Phase: v1alpha1.RepairSucceeded, FinishedAt: &metav1.Time{Time: noon}})
 		w := s.assessment()
-		w.cluster.Repairs[0].Ended = noon.Add(c.ended)
-		if got := w.requestTime(0, noon.Add(300*time.Millisecond)); !got.Equal(c.want) {
+		r := &w.cluster.Repairs[0]
+		r.Ended = noon.Add(time.Hour)
+		c.change(r)
+		if r.Node == "" {
+			w.cluster.Targets[0].Node.Name = ""
+		}
+		if got := w.requestTime(0, now); !got.Equal(c.want) {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+	}
+}
+
+// TestExhaustedRepair: a repair has given up once it has tried each of its steps. One whose steps can't be read has not.
+func TestExhaustedRepair(t *testing.T) {
+	for _, c := range []struct {
+		tried, steps int
+		want         bool
+	}{{0, 0, false}, {0, 1, false}, {1, 2, false}, {1, 1, true}, {2, 2, true}, {2, 1, true}} {
+		w := &assessment{cluster: core.Cluster{Repairs: []core.Repair{{Tried: make([]core.StepRecord, c.tried), Steps: make([]core.Step, c.steps)}}}}
+		if got := w.exhausted(0); got != c.want {
+			t.Errorf("after %d of %d steps: %t", c.tried, c.steps, got)
 		}
 	}
 }

@@ -45,7 +45,6 @@ func (s *session) objectOf(ctx context.Context, v *view, id core.ID) (*metav1.Pa
 		err := s.cluster.Get(ctx, types.NamespacedName{Namespace: id.Namespace, Name: id.Name}, m)
 		switch {
 		case err == nil && string(m.UID) == id.UID:
-			m.SetGroupVersionKind(kind)
 			return m, nil
 		case err != nil && !apierrors.IsNotFound(err):
 			failed = err

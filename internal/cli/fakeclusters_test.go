@@ -1,0 +1,47 @@
+package cli
+
+import (
+	"maps"
+	"net/http/httptest"
+	"slices"
+	"strings"
+)
+
+// clusters adds the management cluster of a scene. Its workload clusters have API servers that serve their nodes.
+func (f *fleet) clusters(change func(*clusterScene)) {
+	f.t.Helper()
+	s := newClusterScene(f.t)
+	change(s)
+	groups := []any{}
+	for group, kinds := range map[string]map[string]string{
+		"cluster.x-k8s.io/v1beta2":              {"machines": "Machine", "clusters": "Cluster", "machinehealthchecks": "MachineHealthCheck", "machinesets": "MachineSet", "machinedeployments": "MachineDeployment"},
+		"controlplane.cluster.x-k8s.io/v1beta2": {"kubeadmcontrolplanes": "KubeadmControlPlane"},
+	} {
+		resources := []any{}
+		for name, kind := range kinds {
+			resources = append(resources, map[string]any{"name": name, "kind": kind, "namespaced": true, "verbs": []string{"get", "list", "watch", "patch"}})
+			f.objects["/apis/"+group+"/"+name] = map[string]map[string]any{}
+		}
+		f.set("/apis/"+group, map[string]any{"apiVersion": "v1", "kind": "APIResourceList", "groupVersion": group, "resources": resources})
+		name, number, _ := strings.Cut(group, "/")
+		version := map[string]any{"groupVersion": group, "version": number}
+		groups = append(groups, map[string]any{"name": name, "versions": []any{version}, "preferredVersion": version})
+	}
+	f.set("/apis", map[string]any{"apiVersion": "v1", "kind": "APIGroupList", "groups": groups})
+	f.objects["/api/v1/secrets"] = map[string]map[string]any{}
+	for _, text := range slices.Concat(slices.Collect(maps.Values(s.objects)), s.owners) {
+		f.put(text)
+	}
+	for name, nodes := range s.nodes {
+		own := &fleet{fakeAPI: &fakeAPI{t: f.t, objects: map[string]any{}}, objects: map[string]map[string]map[string]any{nodesPath: {}}, refused: map[string]int{}}
+		for _, text := range nodes {
+			n := object(f.t, text)
+			own.objects[nodesPath][n["metadata"].(map[string]any)["name"].(string)] = n
+		}
+		server := httptest.NewTLSServer(own)
+		f.t.Cleanup(server.Close)
+		f.workloads[name] = own
+		secret := kubeconfigOfEast(server.URL, server.Certificate())
+		f.objects["/api/v1/secrets"]["fleets/"+name+"-kubeconfig"] = secret
+	}
+}

@@ -1,0 +1,270 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+// These are collections of the API server.
+const (
+	machinesPath = "/apis/machine.openshift.io/v1beta1/machines"
+	setsPath     = "/apis/machine.openshift.io/v1beta1/machinesets"
+	checksPath   = "/apis/machine.openshift.io/v1beta1/machinehealthchecks"
+	nodeChecks   = "/apis/remediation.medik8s.io/v1alpha1/nodehealthchecks"
+	nodesPath    = "/api/v1/nodes"
+	repairsPath  = fettleAPI + "/repairs"
+	leasesPath   = "/apis/coordination.k8s.io/v1/leases"
+)
+
+// fleet is an API server with machines worker-a to worker-e and their nodes, which one health check selects.
+type fleet struct {
+	*fakeAPI
+
+	// objects are by their collections, and then by namespace/name. A collection that is not there is not served.
+	objects map[string]map[string]map[string]any
+	// refused are the codes of failures by method and path.
+	refused map[string]int
+	// written are the requests that may write, with their bodies.
+	written []string
+	// watches are the open ones by their paths.
+	watches map[string]*io.PipeWriter
+	// workloads are the API servers of workload clusters.
+	workloads map[string]*fleet
+	// page is how many objects a page of a list has, or 0 for all.
+	page int
+}
+
+// startFleet starts the API server, and has KUBECONFIG name it, with the namespace machines.
+func startFleet(t *testing.T) *fleet {
+	t.Helper()
+	f := newFleet(t, noon)
+	f.fakeAPI.objects = startAPI(t).objects
+	server := httptest.NewServer(f)
+	t.Cleanup(server.Close)
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(path, []byte(kubeconfigFor(server.URL)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("KUBECONFIG", path)
+	return f
+}
+
+func kubeconfigFor(url string) string {
+	return "apiVersion: v1\nkind: Config\ncurrent-context: c\nclusters: [{name: c, cluster: {server: " + url + "}}]\n" +
+		"contexts: [{name: c, context: {cluster: c, user: u, namespace: machines}}]\nusers: [{name: u, user: {}}]\n"
+}
+
+// newFleet returns the API server without a listener. The nodes have been Ready for a day.
+func newFleet(t *testing.T, now time.Time) *fleet {
+	t.Helper()
+	f := &fleet{fakeAPI: &fakeAPI{t: t, objects: map[string]any{}}, objects: map[string]map[string]map[string]any{}, refused: map[string]int{}, watches: map[string]*io.PipeWriter{}, workloads: map[string]*fleet{}}
+	for _, path := range []string{machinesPath, setsPath, checksPath, nodeChecks, nodesPath, repairsPath, leasesPath} {
+		f.objects[path] = map[string]map[string]any{}
+	}
+	day := now.Add(-24 * time.Hour)
+	f.put("{apiVersion: machine.openshift.io/v1beta1, kind: MachineHealthCheck, metadata: {namespace: machines, name: workers, uid: check, creationTimestamp: '" + stamp(day) + "'}, " +
+		"spec: {selector: {matchLabels: {role: worker}}, maxUnhealthy: 40%, unhealthyConditions: [{type: Ready, status: Unknown, timeout: 300s}]}}")
+	for _, name := range []string{"a", "b", "c", "d", "e"} {
+		f.machine("machines", name, "worker")
+		f.node(name, "True", day)
+	}
+	f.put("{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {namespace: fettle-system, name: fettle}, " +
+		"spec: {holderIdentity: fettle-0, leaseDurationSeconds: 15, renewTime: '" + now.Format("2006-01-02T15:04:05.000000Z07:00") + "'}}")
+	return f
+}
+
+func stamp(at time.Time) string { return at.UTC().Format(time.RFC3339) }
+
+// machine puts the machine of node-NAME, with a role.
+func (f *fleet) machine(namespace, name, role string) {
+	f.put("{apiVersion: machine.openshift.io/v1beta1, kind: Machine, metadata: {namespace: " + namespace + ", name: worker-" + name + ", uid: " + namespace + "-" + name +
+		", creationTimestamp: '2026-07-01T00:00:00Z', labels: {role: " + role + "}, " +
+		"ownerReferences: [{apiVersion: machine.openshift.io/v1beta1, kind: MachineSet, name: workers, uid: set, controller: true}]}, " +
+		"status: {phase: Running, nodeRef: {kind: Node, name: node-" + name + "}}}")
+}
+
+// node puts a node whose Ready condition has a status since a time.
+func (f *fleet) node(name, ready string, since time.Time) {
+	f.put("{apiVersion: v1, kind: Node, metadata: {name: node-" + name + ", uid: node-" + name + ", labels: {role: worker}}, " +
+		"status: {conditions: [{type: Ready, status: '" + ready + "', lastTransitionTime: '" + stamp(since) + "'}]}}")
+}
+
+// repair puts the repair of a machine of node-NAME, which has begun an hour before noon.
+func (f *fleet) repair(name string, status v1alpha1.RepairStatus) string {
+	f.t.Helper()
+	machine := core.ID{Kind: "Machine", Namespace: "machines", Name: "worker-" + name, UID: "machines-" + name}
+	r := &v1alpha1.Repair{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "fettle.io/v1alpha1", Kind: "Repair"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "machines", Name: core.RepairName(machine, 1)},
+		Spec: v1alpha1.RepairSpec{
+			Target: v1alpha1.RepairTarget{ObjectReference: objectReference(machine), Node: "node-" + name},
+			Policy: v1alpha1.ObjectReference{Kind: "MachineHealthCheck", Namespace: "machines", Name: "workers", UID: "check"}, Reason: "UnhealthyCondition", Message: "so",
+			Ladder: []v1alpha1.RepairStep{{Remedy: "DeleteMachine", Nature: "Delete"}}, StartedAt: metav1.NewMicroTime(noon.Add(-time.Hour)),
+		},
+		Status: status,
+	}
+	u, err := runtime.DefaultUnstructuredConverter.ToUnstructured(r)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.objects[repairsPath]["machines/"+r.Name] = u
+	return r.Name
+}
+
+// put stores an object that is given as YAML, and returns it. Who watches its collection gets it.
+func (f *fleet) put(text string) *unstructured.Unstructured {
+	f.t.Helper()
+	u := &unstructured.Unstructured{Object: object(f.t, text)}
+	collection := collectionOf(u)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.objects[collection] == nil {
+		f.objects[collection] = map[string]map[string]any{}
+	}
+	f.objects[collection][key(u)] = u.Object
+	f.tell(collection, "MODIFIED", u.Object)
+	return u
+}
+
+// drop deletes an object.
+func (f *fleet) drop(collection, key string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	gone := f.objects[collection][key]
+	delete(f.objects[collection], key)
+	f.tell(collection, "DELETED", gone)
+}
+
+// refuse has a request fail with a code.
+func (f *fleet) refuse(request string, code int) { f.refused[request] = code }
+
+// tell sends an event to the watch of a collection.
+func (f *fleet) tell(collection, kind string, o map[string]any) {
+	w := f.watches[collection]
+	if w == nil {
+		return
+	}
+	line, err := json.Marshal(map[string]any{"type": kind, "object": o})
+	if err != nil {
+		panic(err)
+	}
+	_, _ = w.Write(line) // a reader that is gone reads no more
+}
+
+func collectionOf(u *unstructured.Unstructured) string {
+	prefix := "/apis/"
+	if !strings.Contains(u.GetAPIVersion(), "/") {
+		prefix = "/api/"
+	}
+	return prefix + u.GetAPIVersion() + "/" + strings.ToLower(u.GetKind()) + "s"
+}
+
+// ofPath splits a path into the version, the namespace, the resource and the name.
+var ofPath = regexp.MustCompile(`^(/api/v1|/apis/[^/]+/[^/]+)(?:/namespaces/([^/]+))?/([a-z]+)(?:/([^/]+))?$`)
+
+func (f *fleet) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if code, refused := f.refused[r.Method+" "+r.URL.Path]; refused {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(code)
+		f.write(w, map[string]any{"apiVersion": "v1", "kind": "Status", "status": "Failure", "code": code, "reason": reasons[code], "message": r.URL.Path + ": " + string(reasons[code])})
+		return
+	}
+	answer := f.answer(r)
+	if answer == nil {
+		f.fakeAPI.ServeHTTP(w, r)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	f.write(w, answer)
+}
+
+var reasons = map[int]metav1.StatusReason{
+	http.StatusUnauthorized: metav1.StatusReasonUnauthorized, http.StatusForbidden: metav1.StatusReasonForbidden, http.StatusNotFound: metav1.StatusReasonNotFound,
+	http.StatusConflict: metav1.StatusReasonConflict, http.StatusInternalServerError: metav1.StatusReasonInternalError,
+}
+
+// answer returns an object or a list, or nil for what this API server does not know.
+func (f *fleet) answer(r *http.Request) map[string]any {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if r.Method != http.MethodGet {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			panic(err)
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		f.written = append(f.written, r.Method+" "+r.URL.RequestURI()+" "+string(body))
+	}
+	parts := ofPath.FindStringSubmatch(r.URL.Path)
+	if parts == nil {
+		return nil
+	}
+	version, namespace, resource, name := parts[1], parts[2], parts[3], parts[4]
+	objects, served := f.objects[version+"/"+resource]
+	switch {
+	case !served:
+		return nil
+	case name != "":
+		return objects[strings.TrimPrefix(namespace+"/"+name, "/")]
+	}
+	items := []any{}
+	for _, k := range slices.Sorted(maps.Keys(objects)) {
+		if home, _, _ := strings.Cut(k, "/"); namespace == "" || home == namespace {
+			items = append(items, objects[k])
+		}
+	}
+	meta := map[string]any{"resourceVersion": "10"}
+	if from := len(r.URL.Query().Get("continue")); f.page > 0 {
+		items = items[from:]
+		if len(items) > f.page {
+			items, meta["continue"] = items[:f.page], strings.Repeat("x", from+f.page)
+		}
+	}
+	return map[string]any{"apiVersion": strings.TrimPrefix(strings.TrimPrefix(version, "/apis/"), "/api/"), "kind": listKinds[resource], "metadata": meta, "items": items}
+}
+
+var listKinds = map[string]string{
+	"machines": "MachineList", "machinesets": "MachineSetList", "machinehealthchecks": "MachineHealthCheckList", "nodes": "NodeList",
+	"secrets": "SecretList", "kubeadmcontrolplanes": "KubeadmControlPlaneList", "machinedeployments": "MachineDeploymentList", "nodehealthchecks": "NodeHealthCheckList", "repairs": "RepairList", "leases": "LeaseList", "clusters": "ClusterList",
+}
+
+// run runs a command of fettle, and returns what it prints, with its failure.
+func (f *fleet) run(args ...string) string {
+	f.t.Helper()
+	var printed bytes.Buffer
+	root := &cobra.Command{Use: "fettle", SilenceErrors: true, SilenceUsage: true}
+	root.AddCommand(Commands(Options{Name: "fettle", UserAgent: "test", Dialects: []Dialect{&OpenShift{}, NHC{}, ClusterAPI{}}, Now: func() time.Time { return noon }})...)
+	root.SetArgs(args)
+	root.SetOut(&printed)
+	root.SetErr(&printed)
+	if err := root.ExecuteContext(f.t.Context()); err != nil {
+		printed.WriteString("error: " + err.Error() + "\n")
+	}
+	return "$ fettle " + strings.Join(args, " ") + "\n" + printed.String()
+}
+
+// transcript returns the output of a command, and its requests that write.
+func (f *fleet) transcript(args ...string) string {
+	f.t.Helper()
+	f.written = nil
+	return strings.Join(append([]string{f.run(args...)}, f.written...), "\n")
+}
