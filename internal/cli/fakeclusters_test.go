@@ -12,6 +12,13 @@ func (f *fleet) clusters(change func(*clusterScene)) {
 	f.t.Helper()
 	s := newClusterScene(f.t)
 	change(s)
+	f.manage(s)
+	f.startWorkloads(s.nodes)
+}
+
+// manage adds the objects of a scene, with the kinds of Cluster API.
+func (f *fleet) manage(s *clusterScene) {
+	f.t.Helper()
 	groups := []any{}
 	for group, kinds := range map[string]map[string]string{
 		"cluster.x-k8s.io/v1beta2":              {"machines": "Machine", "clusters": "Cluster", "machinehealthchecks": "MachineHealthCheck", "machinesets": "MachineSet", "machinedeployments": "MachineDeployment"},
@@ -32,8 +39,13 @@ func (f *fleet) clusters(change func(*clusterScene)) {
 	for _, text := range slices.Concat(slices.Collect(maps.Values(s.objects)), s.owners) {
 		f.put(text)
 	}
-	for name, nodes := range s.nodes {
-		own := &fleet{fakeAPI: &fakeAPI{t: f.t, objects: map[string]any{}}, objects: map[string]map[string]map[string]any{nodesPath: {}}, refused: map[string]int{}}
+}
+
+// startWorkloads starts the API servers of workload clusters.
+func (f *fleet) startWorkloads(all map[string][]string) {
+	f.t.Helper()
+	for name, nodes := range all {
+		own := &fleet{fakeAPI: &fakeAPI{t: f.t, objects: map[string]any{}}, objects: map[string]map[string]map[string]any{nodesPath: {}}, gets: map[string]int{}, refused: map[string]int{}}
 		for _, text := range nodes {
 			n := object(f.t, text)
 			own.objects[nodesPath][n["metadata"].(map[string]any)["name"].(string)] = n

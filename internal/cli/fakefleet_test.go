@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bytes"
-	"encoding/json"
 	"io"
 	"maps"
 	"net/http"
@@ -11,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -18,10 +18,6 @@ import (
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-
-	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
-	"github.com/fettle-io/fettle/internal/core"
 )
 
 // These are collections of the API server.
@@ -41,12 +37,15 @@ type fleet struct {
 
 	// objects are by their collections, and then by namespace/name. A collection that is not there is not served.
 	objects map[string]map[string]map[string]any
-	// refused are the codes of failures by method and path.
+	// gets counts the reads by their paths, and refused are the codes of failures by method and path.
+	gets    map[string]int
 	refused map[string]int
 	// written are the requests that may write, with their bodies.
 	written []string
 	// watches are the open ones by their paths.
 	watches map[string]*io.PipeWriter
+	// watched are the addresses of all watches.
+	watched []string
 	// workloads are the API servers of workload clusters.
 	workloads map[string]*fleet
 	// page is how many objects a page of a list has, or 0 for all.
@@ -76,7 +75,7 @@ func kubeconfigFor(url string) string {
 // newFleet returns the API server without a listener. The nodes have been Ready for a day.
 func newFleet(t *testing.T, now time.Time) *fleet {
 	t.Helper()
-	f := &fleet{fakeAPI: &fakeAPI{t: t, objects: map[string]any{}}, objects: map[string]map[string]map[string]any{}, refused: map[string]int{}, watches: map[string]*io.PipeWriter{}, workloads: map[string]*fleet{}}
+	f := &fleet{fakeAPI: &fakeAPI{t: t, objects: map[string]any{}}, objects: map[string]map[string]map[string]any{}, gets: map[string]int{}, refused: map[string]int{}, watches: map[string]*io.PipeWriter{}, workloads: map[string]*fleet{}}
 	for _, path := range []string{machinesPath, setsPath, checksPath, nodeChecks, nodesPath, repairsPath, leasesPath} {
 		f.objects[path] = map[string]map[string]any{}
 	}
@@ -90,6 +89,12 @@ func newFleet(t *testing.T, now time.Time) *fleet {
 	f.put("{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {namespace: fettle-system, name: fettle}, " +
 		"spec: {holderIdentity: fettle-0, leaseDurationSeconds: 15, renewTime: '" + now.Format("2006-01-02T15:04:05.000000Z07:00") + "'}}")
 	return f
+}
+
+// lead has a controller lead for some time.
+func (f *fleet) lead(during time.Duration) {
+	f.put("{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {namespace: fettle-system, name: fettle}, " +
+		"spec: {holderIdentity: fettle-0, leaseDurationSeconds: " + strconv.Itoa(int(during.Seconds())) + ", renewTime: '" + clock().UTC().Format(metav1.RFC3339Micro) + "'}}")
 }
 
 func stamp(at time.Time) string { return at.UTC().Format(time.RFC3339) }
@@ -108,39 +113,17 @@ func (f *fleet) node(name, ready string, since time.Time) {
 		"status: {conditions: [{type: Ready, status: '" + ready + "', lastTransitionTime: '" + stamp(since) + "'}]}}")
 }
 
-// repair puts the repair of a machine of node-NAME, which has begun an hour before noon.
-func (f *fleet) repair(name string, status v1alpha1.RepairStatus) string {
-	f.t.Helper()
-	machine := core.ID{Kind: "Machine", Namespace: "machines", Name: "worker-" + name, UID: "machines-" + name}
-	r := &v1alpha1.Repair{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "fettle.io/v1alpha1", Kind: "Repair"},
-		ObjectMeta: metav1.ObjectMeta{Namespace: "machines", Name: core.RepairName(machine, 1)},
-		Spec: v1alpha1.RepairSpec{
-			Target: v1alpha1.RepairTarget{ObjectReference: objectReference(machine), Node: "node-" + name},
-			Policy: v1alpha1.ObjectReference{Kind: "MachineHealthCheck", Namespace: "machines", Name: "workers", UID: "check"}, Reason: "UnhealthyCondition", Message: "so",
-			Ladder: []v1alpha1.RepairStep{{Remedy: "DeleteMachine", Nature: "Delete"}}, StartedAt: metav1.NewMicroTime(noon.Add(-time.Hour)),
-		},
-		Status: status,
-	}
-	u, err := runtime.DefaultUnstructuredConverter.ToUnstructured(r)
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	f.objects[repairsPath]["machines/"+r.Name] = u
-	return r.Name
-}
-
 // put stores an object that is given as YAML, and returns it. Who watches its collection gets it.
 func (f *fleet) put(text string) *unstructured.Unstructured {
 	f.t.Helper()
 	u := &unstructured.Unstructured{Object: object(f.t, text)}
 	collection := collectionOf(u)
 	f.mu.Lock()
-	defer f.mu.Unlock()
 	if f.objects[collection] == nil {
 		f.objects[collection] = map[string]map[string]any{}
 	}
 	f.objects[collection][key(u)] = u.Object
+	f.mu.Unlock()
 	f.tell(collection, "MODIFIED", u.Object)
 	return u
 }
@@ -148,26 +131,31 @@ func (f *fleet) put(text string) *unstructured.Unstructured {
 // drop deletes an object.
 func (f *fleet) drop(collection, key string) {
 	f.mu.Lock()
-	defer f.mu.Unlock()
 	gone := f.objects[collection][key]
 	delete(f.objects[collection], key)
+	f.mu.Unlock()
 	f.tell(collection, "DELETED", gone)
 }
 
-// refuse has a request fail with a code.
-func (f *fleet) refuse(request string, code int) { f.refused[request] = code }
+// refuse has a request fail with a code, or not any more with 0.
+func (f *fleet) refuse(request string, code int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.refused[request] = code
+}
 
-// tell sends an event to the watch of a collection.
-func (f *fleet) tell(collection, kind string, o map[string]any) {
-	w := f.watches[collection]
-	if w == nil {
-		return
-	}
-	line, err := json.Marshal(map[string]any{"type": kind, "object": o})
-	if err != nil {
-		panic(err)
-	}
-	_, _ = w.Write(line) // a reader that is gone reads no more
+// refusal returns the code with which a request fails, or 0.
+func (f *fleet) refusal(r *http.Request) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.refused[r.Method+" "+r.URL.Path]
+}
+
+// reads returns how many reads of a path there were.
+func (f *fleet) reads(path string) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.gets[path]
 }
 
 func collectionOf(u *unstructured.Unstructured) string {
@@ -182,10 +170,8 @@ func collectionOf(u *unstructured.Unstructured) string {
 var ofPath = regexp.MustCompile(`^(/api/v1|/apis/[^/]+/[^/]+)(?:/namespaces/([^/]+))?/([a-z]+)(?:/([^/]+))?$`)
 
 func (f *fleet) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if code, refused := f.refused[r.Method+" "+r.URL.Path]; refused {
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(code)
-		f.write(w, map[string]any{"apiVersion": "v1", "kind": "Status", "status": "Failure", "code": code, "reason": reasons[code], "message": r.URL.Path + ": " + string(reasons[code])})
+	if code := f.refusal(r); code > 0 {
+		f.fail(w, r, code)
 		return
 	}
 	answer := f.answer(r)
@@ -197,6 +183,13 @@ func (f *fleet) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.write(w, answer)
 }
 
+// fail answers that a request has failed.
+func (f *fleet) fail(w http.ResponseWriter, r *http.Request, code int) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	f.write(w, map[string]any{"apiVersion": "v1", "kind": "Status", "status": "Failure", "code": code, "reason": reasons[code], "message": r.URL.Path + ": " + string(reasons[code])})
+}
+
 var reasons = map[int]metav1.StatusReason{
 	http.StatusUnauthorized: metav1.StatusReasonUnauthorized, http.StatusForbidden: metav1.StatusReasonForbidden, http.StatusNotFound: metav1.StatusReasonNotFound,
 	http.StatusConflict: metav1.StatusReasonConflict, http.StatusInternalServerError: metav1.StatusReasonInternalError,
@@ -206,7 +199,9 @@ var reasons = map[int]metav1.StatusReason{
 func (f *fleet) answer(r *http.Request) map[string]any {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if r.Method != http.MethodGet {
+	if r.Method == http.MethodGet {
+		f.gets[r.URL.Path]++
+	} else {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
 			panic(err)

@@ -55,7 +55,7 @@ func TestRequestedRepairs(t *testing.T) {
 	}
 }
 
-// TestRefusedRequests: what the API server answers is told with what the user can do about it.
+// TestRefusedRequests: an answer of the API server is printed with what the user can do about it.
 func TestRefusedRequests(t *testing.T) {
 	const gone = "error: Machine machines/worker-a was deleted while fettle read it, so no repair was requested; fettle explain machine/worker-a shows what became of it\n"
 	const forbidden = "error: no repair of Machine machines/worker-a was requested; that takes the rights to get, patch and delete it, which an administrator can grant (docs/cli.md#fettle-repair): "
