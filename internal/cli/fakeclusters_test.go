@@ -19,26 +19,27 @@ func (f *fleet) clusters(change func(*clusterScene)) {
 // manage adds the objects of a scene, with the kinds of Cluster API.
 func (f *fleet) manage(s *clusterScene) {
 	f.t.Helper()
-	groups := []any{}
-	for group, kinds := range map[string]map[string]string{
-		"cluster.x-k8s.io/v1beta2":              {"machines": "Machine", "clusters": "Cluster", "machinehealthchecks": "MachineHealthCheck", "machinesets": "MachineSet", "machinedeployments": "MachineDeployment"},
-		"controlplane.cluster.x-k8s.io/v1beta2": {"kubeadmcontrolplanes": "KubeadmControlPlane"},
-	} {
-		resources := []any{}
-		for name, kind := range kinds {
-			resources = append(resources, map[string]any{"name": name, "kind": kind, "namespaced": true, "verbs": []string{"get", "list", "watch", "patch"}})
-			f.objects["/apis/"+group+"/"+name] = map[string]map[string]any{}
-		}
-		f.set("/apis/"+group, map[string]any{"apiVersion": "v1", "kind": "APIResourceList", "groupVersion": group, "resources": resources})
-		name, number, _ := strings.Cut(group, "/")
-		version := map[string]any{"groupVersion": group, "version": number}
-		groups = append(groups, map[string]any{"name": name, "versions": []any{version}, "preferredVersion": version})
-	}
-	f.set("/apis", map[string]any{"apiVersion": "v1", "kind": "APIGroupList", "groups": groups})
+	f.discover("cluster.x-k8s.io/v1beta2", "Machine", "Cluster", "MachineHealthCheck", "MachineSet", "MachineDeployment")
+	f.discover("controlplane.cluster.x-k8s.io/v1beta2", "KubeadmControlPlane")
 	f.objects["/api/v1/secrets"] = map[string]map[string]any{}
 	for _, text := range slices.Concat(slices.Collect(maps.Values(s.objects)), s.owners) {
 		f.put(text)
 	}
+}
+
+// discover serves the kinds of a version of a group, for clients that ask for them.
+func (f *fleet) discover(group string, kinds ...string) {
+	resources := []any{}
+	for _, kind := range kinds {
+		name := strings.ToLower(kind) + "s"
+		resources = append(resources, map[string]any{"name": name, "kind": kind, "namespaced": true, "verbs": []string{"get", "list", "watch", "patch"}})
+		f.objects["/apis/"+group+"/"+name] = map[string]map[string]any{}
+	}
+	f.set("/apis/"+group, map[string]any{"apiVersion": "v1", "kind": "APIResourceList", "groupVersion": group, "resources": resources})
+	name, number, _ := strings.Cut(group, "/")
+	version := map[string]any{"groupVersion": group, "version": number}
+	f.groups = append(f.groups, map[string]any{"name": name, "versions": []any{version}, "preferredVersion": version})
+	f.set("/apis", map[string]any{"apiVersion": "v1", "kind": "APIGroupList", "groups": f.groups})
 }
 
 // startWorkloads starts the API servers of workload clusters.

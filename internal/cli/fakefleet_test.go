@@ -46,6 +46,8 @@ type fleet struct {
 	watches map[string]*io.PipeWriter
 	// watched are the addresses of all watches.
 	watched []string
+	// groups are the API groups of discovery.
+	groups []any
 	// workloads are the API servers of workload clusters.
 	workloads map[string]*fleet
 	// page is how many objects a page of a list has, or 0 for all.
@@ -56,7 +58,6 @@ type fleet struct {
 func startFleet(t *testing.T) *fleet {
 	t.Helper()
 	f := newFleet(t, noon)
-	f.fakeAPI.objects = startAPI(t).objects
 	server := httptest.NewServer(f)
 	t.Cleanup(server.Close)
 	path := filepath.Join(t.TempDir(), "kubeconfig")
@@ -79,6 +80,7 @@ func newFleet(t *testing.T, now time.Time) *fleet {
 	for _, path := range []string{machinesPath, setsPath, checksPath, nodeChecks, nodesPath, repairsPath, leasesPath} {
 		f.objects[path] = map[string]map[string]any{}
 	}
+	f.discover("machine.openshift.io/v1beta1", "Machine", "MachineSet", "MachineHealthCheck")
 	day := now.Add(-24 * time.Hour)
 	f.put("{apiVersion: machine.openshift.io/v1beta1, kind: MachineHealthCheck, metadata: {namespace: machines, name: workers, uid: check, creationTimestamp: '" + stamp(day) + "'}, " +
 		"spec: {selector: {matchLabels: {role: worker}}, maxUnhealthy: 40%, unhealthyConditions: [{type: Ready, status: Unknown, timeout: 300s}]}}")

@@ -44,3 +44,27 @@ func finishedRepair() v1alpha1.RepairStatus {
 func repairName(name string) string {
 	return core.RepairName(core.ID{Kind: "Machine", Namespace: "machines", Name: "worker-" + name, UID: "machines-" + name}, 1)
 }
+
+// repairNameIn is the name of the first repair of a machine of a workload cluster.
+func repairNameIn(machine string) string {
+	return core.RepairName(core.ID{Kind: "Machine", Namespace: "fleets", Name: machine, UID: machine}, 1)
+}
+
+// repairIn puts the repair of a machine of a workload cluster.
+func (f *fleet) repairIn(cluster, machine string, status v1alpha1.RepairStatus) {
+	f.t.Helper()
+	s := &clusterScene{repairs: map[string]*v1alpha1.Repair{}}
+	s.repair(cluster, machine, status)
+	for _, r := range s.repairs {
+		r.TypeMeta = metav1.TypeMeta{APIVersion: "fettle.io/v1alpha1", Kind: "Repair"}
+		if cluster == "west" {
+			r.Spec.Target.Node, r.Spec.Target.UID = "node-b", machine+"-west"
+			r.Name = core.RepairName(core.ID{Kind: "Machine", Namespace: "fleets", Name: machine, UID: machine + "-west"}, 1)
+		}
+		text, err := json.Marshal(r)
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		f.put(string(text))
+	}
+}

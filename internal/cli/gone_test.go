@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -165,4 +166,40 @@ func TestHealthCheckWaitsForAReplacement(t *testing.T) {
 	if want := "It selects nothing that is unhealthy, and it waits: node node-a is gone, and its repair goes on: Reboot remediators/node-a has not said yet that it is replaced."; e.Idle != want {
 		t.Errorf("it says %q, want %q", e.Idle, want)
 	}
+}
+
+// TestExplainedGone: a name without a target is explained by its node, or by its last repair.
+func TestExplainedGone(t *testing.T) {
+	ran := v1alpha1.RepairStatus{Phase: v1alpha1.RepairSucceeded, Message: "the target is gone", FinishedAt: &metav1.Time{Time: noon.Add(-time.Minute)}}
+	east := func(clusters ...string) func(*fleet) {
+		return func(f *fleet) {
+			f.clusters(func(*clusterScene) {})
+			for _, cluster := range clusters {
+				f.repairIn(cluster, "east-z", ran)
+			}
+		}
+	}
+	goldenRuns(t, "explain-gone.txt", []run{
+		{"The node is none of a machine.", "explain node/node-z", func(f *fleet) { f.node("z", "True", noon) }},
+		{"The node may not be read.", "explain node/node-z", refusing(http.StatusForbidden, "/api/v1/nodes/node-z")},
+		{"There never was a machine.", "explain machine/worker-z", func(*fleet) {}},
+		{"Its repair has ended.", "explain machine/worker-z", func(f *fleet) { f.repair("z", finishedRepair()) }},
+		{"For programs.", "explain machine/worker-z -o json", func(f *fleet) { f.repair("z", finishedRepair()) }},
+		{"Its repair is under way.", "explain node/node-z", func(f *fleet) { f.repair("z", runningRepair()) }},
+		{"Repairs in two clusters.", "explain machine/east-z -n fleets", east("east", "west")},
+		{"In one of two clusters.", "explain machine/east-z -n fleets --workload-cluster west", east("east", "west")},
+		{"The repair of a machine whose owner is to replace it.", "explain repair/" + repairNameIn("east-a") + " -n fleets", func(f *fleet) {
+			f.clusters(func(s *clusterScene) {
+				s.node("east", "a", "Unknown", time.Hour)
+				s.requestsReplacement("east-a", "WaitingForRemediation", "")
+			})
+			f.put(eastSet)
+			f.put(eastDeployment)
+			f.repairIn("east", "east-a", runningRepair())
+		}},
+		{"The ended repair of such a machine.", "explain repair/" + repairNameIn("east-a") + " -n fleets", func(f *fleet) {
+			f.clusters(func(*clusterScene) {})
+			f.repairIn("east", "east-a", ran)
+		}},
+	})
 }
