@@ -146,10 +146,13 @@ func (f *fleet) refuse(request string, code int) {
 	f.refused[request] = code
 }
 
-// refusal returns the code with which a request fails, or 0.
+// refusal counts a request, and returns the code with which it fails, or 0.
 func (f *fleet) refusal(r *http.Request) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if r.Method == http.MethodGet {
+		f.gets[r.URL.Path]++
+	}
 	return f.refused[r.Method+" "+r.URL.Path]
 }
 
@@ -201,9 +204,7 @@ var reasons = map[int]metav1.StatusReason{
 func (f *fleet) answer(r *http.Request) map[string]any {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if r.Method == http.MethodGet {
-		f.gets[r.URL.Path]++
-	} else {
+	if r.Method != http.MethodGet {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
 			panic(err)

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -56,6 +57,43 @@ func TestLeftOver(t *testing.T) {
 	s.machines.Policies[0].DryRun = true
 	if notes := s.assessment().notesOnLeftOver(""); len(notes) > 0 {
 		t.Errorf("of a rehearsal status notes %q, want nothing: another operator repairs", notes)
+	}
+}
+
+// TestManyLeftOver: status names ten of the objects that are left over, and counts the others.
+func TestManyLeftOver(t *testing.T) {
+	for _, more := range []int{5, 6, 7} {
+		s := machineScene(t)
+		for i := range 4 + more {
+			m := s.machines.Targets[0]
+			if i < 4 {
+				m = s.machines.Targets[i+1]
+			} else {
+				m.ID.Name, m.ID.UID, m.Node.Name, m.Node.UID = fmt.Sprintf("more-%d", i), fmt.Sprintf("more-%d", i), fmt.Sprintf("node-%d", i), fmt.Sprintf("node-%d", i)
+				s.machines.Policies[0].Members = append(s.machines.Policies[0].Members, len(s.machines.Targets))
+				s.machines.Targets = append(s.machines.Targets, m)
+			}
+			s.put("{apiVersion: fix.example/v1, kind: Reboot, metadata: {name: " + m.ID.Name + ", namespace: " + m.ID.Namespace + ", uid: reboot-" + m.ID.Name + "," +
+				" annotations: {machine.openshift.io/cloned-from-name: usual}," +
+				" ownerReferences: [{apiVersion: machine.openshift.io/v1beta1, kind: Machine, name: " + m.ID.Name + ", uid: " + m.ID.UID + "}]}}")
+		}
+		notes := s.assessment().notesOnLeftOver("")
+		wantNotes, wantLast := 10, "kubectl delete"
+		if more > 5 {
+			wantNotes, wantLast = 11, fmt.Sprintf("There are %d more such objects that Fettle did not make.", more-5)
+		}
+		if len(notes) != wantNotes || !strings.Contains(notes[len(notes)-1], wantLast) {
+			t.Errorf("of %d objects status notes %q, want %d notes, the last with %q", 5+more, notes, wantNotes, wantLast)
+		}
+	}
+}
+
+// TestDeletions: kubectl is given the group of a kind, if it has one.
+func TestDeletions(t *testing.T) {
+	for version, want := range map[string]string{"fix.example/v1": "kubectl delete Reboot.fix.example a -n ns", "v1": "kubectl delete Reboot a -n ns", "a/b/c": "kubectl delete Reboot a -n ns"} {
+		if got := deletion(&core.Request{APIVersion: version, ID: core.ID{Kind: "Reboot", Namespace: "ns", Name: "a"}}); got != want {
+			t.Errorf("%s: %q, want %q", version, got, want)
+		}
 	}
 }
 

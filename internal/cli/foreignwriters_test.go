@@ -39,6 +39,27 @@ func TestAnotherControllerIsReported(t *testing.T) {
 	}
 }
 
+// TestForeignWriterConditions: only the condition that the controller writes of another one is a message.
+func TestForeignWriterConditions(t *testing.T) {
+	condition := func(kind, status, reason string) map[string]any {
+		return map[string]any{"type": kind, "status": status, "reason": reason, "message": "so"}
+	}
+	for want, conditions := range map[string][]map[string]any{
+		"so": {condition("SoleController", "False", "AnotherController")},
+		"":   {condition("Other", "False", "AnotherController"), condition("SoleController", "Unknown", "AnotherController"), condition("SoleController", "False", "Other")},
+	} {
+		for _, c := range conditions {
+			if got := foreignWriterIn(checkWith(core.ID{}, c)); got != want {
+				t.Errorf("%v: %q, want %q", c, got, want)
+			}
+		}
+	}
+	sources := foreignWriters{}.watch([]Source{{Put: func(client.Object) bool { return true }}})
+	if !sources[0].Put(checkWith(core.ID{})) || (foreignWriters{}).put(nil) {
+		t.Error("what changes for the reading changes, and no object changes nothing")
+	}
+}
+
 func checkWith(id core.ID, conditions ...any) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"metadata": map[string]any{"namespace": id.Namespace, "name": id.Name, "uid": id.UID},
