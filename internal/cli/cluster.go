@@ -334,7 +334,10 @@ func explainFailure(verb string, s Source, namespace string, err error) error {
 	case apierrors.IsUnauthorized(err):
 		return fmt.Errorf("the cluster does not accept your credentials; log in anew, or give another --context: %w", err)
 	}
-	return fmt.Errorf("%sing %s%s: %w", strings.TrimSuffix(verb, "e"), s.Resource, where, err)
+	if verb == "get" {
+		verb = "gett"
+	}
+	return fmt.Errorf("%sing %s%s: %w", verb, s.Resource, where, err)
 }
 
 // roleFor returns the ClusterRole that lets a user read a resource.

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fettle-io/fettle/internal/core"
@@ -137,7 +138,14 @@ func (v *view) readKind(ctx context.Context, c client.Client, gvk schema.GroupVe
 	}
 }
 
-func isUnserved(err error) bool { return meta.IsNoMatchError(err) || apierrors.IsNotFound(err) }
+// isUnserved reports whether the cluster does not serve a kind. Among several errors, each must say so: a mapper that
+// does not know a kind says nothing of a discovery that has failed.
+func isUnserved(err error) bool {
+	if several, are := errors.AsType[utilerrors.Aggregate](err); are {
+		return !slices.ContainsFunc(several.Errors(), func(e error) bool { return !isUnserved(e) })
+	}
+	return meta.IsNoMatchError(err) || apierrors.IsNotFound(err)
+}
 
 // nameOfKey splits namespace/name, or returns a cluster-scoped name.
 func nameOfKey(key string) types.NamespacedName {

@@ -40,6 +40,9 @@ func (s *session) notFound(ctx context.Context, of subject) error {
 	if len(elsewhere[name]) > 0 {
 		return fmt.Errorf("%s; there is one in namespace %s (add -n %s)", text, strings.Join(elsewhere[name], ", "), elsewhere[name][0])
 	}
+	if s.chosen.given() && slices.Contains(here, name) {
+		return fmt.Errorf("%s and in the cluster that --%s names; without that flag there is one", text, clusterFlag)
+	}
 	if near := closest(name, here); len(near) > 0 {
 		return fmt.Errorf("%s; did you mean %s?", text, strings.Join(near, ", "))
 	}

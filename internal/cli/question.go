@@ -24,11 +24,12 @@ func (c *chosen) addFlag(f *pflag.FlagSet, use string) {
 	f.StringVar(&c.name, clusterFlag, "", use)
 }
 
+// given reports whether the user has given the flag.
+func (c *chosen) given() bool { return c.flags != nil && c.flags.Changed(clusterFlag) }
+
 // allows reports whether a cluster matches the flag. An empty name is the user's own cluster. Without the flag, every
 // cluster matches.
-func (c *chosen) allows(f core.ClusterKey) bool {
-	return c.flags == nil || !c.flags.Changed(clusterFlag) || f.Name == c.name
-}
+func (c *chosen) allows(f core.ClusterKey) bool { return !c.given() || f.Name == c.name }
 
 // aboutHealthChecks selects the clusters that have health checks in a namespace, or in any.
 func (s *session) aboutHealthChecks(v *view, f *ClusterObservation) bool {
