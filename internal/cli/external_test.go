@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -9,7 +10,11 @@ import (
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -52,6 +57,10 @@ var externalScenes = map[string]fleetScene{
 		f.set("/apis/fix.example/v1", http.StatusInternalServerError)
 		f.set("/apis/config.openshift.io/v1", http.StatusInternalServerError)
 	}, []string{"status", "explain node/node-infra"}},
+	"unknown-kinds": {func(f *fleet) {
+		f.unready("")
+		f.set("/apis/fix.example/v1", http.StatusNotFound)
+	}, []string{"status"}},
 	"due": {func(f *fleet) {
 		f.unready("")
 		f.put(versionsList, `{apiVersion: config.openshift.io/v1, kind: ClusterVersion, metadata: {name: other}, status: {conditions: [{type: Progressing, status: "False"}]}}`)
@@ -198,6 +207,22 @@ func TestRequestsThatChange(t *testing.T) {
 	source.Drop("remediators/node-infra")
 	if got = append(got, put(processing)); !slices.Equal(got, []bool{false, true, false, true}) {
 		t.Errorf("the same, another, the same again, and the same after its deletion: they change an answer %t", got)
+	}
+}
+
+// TestUnserved: a cluster does not serve a kind if each of several errors says so.
+func TestUnserved(t *testing.T) {
+	missing, gone, down := &meta.NoKindMatchError{}, apierrors.NewNotFound(schema.GroupResource{}, "a"), errors.New("down")
+	for i, c := range []struct {
+		err  error
+		want bool
+	}{
+		{missing, true}, {gone, true}, {down, false}, {nil, false}, {utilerrors.NewAggregate([]error{missing, gone}), true},
+		{utilerrors.NewAggregate([]error{missing, down}), false}, {fmt.Errorf("listing: %w", utilerrors.NewAggregate([]error{down, missing})), false},
+	} {
+		if got := isUnserved(c.err); got != c.want {
+			t.Errorf("%d: %v: %t, want %t", i, c.err, got, c.want)
+		}
 	}
 }
 
