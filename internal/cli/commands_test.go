@@ -11,29 +11,29 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// fleetScene is a state of a fleet, and commands whose output is in a golden file.
-type fleetScene struct {
-	change func(*fleet)
+// managementScene is a state of a management cluster, and commands whose output is in a golden file.
+type managementScene struct {
+	change func(*managementCluster)
 	lines  []string
 }
 
-var fleetScenes = map[string]fleetScene{
-	"help": {func(*fleet) {}, []string{"status --help", "explain --help"}},
-	"status": {func(f *fleet) {
+var managementScenes = map[string]managementScene{
+	"help": {func(*managementCluster) {}, []string{"status --help", "explain --help"}},
+	"status": {func(f *managementCluster) {
 		f.workloads()
 		f.check("other")
 	}, []string{
 		"status", "status -A", "status -n other", "status --context elsewhere", "status -n fleets", "status -n nowhere", "status -A --limit 1", "status --limit -1", "status -A --limit 0",
 		"status -A --workload-cluster east", "status -A --workload-cluster=", "status -A --workload-cluster north", "status -o json",
 	}},
-	"status-of-clusters": {func(f *fleet) {
+	"status-of-clusters": {func(f *managementCluster) {
 		f.clusters.repair("west", "west-a", v1alpha1.RepairStatus{Phase: v1alpha1.RepairRunning})
 		f.clusters.repair("gone", "east-z", v1alpha1.RepairStatus{Phase: v1alpha1.RepairRunning})
 		delete(f.clusters.objects, "MachineHealthCheck/east")
 		delete(f.clusters.objects, "MachineHealthCheck/west")
 		f.workloads()
 	}, []string{"status -A", "explain machine/east-z -n fleets", "explain machine/west-a -n fleets"}},
-	"explain": {func(f *fleet) {
+	"explain": {func(f *managementCluster) {
 		f.ended()
 		f.workloads()
 	}, []string{
@@ -41,7 +41,7 @@ var fleetScenes = map[string]fleetScene{
 		"explain machine/east-a -n fleets", "explain machine/east-a -n fleets --workload-cluster west", "explain node/node-a", "explain node/node-a -n machines", "explain node/node-a --workload-cluster west",
 		"explain node/node-a --workload-cluster=", "explain", "explain machine worker-a worker-b", "explain pod/a",
 	}},
-	"explain-repairs": {func(f *fleet) {
+	"explain-repairs": {func(f *managementCluster) {
 		f.ended()
 		f.clusters.repair("west", "west-a", v1alpha1.RepairStatus{Phase: v1alpha1.RepairRunning})
 		f.workloads()
@@ -61,7 +61,7 @@ var fleetScenes = map[string]fleetScene{
 		"explain repair/" + core.RepairName(core.ID{Kind: "Node", Name: "node-infra", UID: "node-uid-infra"}, 1), "explain repair/forged", "explain repair/nope",
 		"explain repair/" + westRepair() + " -n fleets", "explain repair/" + westRepair() + " -n fleets --workload-cluster east", "explain repair/" + westRepair(),
 	}},
-	"not-found": {func(f *fleet) {
+	"not-found": {func(f *managementCluster) {
 		f.machine("machines", "alone", "node-alone")
 		f.machine("fleets", "worker-z", "node-y")
 		f.check("other")
@@ -71,27 +71,27 @@ var fleetScenes = map[string]fleetScene{
 		"explain nodehealthcheck/infr", "explain nodehealthcheck/nope", "explain mhc/exampl", "explain mhc/nope", "explain mhc.cluster.x-k8s.io/exampl", "explain mhc.cluster.x-k8s.io/example", "explain mhc/west",
 		"explain mhc.machine.openshift.io/west",
 	}},
-	"machines-forbidden-elsewhere": {func(f *fleet) {
+	"machines-forbidden-elsewhere": {func(f *managementCluster) {
 		f.ended()
 		f.messages[machinesList] = `machines.machine.openshift.io is forbidden: User "u" cannot list resource "machines"`
 	}, []string{"explain machine/worker-d", "explain machine/worker-z"}},
-	"nodes-forbidden": {func(f *fleet) { f.messages[nodesList+"/node-free"] = "no" }, []string{"explain node/node-free"}},
-	"nodes-broken":    {func(f *fleet) { f.set(nodesList+"/node-q", http.StatusInternalServerError) }, []string{"explain node/node-q"}},
-	"metadata-refused": {func(f *fleet) {
+	"nodes-forbidden": {func(f *managementCluster) { f.messages[nodesList+"/node-free"] = "no" }, []string{"explain node/node-free"}},
+	"nodes-broken":    {func(f *managementCluster) { f.set(nodesList+"/node-q", http.StatusInternalServerError) }, []string{"explain node/node-q"}},
+	"metadata-refused": {func(f *managementCluster) {
 		f.messages["/apis/machine.openshift.io/v1beta1/namespaces/machines/machines/worker-a"] = "no"
 		f.put(machinesList, `{metadata: {namespace: machines, name: worker-a, uid: uid-a, deletionTimestamp: "2026-08-01T11:59:00Z", finalizers: [machine.machine.openshift.io], labels: {role: worker}}, status: {nodeRef: {kind: Node, name: node-a}}}`)
 	}, []string{"explain machine/worker-a"}},
-	"deleting": {func(f *fleet) {
+	"deleting": {func(f *managementCluster) {
 		f.put(machinesList, `{metadata: {namespace: machines, name: worker-a, uid: uid-a, deletionTimestamp: "2026-08-01T11:59:00Z", finalizers: [machine.machine.openshift.io], labels: {role: worker}}, status: {nodeRef: {kind: Node, name: node-a}}}`)
 		f.set("/apis/machine.openshift.io/v1beta1/namespaces/machines/machines/worker-b", object(f.t, `{apiVersion: machine.openshift.io/v1beta1, kind: Machine, metadata: {namespace: machines, name: worker-b, uid: other, finalizers: [of.another]}}`))
 		f.put(machinesList, `{metadata: {namespace: machines, name: worker-b, uid: uid-b, deletionTimestamp: "2026-08-01T11:59:00Z", finalizers: [machine.machine.openshift.io], labels: {role: nothing}}, status: {nodeRef: {kind: Node, name: node-b}}}`)
 	}, []string{"explain machine/worker-a", "explain machine/worker-b"}},
-	"skipped": {func(f *fleet) {
+	"skipped": {func(f *managementCluster) {
 		f.clusters.edit("Machine/east-a", "  labels:", "  annotations: {cluster.x-k8s.io/paused: ''}\n  labels:")
 		f.clusters.edit("Machine/east-b", "pool: workers", "pool: others")
 		f.workloads()
 	}, []string{"explain machine/east-a -n fleets", "explain machine/east-b -n fleets"}},
-	"owner-waits": {func(f *fleet) {
+	"owner-waits": {func(f *managementCluster) {
 		f.clusters.control()
 		f.workloads()
 		f.put(clusterAPIGroup+"machines", f.clusters.objects["Machine/east-a"])
@@ -99,11 +99,11 @@ var fleetScenes = map[string]fleetScene{
 		f.kinds["/apis/controlplane.cluster.x-k8s.io/v1beta2/kubeadmcontrolplanes"] = "KubeadmControlPlane"
 		f.put("/apis/controlplane.cluster.x-k8s.io/v1beta2/kubeadmcontrolplanes", f.clusters.owners[0])
 	}, []string{"explain machine/east-a -n fleets", "explain machine/east-b -n fleets"}},
-	"clusters-undiscovered": {func(f *fleet) {
+	"clusters-undiscovered": {func(f *managementCluster) {
 		f.workloads()
 		f.set("/apis/cluster.x-k8s.io/v1beta2", http.StatusInternalServerError)
 	}, []string{"status"}},
-	"another-writes": {func(f *fleet) {
+	"another-writes": {func(f *managementCluster) {
 		f.put(checksList, `{apiVersion: machine.openshift.io/v1beta1, kind: MachineHealthCheck, metadata: {namespace: machines, name: example, uid: uid-example}, spec: {selector: {matchLabels: {role: worker}}, unhealthyConditions: [{type: Ready, status: Unknown, timeout: 300s}]},
   status: {conditions: [{type: SoleController, status: "False", reason: AnotherController, message: "The status of this health check is written by manager too"}]}}`)
 	}, []string{"explain machine/worker-a"}},
@@ -119,11 +119,11 @@ func westRepair() string {
 
 // TestCommandsInAFleet: each command line has the output of its golden file, in a cluster with every kind.
 func TestCommandsInAFleet(t *testing.T) {
-	for _, name := range slices.Sorted(maps.Keys(fleetScenes)) {
+	for _, name := range slices.Sorted(maps.Keys(managementScenes)) {
 		t.Run(name, func(t *testing.T) {
-			f := startFleet(t)
-			fleetScenes[name].change(f)
-			f.transcript(t, "fleet-"+name, fleetScenes[name].lines...)
+			f := startManagementCluster(t)
+			managementScenes[name].change(f)
+			f.transcript(t, "commands-"+name, managementScenes[name].lines...)
 		})
 	}
 }

@@ -11,7 +11,7 @@ import (
 
 // TestCompletion: a shell is offered kinds, and then names from the cluster, and none where the cluster does not answer.
 func TestCompletion(t *testing.T) {
-	f := startFleet(t)
+	f := startManagementCluster(t)
 	f.ended()
 	f.workloads()
 	f.serve()

@@ -24,72 +24,72 @@ import (
 )
 
 // unready has the node of the health check infra fail.
-func (f *fleet) unready(labels string) {
+func (f *managementCluster) unready(labels string) {
 	f.put(nodesList, `{metadata: {name: node-infra, uid: node-uid-infra, labels: {role: infra`+labels+`}}, status: {conditions: [{type: Ready, status: Unknown, lastTransitionTime: "2026-08-01T11:00:00Z"}]}}`)
 }
 
 // budgets has the budget of etcd on OpenShift.
 const budgets = "/apis/policy/v1/namespaces/openshift-etcd/poddisruptionbudgets"
 
-var externalScenes = map[string]fleetScene{
-	"none-served": {func(f *fleet) {
+var externalScenes = map[string]managementScene{
+	"none-served": {func(f *managementCluster) {
 		f.unready("")
 		delete(f.items, versionsList)
 		delete(f.items, nodeLeasesList)
 		delete(f.items, rebootsList)
 		delete(f.items, templatesList)
 	}, []string{"status", "explain node/node-infra"}},
-	"refused": {func(f *fleet) {
+	"refused": {func(f *managementCluster) {
 		f.unready("")
 		for _, list := range []string{versionsList, nodeLeasesList, rebootsList} {
 			f.messages[list] = "no"
 		}
 	}, []string{"status", "explain node/node-infra"}},
-	"failing": {func(f *fleet) {
+	"failing": {func(f *managementCluster) {
 		f.unready("")
 		for _, list := range []string{versionsList, nodeLeasesList, rebootsList} {
 			f.set(list, http.StatusInternalServerError)
 		}
 		f.set(templatesList, http.StatusInternalServerError)
 	}, []string{"status", "explain node/node-infra"}},
-	"undiscovered": {func(f *fleet) {
+	"undiscovered": {func(f *managementCluster) {
 		f.unready("")
 		f.set("/apis/fix.example/v1", http.StatusInternalServerError)
 		f.set("/apis/config.openshift.io/v1", http.StatusInternalServerError)
 	}, []string{"status", "explain node/node-infra"}},
-	"unknown-kinds": {func(f *fleet) {
+	"unknown-kinds": {func(f *managementCluster) {
 		f.unready("")
 		f.set("/apis/fix.example/v1", http.StatusNotFound)
 	}, []string{"status"}},
-	"due": {func(f *fleet) {
+	"due": {func(f *managementCluster) {
 		f.unready("")
 		f.put(versionsList, `{apiVersion: config.openshift.io/v1, kind: ClusterVersion, metadata: {name: other}, status: {conditions: [{type: Progressing, status: "False"}]}}`)
 	}, []string{"status", "explain node/node-infra"}},
-	"upgrading": {func(f *fleet) {
+	"upgrading": {func(f *managementCluster) {
 		f.unready("")
 		f.put(versionsList, `{apiVersion: config.openshift.io/v1, kind: ClusterVersion, metadata: {name: version}, status: {conditions: [{type: Progressing, status: "True"}]}}`)
 		f.put(nodeLeasesList, `{metadata: {namespace: medik8s-leases, name: node-node-infra}, spec: {holderIdentity: maintenance, leaseDurationSeconds: 3600, renewTime: "2026-08-01T11:59:00.000000Z"}}`)
 	}, []string{"status", "explain node/node-infra"}},
-	"upgrade-hidden-from-machines": {func(f *fleet) {
+	"upgrade-hidden-from-machines": {func(f *managementCluster) {
 		delete(f.items, nodeChecksList)
 		f.messages[versionsList] = "no"
 	}, []string{"status"}},
-	"quorum-refused": {func(f *fleet) {
+	"quorum-refused": {func(f *managementCluster) {
 		f.unready(", node-role.kubernetes.io/control-plane: ''")
 		f.messages[budgets] = `poddisruptionbudgets.policy is forbidden: User "u" cannot list resource "poddisruptionbudgets" in API group "policy"`
 	}, []string{"explain node/node-infra"}},
-	"quorum-failing": {func(f *fleet) {
+	"quorum-failing": {func(f *managementCluster) {
 		f.unready(", node-role.kubernetes.io/control-plane: ''")
 		f.set(budgets, http.StatusInternalServerError)
 	}, []string{"explain node/node-infra"}},
-	"quorum-outside-openshift": {func(f *fleet) {
+	"quorum-outside-openshift": {func(f *managementCluster) {
 		f.unready(", node-role.kubernetes.io/control-plane: ''")
 		delete(f.items, versionsList)
 		f.list("/api/v1/namespaces/kube-system/pods", "v1", "PodList")
 		f.list("/apis/coordination.k8s.io/v1/namespaces/kube-system/leases", "coordination.k8s.io/v1", "LeaseList")
 		f.set("/api/v1/namespaces/kube-system", object(f.t, "{apiVersion: v1, kind: Namespace, metadata: {name: kube-system, annotations: {fettle.io/etcd: external}}}"))
 	}, []string{"explain node/node-infra"}},
-	"quorum-of-the-healthy": {func(f *fleet) {
+	"quorum-of-the-healthy": {func(f *managementCluster) {
 		f.put(nodesList, `{metadata: {name: node-infra, uid: node-uid-infra, labels: {role: infra, node-role.kubernetes.io/control-plane: ''}}, status: {conditions: [{type: Ready, status: "True", lastTransitionTime: "2026-07-01T00:00:00Z"}]}}`)
 	}, []string{"explain node/node-infra -o yaml"}},
 }
@@ -98,9 +98,9 @@ var externalScenes = map[string]fleetScene{
 func TestExternalFacts(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(externalScenes)) {
 		t.Run(name, func(t *testing.T) {
-			f := startFleet(t)
+			f := startManagementCluster(t)
 			externalScenes[name].change(f)
-			f.transcript(t, "fleet-external-"+name, externalScenes[name].lines...)
+			f.transcript(t, "commands-external-"+name, externalScenes[name].lines...)
 		})
 	}
 }
@@ -186,7 +186,7 @@ func TestVersionsThatChange(t *testing.T) {
 
 // TestRequestsThatChange: a request that differs changes an answer, and a deleted one is forgotten.
 func TestRequestsThatChange(t *testing.T) {
-	f := startFleet(t)
+	f := startManagementCluster(t)
 	f.unready("")
 	request := func(status string) string {
 		return strings.ReplaceAll(requestedText(signature("Reboot", "node-infra"), "Reboot", "node-infra", time.Minute, status), "workers", "infra")

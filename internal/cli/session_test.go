@@ -14,8 +14,8 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// session connects to the fleet as a command does. It is about every cluster.
-func (f *fleet) session() *session {
+// session connects to the management cluster as a command does. It is about every cluster.
+func (f *managementCluster) session() *session {
 	f.t.Helper()
 	s, cmd := newSession(f.options()), &cobra.Command{}
 	s.addFlags(cmd)
@@ -28,7 +28,7 @@ func (f *fleet) session() *session {
 
 // TestWatch: each answer stands below its time, and the last one says that the object is gone, or is the end of a repair.
 func TestWatch(t *testing.T) {
-	f := startFleet(t)
+	f := startManagementCluster(t)
 	f.ended()
 	running := f.scene.repair(0, time.Minute, v1alpha1.RepairStatus{Phase: v1alpha1.RepairRunning})
 	f.serve()
@@ -44,12 +44,12 @@ func TestWatch(t *testing.T) {
 		f.serve()
 	}
 	text += f.run("explain machine/worker-c -w") + f.run("explain machine/worker-c -w") + f.run("status -w -o xml")
-	golden(t, "fleet-watch.txt", text)
+	golden(t, "commands-watch.txt", text)
 }
 
 // TestAnotherAnswer: an answer differs from the one before in more than the time, and in more than the renewal of the lease.
 func TestAnotherAnswer(t *testing.T) {
-	f := startFleet(t)
+	f := startManagementCluster(t)
 	f.serve()
 	s := f.session()
 	v, err := s.read(t.Context())
@@ -109,7 +109,7 @@ func TestEarliest(t *testing.T) {
 
 // TestKindsOf: the kinds of a name are found in any case and once each, and another kind is not among them.
 func TestKindsOf(t *testing.T) {
-	f := startFleet(t)
+	f := startManagementCluster(t)
 	f.workloads()
 	f.serve()
 	s := f.session()

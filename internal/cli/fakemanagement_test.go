@@ -20,9 +20,9 @@ import (
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
 )
 
-// fleet is the API server of a management cluster that serves every kind: the machines of OpenShift, nodes, and the
+// managementCluster is the API server of a management cluster that serves every kind: the machines of OpenShift, nodes, and the
 // workload clusters east and west of Cluster API, each with an API server of its own.
-type fleet struct {
+type managementCluster struct {
 	*fakeAPI
 
 	scene    *scene
@@ -55,10 +55,10 @@ const (
 	clusterAPIGroup = "/apis/cluster.x-k8s.io/v1beta2/"
 )
 
-// startFleet starts the API servers. The user's namespace is machines, where a node of a machine is not ready.
-func startFleet(t *testing.T) *fleet {
+// startManagementCluster starts the API servers. The user's namespace is machines, where a node of a machine is not ready.
+func startManagementCluster(t *testing.T) *managementCluster {
 	t.Helper()
-	f := &fleet{
+	f := &managementCluster{
 		fakeAPI: startAPI(t), scene: newScene(), clusters: newClusterScene(t), now: noon, messages: map[string]string{},
 		items: map[string]map[string]string{}, kinds: map[string]string{},
 	}
@@ -92,7 +92,7 @@ func startFleet(t *testing.T) *fleet {
 }
 
 // kubeconfig has KUBECONFIG name the API server, with a namespace and a second context.
-func (f *fleet) kubeconfig(namespace string) {
+func (f *managementCluster) kubeconfig(namespace string) {
 	f.t.Helper()
 	server := httptest.NewServer(f)
 	f.t.Cleanup(server.Close)
@@ -106,7 +106,7 @@ func (f *fleet) kubeconfig(namespace string) {
 }
 
 // discovery serves the groups whose kinds commands look up.
-func (f *fleet) discovery() {
+func (f *managementCluster) discovery() {
 	var groups []any
 	for group, names := range map[string]map[string]string{
 		"fettle.io/v1alpha1": {}, "config.openshift.io/v1": {"clusterversions": "ClusterVersion"}, "fix.example/v1": {"reboots": "Reboot", "reboottemplates": "RebootTemplate"},
@@ -138,7 +138,7 @@ func versionOf(list string) string {
 }
 
 // put adds an object to a list.
-func (f *fleet) put(list, text string) {
+func (f *managementCluster) put(list, text string) {
 	f.t.Helper()
 	metadata, _ := object(f.t, text)["metadata"].(map[string]any)
 	namespace, _ := metadata["namespace"].(string)
@@ -150,32 +150,32 @@ func (f *fleet) put(list, text string) {
 }
 
 // machine adds a machine of OpenShift.
-func (f *fleet) machine(namespace, name, node string) {
+func (f *managementCluster) machine(namespace, name, node string) {
 	f.t.Helper()
 	f.put(machinesList, `{apiVersion: machine.openshift.io/v1beta1, kind: Machine, metadata: {namespace: `+namespace+`, name: `+name+`, uid: `+strings.Replace(name, "worker", "uid", 1)+
 		`, creationTimestamp: "2026-07-01T00:00:00Z", labels: {role: worker}, ownerReferences: [{apiVersion: machine.openshift.io/v1beta1, kind: MachineSet, name: workers, uid: set, controller: true}]}, status: {nodeRef: {kind: Node, name: `+node+`}}}`)
 }
 
 // check adds the health check of a namespace.
-func (f *fleet) check(namespace string) {
+func (f *managementCluster) check(namespace string) {
 	f.t.Helper()
 	f.put(checksList, `{apiVersion: machine.openshift.io/v1beta1, kind: MachineHealthCheck, metadata: {namespace: `+namespace+`, name: example, uid: uid-example, creationTimestamp: "2026-07-01T00:00:00Z"},
   spec: {selector: {matchLabels: {role: worker}}, maxUnhealthy: 40%, unhealthyConditions: [{type: Ready, status: Unknown, timeout: 300s}]}}`)
 }
 
 // lead has a controller hold the lease, which was renewed some time ago.
-func (f *fleet) lead(holder string, ago time.Duration) {
+func (f *managementCluster) lead(holder string, ago time.Duration) {
 	f.set(controllerLease, map[string]any{"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": map[string]any{"namespace": "fettle-system", "name": "fettle"},
 		"spec": map[string]any{"holderIdentity": holder, "leaseDurationSeconds": 15, "renewTime": f.now.Add(-ago).Format(metav1.RFC3339Micro)}})
 }
 
 // ended records a repair of worker-b that has succeeded.
-func (f *fleet) ended() *v1alpha1.Repair {
+func (f *managementCluster) ended() *v1alpha1.Repair {
 	return f.scene.repair(1, time.Hour, v1alpha1.RepairStatus{Phase: v1alpha1.RepairSucceeded, Message: "the target is gone", FinishedAt: &metav1.Time{Time: noon.Add(-50 * time.Minute)}})
 }
 
 // workloads serves the kinds of Cluster API, and starts the API servers of the workload clusters.
-func (f *fleet) workloads() {
+func (f *managementCluster) workloads() {
 	f.t.Helper()
 	for kind, plural := range map[string]string{"Cluster": "clusters", "Machine": "machines", "MachineHealthCheck": "machinehealthchecks"} {
 		list := clusterAPIGroup + plural
@@ -203,7 +203,7 @@ func (f *fleet) workloads() {
 }
 
 // serve answers with the objects from now on.
-func (f *fleet) serve() {
+func (f *managementCluster) serve() {
 	f.t.Helper()
 	for _, repairs := range []map[string]*v1alpha1.Repair{f.scene.repairs, f.clusters.repairs} {
 		for _, r := range repairs {
@@ -241,7 +241,7 @@ func (f *fleet) serve() {
 }
 
 // refuses reports whether a path has the code of a failure for an answer.
-func (f *fleet) refuses(path string) bool {
+func (f *managementCluster) refuses(path string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	_, is := f.objects[path].(int)
@@ -249,7 +249,7 @@ func (f *fleet) refuses(path string) bool {
 }
 
 // ServeHTTP is that of the API server, apart from refusals with a message.
-func (f *fleet) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (f *managementCluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.lock.Lock()
 	message := f.messages[r.URL.Path]
 	if f.watched != nil && r.URL.Query().Get("watch") != "" {
@@ -265,12 +265,12 @@ func (f *fleet) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.fakeAPI.ServeHTTP(w, r)
 }
 
-func (f *fleet) options() Options {
+func (f *managementCluster) options() Options {
 	return Options{Name: "fettle", UserAgent: "test", Dialects: []Dialect{&OpenShift{}, NHC{}, ClusterAPI{}}, Now: func() time.Time { return f.now }}
 }
 
 // run runs a command line, and returns what it prints and its error.
-func (f *fleet) run(line string) string {
+func (f *managementCluster) run(line string) string {
 	f.t.Helper()
 	var out bytes.Buffer
 	root := &cobra.Command{Use: "fettle", SilenceErrors: true, SilenceUsage: true}
@@ -285,7 +285,7 @@ func (f *fleet) run(line string) string {
 }
 
 // transcript runs command lines, and compares what they print with a golden file.
-func (f *fleet) transcript(t *testing.T, name string, lines ...string) {
+func (f *managementCluster) transcript(t *testing.T, name string, lines ...string) {
 	t.Helper()
 	f.serve()
 	var text strings.Builder
