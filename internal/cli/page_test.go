@@ -107,56 +107,6 @@ func TestInstants(t *testing.T) {
 	}
 }
 
-func TestSubjects(t *testing.T) {
-	cases := map[string]struct {
-		args              []string
-		kind, name, group string
-	}{
-		"with a slash":          {[]string{"machine/a"}, "machine", "a", ""},
-		"apart":                 {[]string{"machine", "a"}, "machine", "a", ""},
-		"plural":                {[]string{"machines/a"}, "machine", "a", ""},
-		"with its group":        {[]string{"machines.machine.openshift.io/a"}, "machine", "a", "machine.openshift.io"},
-		"a node in short":       {[]string{"no", "a"}, "node", "a", ""},
-		"nodes":                 {[]string{"nodes/a"}, "node", "a", ""},
-		"a repair in short":     {[]string{"rep/a-1"}, "repair", "a-1", ""},
-		"repairs":               {[]string{"Repairs", "a-1"}, "repair", "a-1", ""},
-		"nodes' checks":         {[]string{"nhc/a"}, "nodehealthcheck", "a", ""},
-		"machines' checks":      {[]string{"MachineHealthChecks", "a"}, "machinehealthcheck", "a", ""},
-		"checks of a group":     {[]string{"mhc.cluster.x-k8s.io/a"}, "machinehealthcheck", "a", "cluster.x-k8s.io"},
-		"checks of a version":   {[]string{"mhc.v1beta1.machine.openshift.io/a"}, "machinehealthcheck", "a", "machine.openshift.io"},
-		"another kind":          {[]string{"pod/a"}, "", "", ""},
-		"no name":               {[]string{"machine"}, "", "", ""},
-		"an empty name":         {[]string{"machine/"}, "", "", ""},
-		"two names":             {[]string{"machine/a", "b"}, "", "", ""},
-		"a name with a slash":   {[]string{"machine/ns/a"}, "", "", ""},
-		"a name with no kind":   {[]string{"a"}, "", "", ""},
-		"apart, with its slash": {[]string{"machine", "ns/a"}, "", "", ""},
-	}
-	for sentence, tc := range cases {
-		got, err := readSubject(tc.args)
-		if got.kind != tc.kind || got.name != tc.name || got.group != tc.group || (err != nil) != (tc.kind == "") {
-			t.Errorf("%s: %+v, %v", sentence, got, err)
-		}
-	}
-}
-
-func TestClosest(t *testing.T) {
-	names := []string{"worker-a", "worker-b", "infra-1", "worker-zone-b-7"}
-	cases := map[string][]string{
-		"worker-c": {"worker-a", "worker-b"},
-		"wroker-a": {"worker-a"},
-		"infra":    {"infra-1"},
-		"zone-b":   {"worker-zone-b-7"},
-		"nothing":  nil,
-		"":         nil,
-	}
-	for word, want := range cases {
-		if diff := cmp.Diff(want, closest(word, names)); diff != "" {
-			t.Errorf("close to %q (-want +got):\n%s", word, diff)
-		}
-	}
-}
-
 func TestFormats(t *testing.T) {
 	for _, format := range []string{"", "json", "yaml"} {
 		if err := (&output{format: format}).validate(); err != nil {
