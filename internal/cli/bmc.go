@@ -118,7 +118,7 @@ func (r *bmcReading) of(node string) []*v1alpha1.BMC {
 
 // nodeOf returns the node of a BMC: its name, or NAMESPACE/CLUSTER/NAME for a node of a workload cluster. It is empty without a name.
 func nodeOf(spec *v1alpha1.BMCSpec) string {
-	if of := spec.Cluster; of != nil && spec.NodeName != "" {
+	if of := spec.Cluster; of != nil {
 		return nodeIn(core.ClusterKey{Namespace: of.Namespace, Name: of.Name}, spec.NodeName)
 	}
 	return spec.NodeName

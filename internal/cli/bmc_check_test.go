@@ -228,6 +228,15 @@ var bmcCases = map[string]bmcCase{
 		s.ofWorkloadCluster("")
 		s.api.set(kubeconfigPath, kubeconfigOfEast("http://127.0.0.1:1", nil))
 	}, 2, 1},
+	"system-of-a-useless-kubeconfig": {func(s *bmcScene) {
+		s.bmc.uuid = systemUUID
+		s.ofWorkloadCluster("")
+		s.api.set(kubeconfigPath, kubeconfigOfEast("https://127.0.0.1:1", &x509.Certificate{Raw: []byte("nonsense")}))
+	}, 2, 1},
+	"system-of-a-cluster-that-refuses": {func(s *bmcScene) {
+		s.bmc.uuid = systemUUID
+		s.ofWorkloadCluster("").set(nodePath, http.StatusForbidden)
+	}, 2, 1},
 	"system-of-no-node-there": {func(s *bmcScene) {
 		s.bmc.uuid = systemUUID
 		s.ofWorkloadCluster("")
@@ -262,17 +271,24 @@ func ofSystem(reported, ofNode string) func(*bmcScene) {
 	}
 }
 
-// ofWorkloadCluster has the BMC name a node of a workload cluster, which reports a UUID. Without one there is no node.
-func (s *bmcScene) ofWorkloadCluster(uuid string) {
+// ofWorkloadCluster has the BMC name a node of a workload cluster, which reports a UUID. Without one there is no node. It
+// returns the API server of that cluster, which is to see the name of the command.
+func (s *bmcScene) ofWorkloadCluster(uuid string) *fakeAPI {
 	s.t.Helper()
 	east := &fakeAPI{t: s.t, objects: map[string]any{}}
-	server := httptest.NewTLSServer(east)
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if agent := r.UserAgent(); agent != "test" {
+			s.t.Errorf("the workload cluster sees the user agent %q", agent)
+		}
+		east.ServeHTTP(w, r)
+	}))
 	s.t.Cleanup(server.Close)
 	if uuid != "" {
 		east.set(nodePath, nodeOn(uuid))
 	}
 	s.node, s.spec = "fleet/east/node-a", strings.Replace(s.spec, "node-a", "node-a, cluster: {namespace: fleet, name: east}", 1)
 	s.api.set(kubeconfigPath, kubeconfigOfEast(server.URL, server.Certificate()))
+	return east
 }
 
 // kubeconfigOfEast returns the Secret with the kubeconfig of a workload cluster.

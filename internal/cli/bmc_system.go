@@ -67,7 +67,7 @@ func (s *session) nodeOfBMC(ctx context.Context, b *v1alpha1.BMC) (*unstructured
 	config.UserAgent = s.UserAgent
 	there, err := workload.NewClient(config, client.Options{Scheme: newScheme()})
 	if err != nil {
-		return nil, fmt.Errorf("reaching workload cluster %s: %w", cluster, err)
+		return nil, fmt.Errorf("the kubeconfig in Secret %s can't be followed: %w", workload.SecretOf(cluster), err)
 	}
 	switch err := there.Get(ctx, at, node); {
 	case apierrors.IsNotFound(err):
