@@ -38,10 +38,8 @@ type assessment struct {
 	// foreignWriters has the controller's messages about another controller, by policy.
 	foreignWriters map[core.ID]string
 
-	// groups has the group of each target, and groupTargets the targets of each group. A Machine and its Node are one
-	// group.
-	groups       []int
-	groupTargets map[int][]int
+	// groups has the group of each target. A Machine and its Node are one group.
+	groups []int
 	// verdictsOf is by target, and groupVerdicts by group. Both are in the order of the policies' age.
 	verdictsOf, groupVerdicts map[int][]core.Verdict
 	// The following maps are by target.
@@ -151,10 +149,7 @@ func (w *assessment) add(o *observed) {
 func (w *assessment) index() {
 	d := &w.decision
 	w.reports = d.Reports(w.policies, &w.cluster)
-	w.groups, w.groupTargets = core.Groups(w.cluster.Targets), map[int][]int{}
-	for i, group := range w.groups {
-		w.groupTargets[group] = append(w.groupTargets[group], i)
-	}
+	w.groups = core.Groups(w.cluster.Targets)
 	w.verdictsOf, w.groupVerdicts = map[int][]core.Verdict{}, map[int][]core.Verdict{}
 	for _, v := range d.Verdicts {
 		w.verdictsOf[v.Target] = append(w.verdictsOf[v.Target], v)
@@ -270,7 +265,7 @@ func (w *assessment) hidden(r core.Refusal) (why string, is bool) {
 	switch r.Gate { //nolint:exhaustive // the others go by what was read
 	case core.ClusterUpgrading:
 		why = w.unread.upgrade
-		return "it is not known whether the cluster is being upgraded: " + why, why != "" && r.Fact == core.Unknown
+		return "it is not known whether the cluster is being upgraded: " + why, why != ""
 	case core.LeaseHeld:
 		why = w.unread.leases
 		return "it is not known whether another holder has the lease of its node: " + why, why != ""
@@ -323,20 +318,9 @@ func (w *assessment) policySteps(policy, target int) []core.Step {
 	return w.policies[policy].StepsFor(&w.cluster.Targets[target])
 }
 
-// gravity orders verdicts, the most severe first.
+// gravity orders verdicts by their severity, the most severe first.
 func gravity(h core.Health) int {
-	switch h {
-	case core.Unhealthy:
-		return 0
-	case core.Gone:
-		return 1
-	case core.Undetermined:
-		return 2
-	case core.Suspect:
-		return 3
-	case core.Healthy:
-	}
-	return 4
+	return slices.Index([]core.Health{core.Unhealthy, core.Gone, core.Undetermined, core.Suspect, core.Healthy}, h)
 }
 
 func compareBool(a, b bool) int {

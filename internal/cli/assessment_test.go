@@ -168,3 +168,91 @@ func TestStepsOfMachinesThatMayNotBeSeen(t *testing.T) {
 		}
 	}
 }
+
+// TestMostSevereFirst: of what is not healthy the most severe comes first, and what is under repair and healthy again comes last.
+func TestMostSevereFirst(t *testing.T) {
+	s := newScene()
+	s.Policies[0].ShortCircuit.MaxUnhealthy = core.Percent(100)
+	s.repair(0, time.Minute, v1alpha1.RepairStatus{Phase: v1alpha1.RepairRunning})
+	s.ready(1, "Unknown", time.Minute)
+	s.Targets[2].Node.Conditions = []core.Condition{{Type: "Ready", Status: "Unknown"}}
+	s.Targets[3].Deleting = true
+	s.ready(4, "Unknown", time.Hour)
+	var got []string
+	for _, target := range buildStatus([]*assessment{s.assessment()}, "", header()).NotHealthy {
+		got = append(got, target.Name+" is "+target.Health)
+	}
+	want := []string{"worker-e is unhealthy", "worker-d is gone", "worker-c is unknown", "worker-b is suspect", "worker-a is healthy"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestLeadOfARepair: the health check that began a repair leads, even if an older one finds the machine unhealthy and it does not.
+func TestLeadOfARepair(t *testing.T) {
+	s := newScene()
+	s.ready(0, "Unknown", time.Hour)
+	s.check("young", time.Hour).Criteria.Conditions = nil
+	if got := s.assessment().target(0); got.Lead == nil || got.Lead.HealthCheck.Name != "example" || got.Health != "unhealthy" {
+		t.Errorf("without a repair it is %s, led by %+v", got.Health, got.Lead)
+	}
+	r := s.repair(0, time.Minute, v1alpha1.RepairStatus{Phase: v1alpha1.RepairRunning})
+	r.Spec.Policy = objectReference(s.Policies[1].ID)
+	if got := s.assessment().target(0); got.Lead == nil || got.Lead.HealthCheck.Name != "young" || got.Health != "healthy" {
+		t.Errorf("under repair it is %s, led by %+v", got.Health, got.Lead)
+	}
+}
+
+// TestLeadNamesItsTarget: of two machines with one node, the lead is about the one that is repaired, and the other has its own verdict.
+func TestLeadNamesItsTarget(t *testing.T) {
+	s := newNodeScene(t)
+	s.machines = newScene()
+	s.machines.Targets[1].Node = s.machines.Targets[0].Node
+	s.machines.Targets[0].Failed, s.machines.Targets[0].FailedSince = true, noon.Add(-time.Hour)
+	s.repairs = s.machines.repairs
+	s.machines.repair(1, time.Minute, v1alpha1.RepairStatus{Phase: v1alpha1.RepairRunning})
+	w := s.assessment()
+	for target, health := range []string{"unhealthy", "healthy"} {
+		lead, leads := w.lead(target)
+		if worst, _ := w.worst(target); !leads || lead.Target != 1 || worst.Target != target || worst.Health.String() != health {
+			t.Errorf("machine %d: the lead is %+v, and the verdict is %+v", target, lead, worst)
+		}
+	}
+}
+
+// TestWorstOfDryRuns: a dry run's verdict counts only if no other health check has one.
+func TestWorstOfDryRuns(t *testing.T) {
+	s := newScene()
+	s.ready(0, "Unknown", time.Minute)
+	s.Policies[0].DryRun, s.Policies[0].Criteria.Conditions[1].For = true, time.Second
+	s.check("young", time.Hour)
+	w := s.assessment()
+	if v, judged := w.worst(0); !judged || v.Policy != 1 || v.Health != core.Suspect {
+		t.Errorf("its verdict is %+v", v)
+	}
+}
+
+// TestOldestRepairOfATarget: of two running repairs of a target, the status shows the one that was recorded first.
+func TestOldestRepairOfATarget(t *testing.T) {
+	s := newScene()
+	w := s.assessment()
+	repair := func(name string, sequence uint64, ago time.Duration) core.Repair {
+		return core.Repair{Name: name, Sequence: sequence, Started: noon.Add(-ago), Target: s.Targets[0].ID}
+	}
+	for sentence, tc := range map[string]struct {
+		repairs []core.Repair
+		want    int
+	}{
+		"of the lower number":        {[]core.Repair{repair("a", 2, time.Hour), repair("b", 1, time.Minute)}, 1},
+		"that began earlier":         {[]core.Repair{repair("a", 1, time.Minute), repair("b", 1, time.Hour)}, 1},
+		"by name":                    {[]core.Repair{repair("b", 1, time.Minute), repair("a", 1, time.Minute)}, 1},
+		"in order":                   {[]core.Repair{repair("a", 1, time.Minute), repair("b", 1, time.Minute)}, 0},
+		"the first, if all is equal": {[]core.Repair{repair("a", 1, time.Minute), repair("a", 1, time.Minute)}, 0},
+	} {
+		w.cluster.Repairs = tc.repairs
+		w.indexRepairs()
+		if got, under := w.repairOf(0); !under || got != tc.want {
+			t.Errorf("%s: repair %d, want %d", sentence, got, tc.want)
+		}
+	}
+}

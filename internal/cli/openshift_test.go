@@ -2,6 +2,7 @@ package cli
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -9,9 +10,13 @@ import (
 
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/fettle-io/fettle/internal/core"
 	"github.com/fettle-io/fettle/internal/dialect/openshift"
+	"github.com/fettle-io/fettle/internal/slim"
 )
 
 // externalCheck is a health check of the strategy external-baremetal.
@@ -36,6 +41,9 @@ func TestFlagOfTheStrategy(t *testing.T) {
 		d := &OpenShift{}
 		s := newSession(Options{Dialects: []Dialect{d, NHC{}}})
 		cmd := statusCommand(s.Options)
+		if usage := cmd.Flags().Lookup("external-baremetal"); usage == nil || usage.DefValue != "Mark" {
+			t.Errorf("the help names no default, or another: %+v", usage)
+		}
 		if err := cmd.ParseFlags(tc.args); err != nil {
 			t.Fatal(err)
 		}
@@ -54,6 +62,38 @@ func TestFlagOfTheStrategy(t *testing.T) {
 	(&OpenShift{}).addFlags(flags)
 	if err := flags.Parse([]string{"--external-baremetal=power"}); err == nil || !strings.Contains(err.Error(), "give Mark or PowerRemediation") {
 		t.Errorf("an unknown way is no error: %v", err)
+	}
+}
+
+// TestSourcesOfOpenShift: machines are read after their health checks, and nodes after both, so that no node is read too early.
+func TestSourcesOfOpenShift(t *testing.T) {
+	wantSources(t, &OpenShift{}, []string{
+		"machinehealthchecks.machine.openshift.io: *unstructured.UnstructuredList of MachineHealthCheckList, in a namespace",
+		"machines.machine.openshift.io: *openshift.MachineList of , in a namespace",
+		"machinesets.machine.openshift.io: *unstructured.UnstructuredList of MachineSetList, in a namespace, or else unknown: whether the template of a machine set that was given up has changed since",
+		"nodes: *slim.NodeList of ",
+	}, externalCheck(), &openshift.Machine{Meta: slim.Meta{Name: "a"}}, &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "a", "uid": "set"}}}, &slim.Node{Meta: slim.Meta{Name: "a"}})
+}
+
+// wantSources fails unless a dialect reads these lists in this order. The first object of each counts, and not once more.
+func wantSources(t *testing.T, d Dialect, want []string, objects ...client.Object) {
+	t.Helper()
+	var got []string
+	for i, s := range d.Read().Sources() {
+		line := fmt.Sprintf("%s: %T of %s", s.Resource, s.List, s.List.GetObjectKind().GroupVersionKind().Kind)
+		if s.Namespaced {
+			line += ", in a namespace"
+		}
+		if s.Without != "" {
+			line += ", or else unknown: " + s.Without
+		}
+		got = append(got, line)
+		if i < len(objects) && (!s.Put(objects[i]) || s.Put(objects[i])) {
+			t.Errorf("%s: an object counts never, or twice", s.Resource)
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the lists (-want +got):\n%s", diff)
 	}
 }
 
