@@ -16,7 +16,6 @@ func (p *page) checkExplanation(e *HealthCheckExplanation) {
 	p.field("Phase", h.Phase)
 	p.field("Selects", selects(e))
 	p.field("Repairs", p.repairsOf(h))
-	p.mixed = slices.ContainsFunc(e.Shared, func(s Sharing) bool { return s.HealthCheck.Kind != h.Kind })
 	p.members(e)
 	p.gateStates("Gates", e.Gates)
 	p.underWay(e)
