@@ -88,7 +88,7 @@ func (w *assessment) judgedBy(policy int) []notHealthyTarget {
 	var found []notHealthyTarget
 	for _, v := range w.decision.Verdicts {
 		_, repaired := w.repairOf(v.Target)
-		if v.Policy == policy && (v.Health != core.Healthy || repaired || w.blocked != nil) {
+		if v.Policy == policy && (v.Health != core.Healthy || repaired) {
 			found = append(found, notHealthyTarget{w, v.Target, v})
 		}
 	}
