@@ -203,7 +203,7 @@ func TestLeadOfARepair(t *testing.T) {
 	}
 }
 
-// TestLeadNamesItsTarget: of two machines with one node, the lead is about the one that is repaired, and the other has its own verdict.
+// TestLeadNamesItsTarget: of two machines with one node, the lead is about the machine under repair, and the other has its own verdict.
 func TestLeadNamesItsTarget(t *testing.T) {
 	s := newNodeScene(t)
 	s.machines = newScene()
@@ -232,7 +232,7 @@ func TestWorstOfDryRuns(t *testing.T) {
 	}
 }
 
-// TestOldestRepairOfATarget: of two running repairs of a target, the status shows the one that was recorded first.
+// TestOldestRepairOfATarget: of two running repairs of a target, the status shows the first.
 func TestOldestRepairOfATarget(t *testing.T) {
 	s := newScene()
 	w := s.assessment()

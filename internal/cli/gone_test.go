@@ -141,17 +141,34 @@ func TestAdviceAfter(t *testing.T) {
 		exists  bool
 		want    string
 	}{
-		"nothing was done":          {core.Recovered, nil, true, "Nothing was done to the node; explain node/n says how it is judged now."},
-		"no step has helped":        {core.Withdrawn, []core.StepRecord{record, record}, true, "No step has helped; explain node/n says how it is judged now."},
-		"its health check was gone": {core.Withdrawn, nil, true, "Its progress says why it ended; explain node/n says how it is judged now."},
-		"it was not replaced":       {core.Withdrawn, nil, false, "Fettle knows of no replacement. See what its remediators report, and replace the node by hand if nothing else does."},
-		"it was replaced":           {core.Succeeded, nil, false, "Nothing is to be done. If its replacement fails too, explain that one."},
-		"it is well, and then gone": {core.Recovered, nil, false, ""},
+		"nothing was done":           {core.Recovered, nil, true, "Nothing was done to the node; explain node/n says how it is judged now."},
+		"no step has helped":         {core.Withdrawn, []core.StepRecord{record, record}, true, "No step has helped; explain node/n says how it is judged now."},
+		"one step has not helped":    {core.Withdrawn, []core.StepRecord{record}, true, "No step has helped; explain node/n says how it is judged now."},
+		"it was tried, and replaced": {core.Withdrawn, []core.StepRecord{record}, false, "Fettle knows of no replacement. See what its remediators report, and replace the node by hand if nothing else does."},
+		"its health check was gone":  {core.Withdrawn, nil, true, "Its progress says why it ended; explain node/n says how it is judged now."},
+		"it was not replaced":        {core.Withdrawn, nil, false, "Fettle knows of no replacement. See what its remediators report, and replace the node by hand if nothing else does."},
+		"it was replaced":            {core.Succeeded, nil, false, "Nothing is to be done. If its replacement fails too, explain that one."},
+		"it is well, and then gone":  {core.Recovered, nil, false, ""},
 	} {
 		r := &core.Repair{
 			Target: core.ID{Kind: "Node", Name: "n"}, Outcome: c.outcome, Tried: c.records, Steps: []core.Step{nodeStep("Reboot", 0), nodeStep("Fence", 0)},
 		}
 		if got := adviceAfter(r, c.exists); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+	deleted, asked, none := core.Step{Nature: core.Delete}, nodeStep("Reboot", 0), []core.Step(nil)
+	for name, c := range map[string]struct {
+		steps []core.Step
+		want  string
+	}{
+		"it was asked for":                      {[]core.Step{asked, deleted}, "Nothing is to be done. If the node fails again, explain that."},
+		"it was deleted, and it is still there": {[]core.Step{deleted, asked}, "Nothing is to be done. If its replacement fails too, explain that one."},
+		"its only step has deleted it":          {[]core.Step{deleted}, "Nothing is to be done. If its replacement fails too, explain that one."},
+		"its steps can't be read":               {none, "Nothing is to be done. If the node fails again, explain that."},
+	} {
+		r := &core.Repair{Target: core.ID{Kind: "Node", Name: "n"}, Outcome: core.Succeeded, Steps: c.steps}
+		if got := adviceAfter(r, true); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}
