@@ -57,6 +57,11 @@ func TestTooManyVerdicts(t *testing.T) {
 	if len(e.Gates) == 0 || e.Gates[0].State != gateClosed || !strings.Contains(e.Gates[0].Message, "it is not judged") {
 		t.Errorf("its gates are %+v", e.Gates)
 	}
+	nodes := newNodeScene(t)
+	nodes.Policies[0].Members, nodes.Policies[0].Steps[1].Template.Name = make([]int, 100_000), "rare"
+	if steps := nodes.assessment().policies[0].Steps; steps[1].Problem != "" {
+		t.Errorf("its templates are looked for: %s", steps[1].Problem)
+	}
 }
 
 // TestHiddenGates: whether a gate holds is not known if the user may not read the objects of the step that it is about. That is
