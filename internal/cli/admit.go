@@ -107,21 +107,19 @@ func merged(a, b map[string]string) map[string]string {
 	return all
 }
 
-// admission reads the answer to a dry run. A lack of the user's rights, which may tells, or a missing namespace, says nothing about the
-// health check.
+// admission reads the answer to a dry run. A lack of the user's rights, or a missing namespace, says nothing about the
+// health check. may tells whether the user has the rights, of a request that was forbidden.
 func admission(err error, may core.Tri, namespace string) (verdict, message string) {
 	switch {
 	case err == nil:
 		return accepted, ""
-	case apierrors.IsForbidden(err) && may == core.Unknown:
-		return notTried, failureText(err)
-	case apierrors.IsForbidden(err) && may == core.No:
+	case may == core.No:
 		return notTried, fmt.Sprintf("you may not patch it (%s), and a dry run needs the permission to write", failureText(err))
 	case apierrors.IsNotFound(err) && namespace == "":
 		return notTried, fmt.Sprintf("the cluster does not serve this kind (%s)", failureText(err))
 	case apierrors.IsNotFound(err):
 		return notTried, fmt.Sprintf("namespace %s does not exist yet, or the cluster does not serve this kind (%s)", namespace, failureText(err))
-	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsForbidden(err):
+	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsForbidden(err) && may == core.Yes:
 		return refused, sanitize.Failure(sanitize.MaxMessage, err)
 	}
 	return notTried, failureText(err)

@@ -208,7 +208,7 @@ func (s *session) judgeChecks(ctx context.Context, drafts []draft) ([]Grant, err
 	v.concerns = aboutDrafts(drafts)
 	v.readWorkloads(ctx, s.cluster, s.UserAgent)
 	assessments := s.assess(ctx, v)
-	effects(assessments, judged)
+	v.effects(assessments, judged)
 	grants, unknown := s.missingGrants(ctx, assessments, judged)
 	warnOfMissingGrants(assessments, judged, grants)
 	s.warnOfMissingPower(ctx, assessments, judged)
@@ -253,10 +253,14 @@ func offlineHint(err error) error {
 }
 
 // effects describes the effect of each draft, with all others applied.
-func effects(assessments []*assessment, drafts []*draft) {
+func (v *view) effects(assessments []*assessment, drafts []*draft) {
 	for _, d := range drafts {
 		w, i, found := policyOf(assessments, d)
-		if !found {
+		switch err := v.failureOf(d.dialect); {
+		case err != nil:
+			d.Unchecked = append(d.Unchecked, "what it would do, since "+failureText(err))
+			continue
+		case !found:
 			d.Warnings = append(d.Warnings, Finding{Line: d.Line, Message: "what it would do is not known, since this cluster does not serve " + d.Kind})
 			continue
 		}
@@ -269,6 +273,16 @@ func effects(assessments []*assessment, drafts []*draft) {
 		}
 		d.Effect = &e
 	}
+}
+
+// failureOf returns why a dialect was not read as a whole. It is nil if it was, and if the cluster does not serve its kinds.
+func (v *view) failureOf(of Dialect) error {
+	for _, p := range v.incomplete {
+		if p.Dialect == of {
+			return p.err
+		}
+	}
+	return nil
 }
 
 // conclude returns the result of a check.

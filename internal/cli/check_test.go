@@ -2,19 +2,14 @@ package cli
 
 import (
 	"bytes"
-	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/fettle-io/fettle/internal/core"
 )
@@ -228,59 +223,62 @@ func TestEffects(t *testing.T) {
 	golden(t, "effects.txt", text)
 }
 
-// TestReplacement: the written health check replaces the one before, and all others stay.
-func TestReplacement(t *testing.T) {
-	object := func(text string) *unstructured.Unstructured {
-		u := &unstructured.Unstructured{}
-		if err := yaml.Unmarshal([]byte(text), &u.Object); err != nil {
-			t.Fatalf("reading an object: %v", err)
+// TestWhatIsSaidOfAFile pins all that is said of a document, and nothing more.
+func TestWhatIsSaidOfAFile(t *testing.T) {
+	const end = "\n1 problem found in 1 health check.\nexit status 1"
+	for text, want := range map[string]string{
+		"hello\n":                               "file.yaml:1 \n  problem, line 1: it is not an object with apiVersion, kind and metadata\n" + end,
+		"apiVersion: v1\nmetadata: {name: a}\n": "file.yaml:1 a\n  problem, line 1: it has no apiVersion or no kind, so it is not known what it is\n" + end,
+		"kind: BMC\nmetadata: {name: a}\n":      "file.yaml:1 BMC a\n  problem, line 1: it has no apiVersion or no kind, so it is not known what it is\n" + end,
+		swap(t, "40%", "x"):                     "file.yaml:1 MachineHealthCheck machines/workers\n  problem, line 12: spec.maxUnhealthy is \"x\"; give a number such as 2 or a percentage such as 40%, at most 100%\n" + end,
+		"apiVersion: fettle.io/v1alpha1\nkind: PowerRemediationTemplate\nmetadata: {name: a}\nspec: {template: {spec: {}}, templat: 1}\n": "file.yaml:1 PowerRemediationTemplate a\n" +
+			"  problem, line 4: spec.templat is not a field of a PowerRemediationTemplate, so it would be ignored; did you mean template?\n" + strings.Replace(end, "health check", "object", 1),
+	} {
+		t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
+		path := filepath.Join(t.TempDir(), "file.yaml")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
 		}
-		return u
-	}
-	old := object(`{metadata: {name: a, uid: u, resourceVersion: "7", labels: {a: "1", b: "1"}, annotations: {c: "1"}},
-		spec: {minHealthy: 51%, within: {a: "1"}}, status: {phase: Enabled}}`)
-	written := object(`{metadata: {name: a, uid: other, labels: {b: "2"}}, spec: {maxUnhealthy: 49%, within: {b: "2"}}, status: {phase: Nonsense}}`)
-	patch, err := client.MergeFrom(old).Data(replacement(old, written))
-	const want = `{"metadata":{"labels":{"b":"2"}},"spec":{"maxUnhealthy":"49%","minHealthy":null,"within":{"a":null,"b":"2"}}}`
-	if err != nil || string(patch) != want {
-		t.Errorf("it is patched by %s, %v; want %s", patch, err, want)
-	}
-}
-
-func TestAdmission(t *testing.T) {
-	resource := schema.GroupResource{Group: "machine.openshift.io", Resource: "machinehealthchecks"}
-	cases := map[string]struct {
-		err  error
-		may  core.Tri
-		want string
-	}{
-		"accepted":              {nil, core.Yes, accepted},
-		"invalid":               {apierrors.NewInvalid(schema.GroupKind{Kind: "MachineHealthCheck"}, "a", nil), core.Yes, refused},
-		"an unknown field":      {apierrors.NewBadRequest("strict decoding error: unknown field"), core.Yes, refused},
-		"denied by a plugin":    {apierrors.NewForbidden(resource, "a", errors.New("you cannot patch resource a now")), core.Yes, refused},
-		"no permission":         {apierrors.NewForbidden(resource, "a", errors.New("no")), core.No, notTried},
-		"permissions not known": {apierrors.NewForbidden(resource, "a", errors.New("no")), core.Unknown, notTried},
-		"no such namespace":     {apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "n"), core.Yes, notTried},
-		"no answer":             {errors.New("connection refused"), core.Yes, notTried},
-	}
-	for sentence, tc := range cases {
-		if verdict, message := admission(tc.err, tc.may, "n"); verdict != tc.want || (tc.err != nil && message == "") {
-			t.Errorf("%s: %s %q, want %s", sentence, verdict, message, tc.want)
+		out, status := runCheck(t, path)
+		if d := cmp.Diff(want, strings.ReplaceAll(out, filepath.Dir(path)+"/", "")+fmt.Sprint("exit status ", status)); d != "" {
+			t.Errorf("%s (-want +got)\n%s", text, d)
 		}
 	}
 }
 
-// TestYoungest: a health check that does not exist yet is younger than any that was created within the same second, and
-// a stored one keeps its age.
-func TestYoungest(t *testing.T) {
-	now := noon.Add(700 * time.Millisecond)
-	draft := &unstructured.Unstructured{Object: map[string]any{}}
-	if young := asApplied(draft, nil, now).GetCreationTimestamp(); !young.After(now.Truncate(time.Second)) {
-		t.Errorf("a new one is of %s, and a health check that was created just before is as old", young)
+// TestDocumentsByTheirFiles: documents are in the order of the names of their files, and of a file in their own.
+func TestDocumentsByTheirFiles(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{"b.yaml": good + "---\n" + swap(t, "name: workers", "name: last"), "a.yaml": swap(t, "name: workers", "name: first")} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
-	existing := &unstructured.Unstructured{Object: map[string]any{}}
-	existing.SetCreationTimestamp(metav1.Time{Time: noon.Add(-time.Hour)})
-	if old := asApplied(draft, existing, now).GetCreationTimestamp(); !old.Equal(new(existing.GetCreationTimestamp())) {
-		t.Errorf("a stored one is of %s, want an hour before noon", old)
+	out, status := runCheck(t, "--offline", filepath.Join(dir, "b.yaml"), filepath.Join(dir, "a.yaml"))
+	const want = "a.yaml:1 MachineHealthCheck machines/first\n\nb.yaml:1 MachineHealthCheck machines/workers\n\nb.yaml:14 MachineHealthCheck machines/last\n\nNo problems in 3 health checks.\n"
+	if d := cmp.Diff(want, strings.ReplaceAll(out, dir+"/", "")); d != "" || status != 0 {
+		t.Errorf("exit status %d (-want +got)\n%s", status, d)
+	}
+}
+
+// TestFilesAreCompleted: a shell offers the files that can be checked.
+func TestFilesAreCompleted(t *testing.T) {
+	if out, status := runCheck(t, "__complete", ""); status != 0 || !strings.HasPrefix(out, "yaml\nyml\njson\n:8\n") {
+		t.Errorf("exit status %d, %q", status, out)
+	}
+}
+
+// TestAnAnswerThatCannotBeWritten is no success, whatever the files have.
+func TestAnAnswerThatCannotBeWritten(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file.yaml")
+	if err := os.WriteFile(path, []byte(good), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := checkCommand(Options{Name: "fettle", Dialects: []Dialect{&OpenShift{}}, Now: func() time.Time { return noon }})
+	cmd.SetArgs([]string{"--offline", "-o", "json", path})
+	cmd.SetOut(fullDisk{})
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	if err := cmd.ExecuteContext(t.Context()); ExitStatus(err) != 1 || err.Error() != "printing the answer: the disk is full" {
+		t.Errorf("exit status %d, %v", ExitStatus(err), err)
 	}
 }

@@ -44,7 +44,8 @@ type scope struct {
 type view struct {
 	scope
 
-	parts []*part
+	// parts were read as a whole, and incomplete ones were not.
+	parts, incomplete []*part
 	// repairDetails of repairs, by namespace/name.
 	repairDetails map[string]ledger.Details
 	external      externalFacts
@@ -206,6 +207,7 @@ func (v *view) dropIncomplete() error {
 			v.notes = append(v.notes, "This cluster does not serve "+p.unserved[0].String()+".")
 		}
 	}
+	v.incomplete = slices.DeleteFunc(slices.Clone(v.parts), (*part).complete)
 	v.parts = slices.DeleteFunc(v.parts, func(p *part) bool { return !p.complete() })
 	return errors.Join(errs...)
 }

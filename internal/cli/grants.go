@@ -180,9 +180,9 @@ func apiGroupOf(apiVersion string) string {
 	return group
 }
 
-// fieldOfSteps returns the field in which a health check names its templates.
+// fieldOfSteps returns the field in which a health check names its templates. Only the steps of an escalation have limits.
 func fieldOfSteps(steps []core.Step) string {
-	if len(steps) > 1 || (len(steps) == 1 && steps[0].Limit > 0) {
+	if slices.ContainsFunc(steps, func(s core.Step) bool { return s.Limit > 0 }) {
 		return "spec.escalatingRemediations"
 	}
 	return "spec.remediationTemplate"

@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -27,7 +28,8 @@ type accessReviewer struct {
 
 func (j *accessReviewer) RESTMapper() meta.RESTMapper {
 	m := meta.NewDefaultRESTMapper(nil)
-	for _, kind := range []string{"Reboot", "RebootTemplate"} {
+	// A template without requests, requests without a template, a kind that does not end in Template, and kinds without any other word.
+	for _, kind := range []string{"Reboot", "RebootTemplate", "HaltTemplate", "Boot", "Twice", "TwiceTemplate", "Template", ""} {
 		for _, version := range []string{"v1", "v2"} {
 			m.Add(schema.GroupVersionKind{Group: "fix.example", Version: version, Kind: kind}, meta.RESTScopeNamespace)
 		}
@@ -63,6 +65,7 @@ func TestMayWrite(t *testing.T) {
 		"it may patch, and it is":    {forbidden, false, both[:1], nil, core.Yes},
 		"the review fails":           {forbidden, false, both, apierrors.NewForbidden(resource, "", nil), core.Unknown},
 		"the answer has no resource": {&apierrors.StatusError{}, false, both, nil, core.Unknown},
+		"there is no answer":         {errors.New("connection refused"), false, both, nil, core.Unknown},
 	} {
 		s := &session{cluster: &accessReviewer{allowed: tc.allowed, refuse: tc.refuse}}
 		if got := s.mayWrite(t.Context(), tc.err, tc.isNew, "n"); got != tc.want {
@@ -101,8 +104,13 @@ func TestI14MissingGrants(t *testing.T) {
 	if g, why := lack(&accessReviewer{refuse: forbidden}); g != nil || !strings.Contains(why, "you may not create subjectaccessreviews") {
 		t.Errorf("who may not ask is told %+v, %q", g, why)
 	}
-	if _, served := kindsOfRemediator(&accessReviewer{}, core.Reference{APIVersion: "fix.example/v1", Kind: "PrayTemplate"}); served {
-		t.Error("a kind is found that is not served")
+	for _, of := range []core.Reference{
+		{APIVersion: "fix.example/v1", Kind: "PrayTemplate"}, {APIVersion: "fix.example/v1", Kind: "HaltTemplate"}, {APIVersion: "fix.example/v1", Kind: "BootTemplate"},
+		{APIVersion: "fix.example/v1", Kind: "Twice"}, {APIVersion: "fix.example/v1", Kind: "Template"}, {APIVersion: "/fix.example/v1", Kind: "RebootTemplate"},
+	} {
+		if _, served := kindsOfRemediator(&accessReviewer{}, of); served {
+			t.Errorf("the kinds of %v are found, and are no template and its requests that are served", of)
+		}
 	}
 	g, _ := lack(&accessReviewer{})
 	var out bytes.Buffer
@@ -157,6 +165,18 @@ func TestI14GrantsOfRefusedSteps(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestI14WarningsOfRefusedSteps: a draft whose template Fettle refuses has no warning, also where another draft needs the role.
+func TestI14WarningsOfRefusedSteps(t *testing.T) {
+	assessments, drafts := rebooting(core.Step{}, false)
+	assessments[0].policies[0].Steps[0].Problem = "it is a template of the machine's own parts"
+	s := &session{cluster: &accessReviewer{}, connection: &connection{controller: "home"}}
+	grants, _ := s.missingGrants(t.Context(), assessments, drafts)
+	warnOfMissingGrants(assessments, drafts, grants)
+	if len(drafts[0].Warnings) != 0 || len(drafts[1].Warnings) != 1 {
+		t.Errorf("the refused one has the warnings %+v, and the other %+v", drafts[0].Warnings, drafts[1].Warnings)
 	}
 }
 
