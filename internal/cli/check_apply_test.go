@@ -71,10 +71,11 @@ var judged = map[string]struct {
 	// What hosts can't be powered without comes in this order: rights, BMCs, promises.
 	"power": {
 		func() string {
-			return fencedNodes + "---\n" + nodeCheck("halts", templateText("fix.example", "Halt")) + "---\n" + goodPower
+			return fencedNodes + "---\n" + strings.Replace(fencedNodes, "name: workers", "name: more", 1) + "---\n" + nodeCheck("halts", templateText("fix.example", "Halt")) + "---\n" + goodPower
 		},
 		func(a *judgingAPI) {
-			a.lacks = []string{"SubjectAccessReview get secrets.", "SubjectAccessReview list pods.", "SubjectAccessReview create powerremediations.fettle.io"}
+			a.lacks = []string{"SubjectAccessReview get secrets.", "SubjectAccessReview delete nodes.", "SubjectAccessReview list pods.", "SubjectAccessReview list volumeattachments.storage.k8s.io",
+				"SubjectAccessReview get baremetalhosts.metal3.io", "SubjectAccessReview create powerremediations.fettle.io"}
 			a.list(policiesPath, "fettle.io/v1alpha1", "FencePolicyList",
 				"{apiVersion: fettle.io/v1alpha1, kind: FencePolicy, metadata: {name: workers}, spec: {requiredProof: PowerAndPromise, nodeSelector: {matchLabels: {role: worker}}}}")
 			a.list(agentsLeases, "coordination.k8s.io/v1", "LeaseList")
@@ -195,7 +196,7 @@ func TestOnlyWhatIsJudgedIsRead(t *testing.T) {
 	for _, text := range []string{goodPowerTemplate, goodPowerTemplate + "---\n" + strings.Replace(good, "40%", "x", 1)} {
 		a := startJudge(t)
 		a.check(text)
-		if requests := a.forget(); slices.ContainsFunc(requests, func(r string) bool { return strings.HasSuffix(r, "/nodes") }) {
+		if requests := a.forget(); slices.ContainsFunc(requests, func(r string) bool { return strings.HasSuffix(r, "/nodes") || strings.HasSuffix(r, "/fencepolicies") }) {
 			t.Errorf("of %s it requests %q", text, requests)
 		}
 	}

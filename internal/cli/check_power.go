@@ -41,9 +41,9 @@ func (d *draft) compareBMC(other *v1alpha1.BMC, described string) {
 		d.note(Remark{Field: bareMetalHostField, Fault: true, Text: fmt.Sprintf(
 			"spec.bareMetalHost is that of %s too; Fettle uses neither, since one of them would power off the host of another node; correct one of them", described)})
 	}
-	mine, _, failed := addressOf(&d.bmc.Spec)
-	theirs, _, _ := addressOf(&other.Spec) // zero where it can't be parsed
-	if failed == nil && mine.Overlaps(theirs) {
+	mine, _, _ := addressOf(&d.bmc.Spec) // zero where it can't be parsed, which overlaps with none
+	theirs, _, _ := addressOf(&other.Spec)
+	if mine.Overlaps(theirs) {
 		d.note(Remark{Field: "spec.address", Fault: true, Text: fmt.Sprintf(
 			"spec.address is of the same system as that of %s; Fettle uses neither, since one of them would power off the host of another node; correct one of them", described)})
 	}

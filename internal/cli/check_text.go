@@ -109,7 +109,7 @@ func (p *page) heldText(t *Target) string {
 // now says what the health check would do at once.
 func (p *page) now(e *Effect) string {
 	h := &e.HealthCheck
-	would := "repairs "
+	would := "it repairs "
 	if h.DryRun {
 		would = "as a dry run it reports that it would repair "
 	}
@@ -119,7 +119,7 @@ func (p *page) now(e *Effect) string {
 	case h.Repairs == repairsStopped:
 		return fmt.Sprintf("it repairs nothing, since %s", h.Message)
 	case len(e.RepairsNow) > 0:
-		return fmt.Sprintf("it %s%s at once; repairs go on while at most %d are not healthy.", would, firstOf(e.RepairsNow, len(e.RepairsNow)), h.MostUnhealthy)
+		return fmt.Sprintf("%s%s at once; repairs go on while at most %d are not healthy.", would, firstOf(e.RepairsNow, len(e.RepairsNow)), h.MostUnhealthy)
 	case len(e.OthersRepair) > 0:
 		return fmt.Sprintf("it leads no repair; another health check has %s repaired at once.", firstOf(e.OthersRepair, len(e.OthersRepair)))
 	case cantTell(e):

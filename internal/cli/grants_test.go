@@ -27,7 +27,10 @@ type accessReviewer struct {
 }
 
 func (j *accessReviewer) RESTMapper() meta.RESTMapper {
-	m := meta.NewDefaultRESTMapper(nil)
+	m := meta.NewDefaultRESTMapper([]schema.GroupVersion{{Version: "v1"}})
+	for _, kind := range []string{"Pod", "PodTemplate"} {
+		m.Add(schema.GroupVersionKind{Version: "v1", Kind: kind}, meta.RESTScopeNamespace)
+	}
 	// A template without requests, requests without a template, a kind that does not end in Template, and kinds without any other word.
 	for _, kind := range []string{"Reboot", "RebootTemplate", "HaltTemplate", "Boot", "Twice", "TwiceTemplate", "Template", ""} {
 		for _, version := range []string{"v1", "v2"} {
@@ -106,7 +109,7 @@ func TestI14MissingGrants(t *testing.T) {
 	}
 	for _, of := range []core.Reference{
 		{APIVersion: "fix.example/v1", Kind: "PrayTemplate"}, {APIVersion: "fix.example/v1", Kind: "HaltTemplate"}, {APIVersion: "fix.example/v1", Kind: "BootTemplate"},
-		{APIVersion: "fix.example/v1", Kind: "Twice"}, {APIVersion: "fix.example/v1", Kind: "Template"}, {APIVersion: "/fix.example/v1", Kind: "RebootTemplate"},
+		{APIVersion: "fix.example/v1", Kind: "Twice"}, {APIVersion: "fix.example/v1", Kind: "Template"}, {APIVersion: "fix.example/v1/v2", Kind: "PodTemplate"},
 	} {
 		if _, served := kindsOfRemediator(&accessReviewer{}, of); served {
 			t.Errorf("the kinds of %v are found, and are no template and its requests that are served", of)

@@ -26,7 +26,6 @@ func (s *session) reviewSelfFence(d *draft) bool {
 	switch kind.Kind {
 	case fencePolicyKind:
 		d.policy, remarks = specparse.ReadLeniently[v1alpha1.FencePolicy](withoutStatus(d.object))
-		d.policy.Name = d.object.GetName()
 		remarks = append(remarks, reviewFencePolicy(&d.policy.Spec)...)
 	case selfFenceTemplateKind:
 		_, remarks = specparse.ReadLeniently[v1alpha1.SelfFenceRemediationTemplate](d.object)
@@ -140,8 +139,8 @@ func (s *session) judgeRequiredProof(d *draft, r *promiseReading, bmcs *bmcReadi
 	}
 	var without []string
 	for _, name := range slices.Sorted(maps.Keys(r.nodes)) {
-		policy, err := fencepolicy.NewRule(r.policies).Applies(r.nodes[name].Labels)
-		if err == nil && policy != nil && policy.Name == d.policy.Name && len(bmcs.of(name)) == 0 {
+		policy, _ := fencepolicy.NewRule(r.policies).Applies(r.nodes[name].Labels) // nil where it is not known
+		if policy != nil && policy.Name == d.policy.Name && len(bmcs.of(name)) == 0 {
 			without = append(without, name)
 		}
 	}
@@ -178,7 +177,7 @@ func (r *promiseReading) warnings(p *v1alpha1.FencePolicy) []string {
 	if most == 0 && resetsIsolated(&p.Spec) {
 		most = fewWitnesses
 	}
-	if v.Nodes > 0 && agents <= most && most > 0 {
+	if v.Nodes > 0 && agents <= most {
 		texts = append(texts, fmt.Sprintf("each node needs %d others as witnesses, and FencePolicies apply to %s in all; have them select more nodes, or set fewer witnesses",
 			most, count(agents, "node")))
 	}
