@@ -33,7 +33,7 @@ type assessment struct {
 	// bmcs are nil where no step needs them. fencings are by the kind and the namespace/name of a remediation.
 	bmcs     *bmcReading
 	fencings map[string]Fencing
-	// promises are nil where no step needs them.
+	// promises are nil where no step needs them, and for a workload cluster.
 	promises *promiseReading
 	// foreignWriters has the controller's messages about another controller, by policy.
 	foreignWriters map[core.ID]string

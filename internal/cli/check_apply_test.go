@@ -68,7 +68,7 @@ var judged = map[string]struct {
 			a.set("/apis/authorization.k8s.io/v1", map[string]any{"apiVersion": "v1", "kind": "APIResourceList", "groupVersion": "authorization.k8s.io/v1", "resources": []any{}})
 		}, nil,
 	},
-	// What hosts can't be powered without comes in this order: rights, BMCs, promises.
+	// The warnings of hosts that can't be powered are in this order: rights, BMCs, promises.
 	"power": {
 		func() string {
 			return fencedNodes + "---\n" + strings.Replace(fencedNodes, "name: workers", "name: more", 1) + "---\n" + nodeCheck("halts", templateText("fix.example", "Halt")) + "---\n" + goodPower
@@ -81,6 +81,7 @@ var judged = map[string]struct {
 			a.list(agentsLeases, "coordination.k8s.io/v1", "LeaseList")
 		}, nil,
 	},
+	"power-allowed": {func() string { return fencedNodes }, func(*judgingAPI) {}, nil},
 	"power-unknown": {
 		func() string {
 			return fencedNodes + "---\n" + strings.Replace(fencedNodes, "name: workers", "name: more", 1)

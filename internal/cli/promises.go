@@ -217,7 +217,7 @@ func anySteps(policies []core.Policy, repairs []core.Repair, are func([]core.Ste
 // fillPromise fills in what the node of a target promises, if a health check has the node fence itself.
 func (w *assessment) fillPromise(target int, e *ExplainedTarget) {
 	node := w.cluster.Targets[target].Node.Name
-	if w.promises == nil || w.promises.unread != "" || node == "" || node != nodeIn(w.key, node) {
+	if w.promises == nil || w.promises.unread != "" || node == "" {
 		return
 	}
 	p := w.promises.of(node)

@@ -83,9 +83,10 @@ func TestPromisesAreReadWhereAStepNeedsThem(t *testing.T) {
 	}{
 		"nothing":                 {},
 		"a health check":          {[]core.Policy{{}, {Steps: self}}, nil, true, false},
-		"one that uses the power": {[]core.Policy{{Steps: power}}, nil, false, true},
+		"a check of the power":    {[]core.Policy{{Steps: power}}, nil, false, true},
 		"a kind of another group": {[]core.Policy{{Steps: step("fence.example/v1alpha1", selfFenceTemplateKind)}}, nil, false, false},
 		"a repair":                {nil, []core.Repair{{}, {Steps: self}, {Steps: power}}, true, true},
+		"a repair by other steps": {nil, []core.Repair{{Steps: []core.Step{nodeStep("Reboot", 0)}}}, false, false},
 		"repairs that have ended": {nil, []core.Repair{{Steps: self, Ended: noon}, {Steps: power, Ended: noon}}, false, false},
 	} {
 		for _, read := range []*promiseReading{nil, {some: true}, {}} {
@@ -149,7 +150,7 @@ func TestNodesThatCannotBeFenced(t *testing.T) {
 		"unread":                  {core.ClusterKey{}, self, &promiseReading{unread: "you may not"}, "workers", []string{"whether the nodes that it selects promise to fence themselves, since you may not"}, false},
 	} {
 		s := newFencingScene(t)
-		s.Policies[0].Steps, s.Policies[0].Members = tc.steps, []int{3, 2, 1, 0}
+		s.Policies[0].Steps, s.Policies[0].Members = tc.steps, []int{2, 3, 1, 0}
 		s.Targets[1].Node.Name, s.Targets[2].Node.Name, s.Targets[3].Node.Name = "", "node-a", "node-z"
 		s.around.promises = tc.promises
 		w := newAssessment(tc.key, []observed{{ClusterObservation: ClusterObservation{Observation: s.Observation}, dialect: NHC{}}}, nil, &s.around, noon)

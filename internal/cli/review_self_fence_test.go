@@ -19,7 +19,7 @@ var fencePolicies = map[string]struct {
 	text   string
 	change func(*judgingAPI)
 }{
-	// A policy that is replaced keeps its age, so it leads a younger one that selects the same nodes.
+	// A policy that is replaced keeps its age, so it leads a younger policy of the same nodes.
 	"replaced": {
 		strings.Join([]string{
 			fencePolicyText("old", "nodeSelector: {matchLabels: {role: worker}}", "onIsolation: Hold"),
@@ -60,13 +60,20 @@ var fencePolicies = map[string]struct {
 			a.bmcs(bmcText("bmc-b", "{nodeName: node-b, credentialsName: x, address: 'ipmi://b'}", "{}"))
 		},
 	},
+	"both-required-and-there": {fencePolicyText("p", "nodeSelector: {}", "requiredProof: PowerAndPromise"), func(a *judgingAPI) {
+		var bmcs []string
+		for _, name := range []string{"a", "b", "c"} {
+			bmcs = append(bmcs, bmcText("bmc-"+name, "{nodeName: node-"+name+", credentialsName: x, address: 'ipmi://"+name+"'}", "{}"))
+		}
+		a.bmcs(bmcs...)
+	}},
 	"no-nodes":         {fencePolicyText("p", "nodeSelector: {}"), func(a *judgingAPI) { a.list("/api/v1/nodes", "v1", "NodeList") }},
 	"leases-forbidden": {fencePolicyText("p", "nodeSelector: {}", "onIsolation: Hold"), func(a *judgingAPI) { a.set(agentsLeases, http.StatusForbidden) }},
 	"nodes-forbidden": {fencePolicyText("p", "nodeSelector: {}"), func(a *judgingAPI) {
 		a.set("/api/v1/nodes", http.StatusForbidden)
 		a.set(agentsLeases, http.StatusForbidden)
 	}},
-	// What the definitions refuse is told of a file alone.
+	// The faults that the definitions refuse are told of a file alone.
 	"faults": {
 		strings.Join([]string{
 			fencePolicyText("a", "nodeSelector: {}", "onIsolation: Hold", "witnesses: 4"), fencePolicyText("b", "nodeSelector: {}", "witnesses: 6"), fencePolicyText("c", "nodeSelector: {}", "witnesses: 4"),
@@ -108,9 +115,9 @@ func TestCheckOfFencePoliciesInACluster(t *testing.T) {
 
 // TestBMCsAreReadForPoliciesThatNeedThem: once for all policies that require power too, and for no other.
 func TestBMCsAreReadForPoliciesThatNeedThem(t *testing.T) {
-	any := goodPowerTemplate + "---\n" + fencePolicyText("a", "nodeSelector: {}")
+	alone := goodPowerTemplate + "---\n" + fencePolicyText("a", "nodeSelector: {}")
 	both := "---\n" + fencePolicyText("b", "nodeSelector: {}", "requiredProof: PowerAndPromise") + "---\n" + fencePolicyText("c", "nodeSelector: {}", "requiredProof: PowerAndPromise")
-	for text, want := range map[string]int{any: 0, any + both: 1} {
+	for text, want := range map[string]int{alone: 0, alone + both: 1} {
 		a := startFencing(t)
 		a.check(text)
 		requests := a.forget()
