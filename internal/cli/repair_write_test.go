@@ -9,7 +9,7 @@ import (
 
 const (
 	workerPath  = "/apis/machine.openshift.io/v1beta1/namespaces/machines/machines/worker-a"
-	nodeCheck   = "{apiVersion: remediation.medik8s.io/v1alpha1, kind: NodeHealthCheck, metadata: {name: nodes, uid: nodes, creationTimestamp: '2026-07-01T00:00:00Z'}, spec: {selector: {matchLabels: {role: worker}}, minHealthy: 51%, remediationTemplate: {apiVersion: fix.example/v1, kind: RebootTemplate, namespace: remediators, name: usual}, unhealthyConditions: [{type: Ready, status: Unknown, duration: 300s}]}}"
+	medik8sCheck   = "{apiVersion: remediation.medik8s.io/v1alpha1, kind: NodeHealthCheck, metadata: {name: nodes, uid: nodes, creationTimestamp: '2026-07-01T00:00:00Z'}, spec: {selector: {matchLabels: {role: worker}}, minHealthy: 51%, remediationTemplate: {apiVersion: fix.example/v1, kind: RebootTemplate, namespace: remediators, name: usual}, unhealthyConditions: [{type: Ready, status: Unknown, duration: 300s}]}}"
 	secondCheck = "{apiVersion: machine.openshift.io/v1beta1, kind: MachineHealthCheck, metadata: {namespace: machines, name: young, uid: young, creationTimestamp: '2026-07-31T00:00:00Z', annotations: {cluster.x-k8s.io/paused: ''}}, spec: {selector: {matchLabels: {role: worker}}, unhealthyConditions: [{type: Ready, status: Unknown, timeout: 300s}]}, " +
 		"status: {conditions: [{type: SoleController, status: 'False', reason: AnotherController, message: manager writes it too}]}}"
 )
@@ -27,7 +27,7 @@ var requests = map[string]struct {
 		f.put(strings.ReplaceAll(secondCheck, "namespace: machines", "namespace: elsewhere"))
 		f.put("{apiVersion: fettle.io/v1alpha1, kind: Repair, metadata: {namespace: machines, name: forged}, spec: {}}")
 	}},
-	"node-with-its-own-check": {"node/node-a", func(f *fleet) { f.put(nodeCheck) }},
+	"node-with-its-own-check": {"node/node-a", func(f *fleet) { f.put(medik8sCheck) }},
 	"by-two-checks-without-leader": {"machine/worker-a", func(f *fleet) {
 		f.put(secondCheck)
 		f.put(strings.ReplaceAll(strings.Replace(secondCheck, "paused: ''", "paused: x", 1), "young", "younger"))
