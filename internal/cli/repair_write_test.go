@@ -8,9 +8,9 @@ import (
 )
 
 const (
-	workerPath  = "/apis/machine.openshift.io/v1beta1/namespaces/machines/machines/worker-a"
-	medik8sCheck   = "{apiVersion: remediation.medik8s.io/v1alpha1, kind: NodeHealthCheck, metadata: {name: nodes, uid: nodes, creationTimestamp: '2026-07-01T00:00:00Z'}, spec: {selector: {matchLabels: {role: worker}}, minHealthy: 51%, remediationTemplate: {apiVersion: fix.example/v1, kind: RebootTemplate, namespace: remediators, name: usual}, unhealthyConditions: [{type: Ready, status: Unknown, duration: 300s}]}}"
-	secondCheck = "{apiVersion: machine.openshift.io/v1beta1, kind: MachineHealthCheck, metadata: {namespace: machines, name: young, uid: young, creationTimestamp: '2026-07-31T00:00:00Z', annotations: {cluster.x-k8s.io/paused: ''}}, spec: {selector: {matchLabels: {role: worker}}, unhealthyConditions: [{type: Ready, status: Unknown, timeout: 300s}]}, " +
+	workerPath   = "/apis/machine.openshift.io/v1beta1/namespaces/machines/machines/worker-a"
+	medik8sCheck = "{apiVersion: remediation.medik8s.io/v1alpha1, kind: NodeHealthCheck, metadata: {name: nodes, uid: nodes, creationTimestamp: '2026-07-01T00:00:00Z'}, spec: {selector: {matchLabels: {role: worker}}, minHealthy: 51%, remediationTemplate: {apiVersion: fix.example/v1, kind: RebootTemplate, namespace: remediators, name: usual}, unhealthyConditions: [{type: Ready, status: Unknown, duration: 300s}]}}"
+	secondCheck  = "{apiVersion: machine.openshift.io/v1beta1, kind: MachineHealthCheck, metadata: {namespace: machines, name: young, uid: young, creationTimestamp: '2026-07-31T00:00:00Z', annotations: {cluster.x-k8s.io/paused: ''}}, spec: {selector: {matchLabels: {role: worker}}, unhealthyConditions: [{type: Ready, status: Unknown, timeout: 300s}]}, " +
 		"status: {conditions: [{type: SoleController, status: 'False', reason: AnotherController, message: manager writes it too}]}}"
 )
 
