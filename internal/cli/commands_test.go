@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"crypto/x509"
 	"maps"
 	"net/http"
 	"slices"
@@ -91,6 +92,10 @@ var managementScenes = map[string]managementScene{
 		f.clusters.edit("Machine/east-b", "pool: workers", "pool: others")
 		f.workloads()
 	}, []string{"explain machine/east-a -n fleets", "explain machine/east-b -n fleets"}},
+	"kubeconfig-of-no-use": {func(f *managementCluster) {
+		f.workloads()
+		f.set("/api/v1/namespaces/fleets/secrets/east-kubeconfig", kubeconfigOfEast("https://127.0.0.1:1", &x509.Certificate{Raw: []byte("nonsense")}))
+	}, []string{"status -n fleets"}},
 	"owner-waits": {func(f *managementCluster) {
 		f.clusters.control()
 		f.workloads()

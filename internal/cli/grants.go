@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -127,7 +126,7 @@ func (s *session) mayController(ctx context.Context, verb, in string, resource s
 	}}}
 	review.SetGroupVersionKind(schema.GroupVersionKind{Group: "authorization.k8s.io", Version: "v1", Kind: "SubjectAccessReview"})
 	if err := s.cluster.Create(ctx, review); err != nil {
-		if meta.IsNoMatchError(err) {
+		if isUnserved(err) {
 			return false, fmt.Errorf("the cluster does not serve subjectaccessreviews: %w", err)
 		}
 		return false, err //nolint:wrapcheck // the caller reads its kind, and says what was requested

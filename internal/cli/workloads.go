@@ -107,7 +107,7 @@ func (l *nodeRead) read(ctx context.Context, c client.Reader, userAgent string) 
 	}
 	config.UserAgent = userAgent
 	if l.client, err = workload.NewClient(config, client.Options{Scheme: newScheme()}); err != nil {
-		return err
+		return fmt.Errorf("the kubeconfig in Secret %s can't be followed: %w", workload.SecretOf(clusterName(l.cluster)), err)
 	}
 	source := Source{List: &slim.NodeList{}, Put: func(o client.Object) bool {
 		l.nodes = append(l.nodes, o)
