@@ -278,8 +278,9 @@ func (w *assessment) isLeftToOwner(target int) bool {
 func whyUnsure(err error) string {
 	var status apierrors.APIStatus
 	if apierrors.IsForbidden(err) && errors.As(err, &status) {
-		_, what, _ := strings.Cut(status.Status().Message, "cannot ") // a text of texts
-		return "you may not " + what
+		if _, what, found := strings.Cut(status.Status().Message, "cannot "); found { // a text of texts
+			return "you may not " + what
+		}
 	}
 	return failureText(err)
 }

@@ -242,7 +242,7 @@ func (f *fleet) answer(r *http.Request) map[string]any {
 
 var listKinds = map[string]string{
 	"machines": "MachineList", "machinesets": "MachineSetList", "machinehealthchecks": "MachineHealthCheckList", "nodes": "NodeList",
-	"secrets": "SecretList", "kubeadmcontrolplanes": "KubeadmControlPlaneList", "machinedeployments": "MachineDeploymentList", "nodehealthchecks": "NodeHealthCheckList", "repairs": "RepairList", "leases": "LeaseList", "clusters": "ClusterList",
+	"secrets": "SecretList", "kubeadmcontrolplanes": "KubeadmControlPlaneList", "machinedeployments": "MachineDeploymentList", "nodehealthchecks": "NodeHealthCheckList", "repairs": "RepairList", "leases": "LeaseList", "clusters": "ClusterList", "reboots": "RebootList", "reboottemplates": "RebootTemplateList",
 }
 
 // run runs a command of fettle, and returns what it prints, with its failure.
