@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -59,16 +60,8 @@ func withPrefix(names []string, prefix string) []string {
 func (c *connection) complete(cmd *cobra.Command) {
 	// Registering fails only for flags that are not there.
 	_ = cmd.RegisterFlagCompletionFunc("context", func(_ *cobra.Command, _ []string, word string) ([]string, cobra.ShellCompDirective) {
-		raw, err := c.config().RawConfig()
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		var names []string
-		for name := range raw.Contexts {
-			names = append(names, name)
-		}
-		slices.Sort(names)
-		return withPrefix(names, word), cobra.ShellCompDirectiveNoFileComp
+		raw, _ := c.config().RawConfig() // nothing to complete from
+		return withPrefix(slices.Sorted(maps.Keys(raw.Contexts)), word), cobra.ShellCompDirectiveNoFileComp
 	})
 	_ = cmd.RegisterFlagCompletionFunc("namespace", func(cmd *cobra.Command, _ []string, word string) ([]string, cobra.ShellCompDirective) {
 		cluster, err := c.connect()
