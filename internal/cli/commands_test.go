@@ -61,6 +61,7 @@ var managementScenes = map[string]managementScene{
 		"explain repair/" + repairOf("worker-b", "uid-b"), "explain repair/" + repairOf("worker-b", "uid-b") + " -n other", "explain repair/" + repairOf("worker-b", "uid-b") + " -A",
 		"explain repair/" + core.RepairName(core.ID{Kind: "Node", Name: "node-infra", UID: "node-uid-infra"}, 1), "explain repair/forged", "explain repair/nope",
 		"explain repair/" + westRepair() + " -n fleets", "explain repair/" + westRepair() + " -n fleets --workload-cluster east", "explain repair/" + westRepair(),
+		"explain repair/" + repairOf("worker-b", "uid-b") + " -o json",
 	}},
 	"not-found": {func(f *managementCluster) {
 		f.machine("machines", "alone", "node-alone")
@@ -70,7 +71,7 @@ var managementScenes = map[string]managementScene{
 	}, []string{
 		"explain machine/worker-z", "explain machine/worker-d", "explain machine/nope", "explain machine/nope -A", "explain machine/worker-d -A", "explain node/node-q", "explain node/nope",
 		"explain nodehealthcheck/infr", "explain nodehealthcheck/nope", "explain mhc/exampl", "explain mhc/nope", "explain mhc.cluster.x-k8s.io/exampl", "explain mhc.cluster.x-k8s.io/example", "explain mhc/west",
-		"explain mhc.machine.openshift.io/west",
+		"explain mhc.machine.openshift.io/west", "explain machine.cluster.x-k8s.io/worker-d",
 	}},
 	"machines-forbidden-elsewhere": {func(f *managementCluster) {
 		f.ended()

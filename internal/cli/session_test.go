@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -126,5 +128,31 @@ func TestKindsOf(t *testing.T) {
 		if diff := cmp.Diff(want, got, byName); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", kind, diff)
 		}
+	}
+}
+
+// TestObservationsOfRepairs: a workload cluster that has nothing but repairs is observed once, unless all of them are ignored or the
+// question is about another cluster.
+func TestObservationsOfRepairs(t *testing.T) {
+	s := newClusterScene(t)
+	for _, machine := range []string{"east-a", "west-a", "gone-a", "gone-b", "other-a", "forged-a"} {
+		cluster, _, _ := strings.Cut(machine, "-")
+		s.repair(cluster, machine, v1alpha1.RepairStatus{Phase: v1alpha1.RepairRunning})
+	}
+	s.repair("", "own-a", v1alpha1.RepairStatus{Phase: v1alpha1.RepairRunning})
+	v := s.view()
+	for key, a := range v.repairDetails {
+		a.Ignored = a.Cluster.Name == "forged"
+		v.repairDetails[key] = a
+	}
+	v.concerns = func(_ *view, f *ClusterObservation) bool {
+		return f.Cluster.Name != "other" && (f.Cluster.Name != "west" || len(f.Policies) == 0)
+	}
+	var got []string
+	for _, f := range v.observations() {
+		got = append(got, f.Cluster.Name)
+	}
+	if want := []string{"east", "gone"}; !slices.Equal(got, want) {
+		t.Errorf("it observes clusters %q, want %q", got, want)
 	}
 }
