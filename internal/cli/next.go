@@ -25,10 +25,8 @@ func remedyWords(steps []core.Step, kind string) string {
 		return text
 	case effect.OwnerDecides:
 		return "is marked for its owner, which replaces it in its own time"
-	case effect.MarksForRemediator:
-		return "is marked for an outside remediator and left to it"
 	}
-	return "is repaired (" + steps[0].Remedy + ")"
+	return "is marked for an outside remediator and left to it"
 }
 
 // does says what the first step of a target's repair does, by a policy.
@@ -145,9 +143,9 @@ func nextOfRecovery(r *Recovery) Next {
 // nextOfHeld is for a repair whose next step gates hold back.
 func (w *assessment) nextOfHeld(repair int, refusals []core.Refusal) Next {
 	name := w.cluster.Repairs[repair].Name
-	until, timed := latestUntil(refusals)
+	until := latestUntil(refusals)
 	switch {
-	case timed && !until.IsZero():
+	case !until.IsZero():
 		return Next{At: instant(until), Text: "Repair " + name + " calls its remedy again, if it is still unhealthy."}
 	case w.allHidden(refusals):
 		return Next{Text: unknownRepairText}
@@ -204,9 +202,9 @@ func (w *assessment) nextOfUnhealthy(target int, lead core.Verdict) Next {
 		return Next{At: instant(w.at), Text: "It " + does + "."}
 	}
 	refusals := w.held(target)
-	until, timed := latestUntil(refusals)
+	until := latestUntil(refusals)
 	switch {
-	case timed && !until.IsZero():
+	case !until.IsZero():
 		return Next{At: instant(until), Text: "It " + does + ", if it is still unhealthy and no other gate closes."}
 	case w.allHidden(refusals):
 		return Next{Text: unknownRepairText}
@@ -241,18 +239,19 @@ func (w *assessment) held(target int) []core.Refusal {
 	return slices.DeleteFunc(slices.Clone(w.refusalsOf[target]), func(r core.Refusal) bool { return r.DryRun })
 }
 
-// latestUntil returns when time alone has opened all gates, and whether it will.
-func latestUntil(refusals []core.Refusal) (time.Time, bool) {
+// latestUntil returns when time alone has opened all gates. It is zero if there are none, or if time alone does not open
+// each of them.
+func latestUntil(refusals []core.Refusal) time.Time {
 	var latest time.Time
 	for _, r := range refusals {
 		if r.Until.IsZero() {
-			return time.Time{}, false
+			return time.Time{}
 		}
 		if r.Until.After(latest) {
 			latest = r.Until
 		}
 	}
-	return latest, true
+	return latest
 }
 
 // nextOfOther is for targets that no policy finds unhealthy, dry runs apart.

@@ -44,8 +44,8 @@ func (w *assessment) offerRepairs(offer func(policy int, at time.Time, text stri
 		offer(a.Policy, w.at, "the remedy for "+w.nameOfTarget(a.Target)+" is called")
 	}
 	for _, r := range w.decision.Refusals {
-		if until, timed := latestUntil(w.held(r.Target)); r.Gate != core.StormCooldown && !r.DryRun && timed {
-			offer(r.Policy, until, w.nameOfTarget(r.Target)+" is tried again")
+		if r.Gate != core.StormCooldown && !r.DryRun {
+			offer(r.Policy, latestUntil(w.held(r.Target)), w.nameOfTarget(r.Target)+" is tried again")
 		}
 	}
 }
@@ -81,7 +81,7 @@ func (w *assessment) offerEnds(offer func(policy int, at time.Time, text string)
 // offerStep offers when the step under way of a repair times out.
 func (w *assessment) offerStep(repair int, offer func(policy int, at time.Time, text string)) {
 	r := &w.cluster.Repairs[repair]
-	if !r.Running() || len(r.Tried) >= len(r.Steps) || r.Steps[len(r.Tried)].Limit == 0 {
+	if !r.Running() || len(r.Tried) >= len(r.Steps) {
 		return
 	}
 	policy := slices.IndexFunc(w.policies, func(p core.Policy) bool { return p.ID == r.Policy })
