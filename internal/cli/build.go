@@ -327,7 +327,7 @@ func (w *assessment) isNotHealthy(target int) (core.Verdict, bool) {
 		v.Health, v.Since = core.Unhealthy, health.Since
 		return v, !health.Healthy || repaired
 	}
-	return v, v.Health != core.Healthy || repaired || w.isDoubted(target)
+	return v, repaired || w.isDoubted(target)
 }
 
 func (w *assessment) isDoubted(target int) bool {

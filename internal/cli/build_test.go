@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -78,6 +79,84 @@ func TestPhaseOfAHealthCheckThatCannotBeRead(t *testing.T) {
 		s.around.templates.Hide(templateKind("Fence"), "you may not list fencetemplates.fix.example")
 		if got := s.assessment().healthCheck(0).Phase; got != want {
 			t.Errorf("with the problem %q its phase is %q, want %q", problem, got, want)
+		}
+	}
+}
+
+// TestNotHealthyUnseen: where a cluster can't be seen, a machine counts as it says of itself, the longest unhealthy first. A repair
+// counts as well, and a machine that says nothing is not known to be healthy. While the controller judges nothing, none is.
+func TestNotHealthyUnseen(t *testing.T) {
+	for _, tc := range []struct {
+		halted bool
+		want   []string
+	}{
+		{false, []string{"east-c", "east-b", "east-d", "west-c", "east-a"}}, {true, []string{"west-c", "east-a", "east-b", "east-c", "east-d", "east-e"}},
+	} {
+		s := newClusterScene(t)
+		s.unseen["east"] = "you may not"
+		if tc.halted {
+			s.edit("Cluster/east", "spec: {}", "spec: {paused: true}")
+		}
+		s.machine("east", "d", "MachineSet", "cluster.x-k8s.io/v1beta2", "pool: workers")
+		s.machine("east", "e", "MachineSet", "cluster.x-k8s.io/v1beta2", "pool: workers")
+		for name, condition := range map[string]string{"b": `"False", lastTransitionTime: "2026-08-01T11:50:00Z"`, "c": `"False", lastTransitionTime: "2026-08-01T11:40:00Z"`,
+			"d": `"True", lastTransitionTime: "2026-08-01T11:55:00Z"`, "e": `"True", lastTransitionTime: "2026-08-01T11:55:00Z"`} {
+			s.edit("Machine/east-"+name, "status: {", "status: {conditions: [{type: HealthCheckSucceeded, reason: Because, status: "+condition+"}], ")
+		}
+		s.edit("Machine/west-c", "  labels:", "  deletionTimestamp: \"2026-08-01T11:59:00Z\"\n  finalizers: [machine.cluster.x-k8s.io]\n  labels:")
+		s.repair("east", "east-d", v1alpha1.RepairStatus{Phase: v1alpha1.RepairRunning})
+		var got []string
+		for _, n := range notHealthy(s.view().decided()) {
+			got = append(got, n.in.cluster.Targets[n.target].ID.Name)
+		}
+		if d := cmp.Diff(tc.want, got); d != "" {
+			t.Errorf("with its judgement halted %t, these are not healthy (-want +got)\n%s", tc.halted, d)
+		}
+	}
+}
+
+// TestDoubtedByADryRun: a machine is told as not healthy also where a dry run alone finds it so.
+func TestDoubtedByADryRun(t *testing.T) {
+	s := newScene()
+	s.ready(1, "Unknown", time.Hour)
+	s.check("dry", time.Hour).DryRun = true
+	s.Policies[0].Criteria.Conditions = nil
+	w := s.assessment()
+	if v, _ := w.worst(1); v.Health != core.Healthy {
+		t.Fatalf("the health check that acts finds it %v", v.Health)
+	}
+	for target, want := range []bool{false, true} {
+		if _, ails := w.isNotHealthy(target); ails != want {
+			t.Errorf("machine %d is not healthy: %t", target, ails)
+		}
+	}
+}
+
+// TestErrorWithoutAPause: the last error of a repair is not told with another gate than the pause after it.
+func TestErrorWithoutAPause(t *testing.T) {
+	s := newScene()
+	scenes["refused-call"](s)
+	s.Policies[0].Paused = true
+	for _, held := range s.assessment().target(0).HeldBy {
+		if told := strings.Contains(held.Message, "the last error is: "); told != (held.Gate == core.AttemptPause.String()) {
+			t.Errorf("it is held by %+v", held)
+		}
+	}
+}
+
+// TestLeaderOfMachinesWithOneNode: the verdict on one of two machines that name the same node leads, and not the other.
+func TestLeaderOfMachinesWithOneNode(t *testing.T) {
+	s := newNodeScene(t)
+	s.machines = newScene()
+	s.machines.Policies[0].Created = noon.Add(-72 * time.Hour)
+	s.machines.Targets[1].Node.Name = "node-a"
+	for i := range 2 {
+		s.machines.ready(i, "Unknown", time.Hour)
+	}
+	w := s.assessment()
+	for i, want := range []bool{true, false} {
+		if verdicts := w.target(i).Verdicts; len(verdicts) != 1 || verdicts[0].Leads != want || verdicts[0].Health != core.Unhealthy.String() {
+			t.Errorf("machine %d has the verdicts %+v", i, verdicts)
 		}
 	}
 }
