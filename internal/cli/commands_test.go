@@ -109,6 +109,12 @@ var managementScenes = map[string]managementScene{
 		f.workloads()
 		f.set("/apis/cluster.x-k8s.io/v1beta2", http.StatusInternalServerError)
 	}, []string{"status"}},
+	"clusters-forbidden": {func(f *managementCluster) {
+		f.workloads()
+		for _, plural := range []string{"clusters", "machines"} {
+			f.messages[clusterAPIGroup+plural], f.messages[clusterAPIGroup+"namespaces/machines/"+plural] = "no "+plural, "no "+plural+" here"
+		}
+	}, []string{"status"}},
 	"another-writes": {func(f *managementCluster) {
 		f.put(checksList, `{apiVersion: machine.openshift.io/v1beta1, kind: MachineHealthCheck, metadata: {namespace: machines, name: example, uid: uid-example}, spec: {selector: {matchLabels: {role: worker}}, unhealthyConditions: [{type: Ready, status: Unknown, timeout: 300s}]},
   status: {conditions: [{type: SoleController, status: "False", reason: AnotherController, message: "The status of this health check is written by manager too"}]}}`)
