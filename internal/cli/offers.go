@@ -56,11 +56,12 @@ func (w *assessment) offerEnds(offer func(policy int, at time.Time, text string)
 		offer(a.Policy, w.at, fmt.Sprintf("step %d of %s is given up", len(w.cluster.Repairs[a.Repair].Tried)+1, w.nameOfTarget(a.Target)))
 	}
 	for _, g := range w.decision.Withdrawals {
-		if q := &w.cluster.Requests[g.Request]; q.Answers {
-			offer(g.Policy, w.at, "the request to the owner of "+q.Target.Name+" is withdrawn")
-			continue
+		q := &w.cluster.Requests[g.Request]
+		text := q.ID.String() + " is deleted"
+		if q.Answers {
+			text = "the request to the owner of " + q.Target.Name + " is withdrawn"
 		}
-		offer(g.Policy, w.at, w.cluster.Requests[g.Request].ID.String()+" is deleted")
+		offer(g.Policy, w.at, text)
 	}
 	for i := range w.reports {
 		for j := range w.reports[i].Members {
