@@ -136,8 +136,9 @@ func TestDoubtedByADryRun(t *testing.T) {
 func TestErrorWithoutAPause(t *testing.T) {
 	s := newScene()
 	scenes["refused-call"](s)
-	s.Policies[0].Paused = true
-	for _, held := range s.assessment().target(0).HeldBy {
+	w := s.assessment()
+	w.refusalsOf[0] = []core.Refusal{{Gate: core.PolicyPaused}, {Gate: core.AttemptPause}}
+	for _, held := range w.target(0).HeldBy {
 		if told := strings.Contains(held.Message, "the last error is: "); told != (held.Gate == core.AttemptPause.String()) {
 			t.Errorf("it is held by %+v", held)
 		}
