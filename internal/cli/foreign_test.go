@@ -115,3 +115,34 @@ func TestIgnoredRepairIsExplained(t *testing.T) {
 		t.Errorf("status notes %q, want the ignored Repair", notes)
 	}
 }
+
+// TestForeignRequests: only a request that Fettle did not create, and that a policy would create too, stands in the way.
+func TestForeignRequests(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(q *core.Request, of core.ID)
+		want   bool
+	}{
+		"it is foreign":                  {func(*core.Request, core.ID) {}, true},
+		"Fettle created it":              {func(q *core.Request, _ core.ID) { q.Own = true }, false},
+		"it answers another":             {func(q *core.Request, _ core.ID) { q.Answers = true }, false},
+		"it is being deleted":            {func(q *core.Request, _ core.ID) { q.Leaving = true }, false},
+		"it names the policy":            {func(q *core.Request, of core.ID) { q.Policy = of }, true},
+		"it names another kind":          {func(q *core.Request, of core.ID) { of.Kind = "Other"; q.Policy = of }, false},
+		"it names another namespace":     {func(q *core.Request, of core.ID) { of.Namespace = "other"; q.Policy = of }, false},
+		"it names another policy":        {func(q *core.Request, of core.ID) { of.Name = "other"; q.Policy = of }, false},
+		"it is of another remedy":        {func(q *core.Request, _ core.ID) { q.Remedy = "Other" }, false},
+		"it is made of another template": {func(q *core.Request, _ core.ID) { q.Template.Name = "other" }, false},
+	} {
+		s := machineScene(t)
+		w := s.assessment()
+		target := w.find(machineSubject, s.machines.Targets[0].ID.Name, "")[0]
+		q := w.foreignOn(target)
+		if q == nil {
+			t.Fatal("no request is foreign")
+		}
+		c.change(q, s.machines.Policies[0].ID)
+		if got := w.foreignOn(target) != nil; got != c.want {
+			t.Errorf("%s: it stands in the way: %t, want %t", name, got, c.want)
+		}
+	}
+}
