@@ -33,6 +33,7 @@ func TestWhichRepairsOfTheGoneGoOn(t *testing.T) {
 		"nothing stands":                      {&p, repairOf(&p, goneID), nil, nil, false},
 		"it is to be replaced":                {&p, repairOf(&p, goneID), replaces(), nil, true},
 		"its request is not seen yet":         {&p, repairOf(&p, goneID), []Request{requestOf(&p, goneID, reboots, unseenYet)}, nil, true},
+		"its failed request is not seen yet":  {&p, repairOf(&p, goneID), []Request{requestOf(&p, goneID, reboots, unseenYet, func(q *Request) { q.Succeeded = No })}, nil, true},
 		"its request is to be withdrawn":      {&p, repairOf(&p, goneID), []Request{requestOf(&p, goneID, reboots)}, nil, true},
 		"its request has failed":              {&p, repairOf(&p, goneID), []Request{requestOf(&p, goneID, reboots, func(q *Request) { q.Succeeded = No })}, nil, false},
 		"another author has it replaced":      {&p, repairOf(&p, goneID), replaces(notOwn), nil, false},
@@ -234,6 +235,7 @@ func TestTextOfAwaitedReplacements(t *testing.T) {
 		"another author's":    {[]Request{requestOf(&p, goneID, reboots, ofReplacing, notOwn)}, unseen},
 		"a leaving one":       {[]Request{requestOf(&p, goneID, reboots, ofReplacing, onItsWay)}, unseen},
 		"its own stands":      {[]Request{requestOf(&p, goneID, reboots, ofReplacing)}, "Request gone has not said yet that it is replaced"},
+		"its own is needless": {[]Request{requestOf(&p, goneID, reboots)}, "Request gone is not withdrawn yet"},
 		"its own is not seen": {[]Request{requestOf(&p, goneID, reboots, ofReplacing, unseenYet)}, "the request to its remediator has not been seen yet"},
 	} {
 		d := plannerOf([]Policy{p}, observed(nil, []Repair{repairOf(&p, goneID)}, c.requests...))

@@ -134,7 +134,7 @@ func (x *verdictIndex) waitsOn(repair int) string {
 			return "the request to its remediator has not been seen yet"
 		case x.awaitsReplacement(q, r):
 			return q.ID.String() + " has not said yet that it is replaced"
-		case x.mayAwaitReplacement(q, r):
+		default:
 			return q.ID.String() + " is not withdrawn yet"
 		}
 	}
