@@ -42,7 +42,7 @@ func TestCompletion(t *testing.T) {
 	} {
 		var out strings.Builder
 		root := &cobra.Command{Use: "fettle", SilenceErrors: true, SilenceUsage: true}
-		root.AddCommand(Commands(f.options())...)
+		root.AddCommand(Commands(testOptions(f.now))...)
 		words := strings.Fields(strings.TrimSuffix(line, "_"))
 		if strings.HasSuffix(line, " _") {
 			words = append(words, "")

@@ -31,7 +31,7 @@ func TestConnection(t *testing.T) {
 	var logged strings.Builder
 	logger := funcr.New(func(_, text string) { logged.WriteString(text) }, funcr.Options{})
 	root := &cobra.Command{Use: "fettle", SilenceErrors: true, SilenceUsage: true}
-	root.AddCommand(Commands(f.options())...)
+	root.AddCommand(Commands(testOptions(f.now))...)
 	root.SetArgs([]string{"status", "--server", server.URL})
 	root.SetOut(&strings.Builder{})
 	if err := root.ExecuteContext(log.IntoContext(t.Context(), logger)); err != nil {

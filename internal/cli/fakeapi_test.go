@@ -36,15 +36,7 @@ const (
 func startAPI(t *testing.T) *fakeAPI {
 	t.Helper()
 	a := &fakeAPI{t: t, objects: map[string]any{}}
-	server := httptest.NewServer(a)
-	t.Cleanup(server.Close)
-	path := filepath.Join(t.TempDir(), "kubeconfig")
-	config := "apiVersion: v1\nkind: Config\ncurrent-context: c\nclusters: [{name: c, cluster: {server: " + server.URL + "}}]\n" +
-		"contexts: [{name: c, context: {cluster: c, user: u, namespace: fettle-system}}]\nusers: [{name: u, user: {}}]\n"
-	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("KUBECONFIG", path)
+	serve(t, a, "fettle-system")
 	var resources []any
 	for name, kind := range map[string]string{"bmcs": bmcKind, "powerremediations": powerKind, "powerremediationtemplates": powerTemplateKind, "selffenceremediations": selfFenceKind, "selffenceremediationtemplates": selfFenceTemplateKind} {
 		resources = append(resources, map[string]any{"name": name, "kind": kind, "namespaced": true, "verbs": []string{"get", "list", "watch", "patch"}})
@@ -56,6 +48,20 @@ func startAPI(t *testing.T) *fakeAPI {
 		map[string]any{"name": "fettle.io", "versions": []any{version}, "preferredVersion": version},
 	}})
 	return a
+}
+
+// serve listens on the loopback, and has KUBECONFIG name that with a namespace. A second context has the namespace other.
+func serve(t *testing.T, api http.Handler, namespace string) {
+	t.Helper()
+	server := httptest.NewServer(api)
+	t.Cleanup(server.Close)
+	config := "apiVersion: v1\nkind: Config\ncurrent-context: here\nclusters: [{name: c, cluster: {server: " + server.URL + "}}]\nusers: [{name: u, user: {}}]\n" +
+		"contexts: [{name: here, context: {cluster: c, user: u, namespace: " + namespace + "}}, {name: elsewhere, context: {cluster: c, user: u, namespace: other}}]\n"
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("KUBECONFIG", path)
 }
 
 // list serves a list of objects, given as YAML.

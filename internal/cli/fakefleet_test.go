@@ -5,9 +5,6 @@ import (
 	"io"
 	"maps"
 	"net/http"
-	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -15,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -58,19 +54,8 @@ type fleet struct {
 func startFleet(t *testing.T) *fleet {
 	t.Helper()
 	f := newFleet(t, noon)
-	server := httptest.NewServer(f)
-	t.Cleanup(server.Close)
-	path := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := os.WriteFile(path, []byte(kubeconfigFor(server.URL)), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("KUBECONFIG", path)
+	serve(t, f, "machines")
 	return f
-}
-
-func kubeconfigFor(url string) string {
-	return "apiVersion: v1\nkind: Config\ncurrent-context: c\nclusters: [{name: c, cluster: {server: " + url + "}}]\n" +
-		"contexts: [{name: c, context: {cluster: c, user: u, namespace: machines}}]\nusers: [{name: u, user: {}}]\n"
 }
 
 // newFleet returns the API server without a listener. The nodes have been Ready for a day.
@@ -248,16 +233,7 @@ var listKinds = map[string]string{
 // run runs a command of fettle, and returns what it prints, with its failure.
 func (f *fleet) run(args ...string) string {
 	f.t.Helper()
-	var printed bytes.Buffer
-	root := &cobra.Command{Use: "fettle", SilenceErrors: true, SilenceUsage: true}
-	root.AddCommand(Commands(Options{Name: "fettle", UserAgent: "test", Dialects: []Dialect{&OpenShift{}, NHC{}, ClusterAPI{}}, Now: func() time.Time { return noon }})...)
-	root.SetArgs(args)
-	root.SetOut(&printed)
-	root.SetErr(&printed)
-	if err := root.ExecuteContext(f.t.Context()); err != nil {
-		printed.WriteString("error: " + err.Error() + "\n")
-	}
-	return "$ fettle " + strings.Join(args, " ") + "\n" + printed.String()
+	return runFettle(f.t, noon, args...)
 }
 
 // transcript returns the output of a command, and its requests that write.

@@ -1,20 +1,16 @@
 package cli
 
 import (
-	"bytes"
 	"encoding/json"
 	"maps"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
@@ -62,7 +58,7 @@ func startManagementCluster(t *testing.T) *managementCluster {
 		fakeAPI: startAPI(t), scene: newScene(), clusters: newClusterScene(t), now: noon, messages: map[string]string{},
 		items: map[string]map[string]string{}, kinds: map[string]string{},
 	}
-	f.kubeconfig("machines")
+	serve(t, f, "machines")
 	f.discovery()
 	f.scene.ready(0, "Unknown", 3*time.Minute)
 	for name, path := range map[string]string{
@@ -89,20 +85,6 @@ func startManagementCluster(t *testing.T) *managementCluster {
 	f.put("/api/v1/namespaces", "{metadata: {name: other}}")
 	f.lead("fettle-0", 2*time.Second)
 	return f
-}
-
-// kubeconfig has KUBECONFIG name the API server, with a namespace and a second context.
-func (f *managementCluster) kubeconfig(namespace string) {
-	f.t.Helper()
-	server := httptest.NewServer(f)
-	f.t.Cleanup(server.Close)
-	path := filepath.Join(f.t.TempDir(), "kubeconfig")
-	config := "apiVersion: v1\nkind: Config\ncurrent-context: here\nclusters: [{name: c, cluster: {server: " + server.URL + "}}]\nusers: [{name: u, user: {}}]\n" +
-		"contexts: [{name: here, context: {cluster: c, user: u, namespace: " + namespace + "}}, {name: elsewhere, context: {cluster: c, user: u, namespace: other}}]\n"
-	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
-		f.t.Fatal(err)
-	}
-	f.t.Setenv("KUBECONFIG", path)
 }
 
 // discovery serves the groups whose kinds commands look up.
@@ -265,23 +247,10 @@ func (f *managementCluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.fakeAPI.ServeHTTP(w, r)
 }
 
-func (f *managementCluster) options() Options {
-	return Options{Name: "fettle", UserAgent: "test", Dialects: []Dialect{&OpenShift{}, NHC{}, ClusterAPI{}}, Now: func() time.Time { return f.now }}
-}
-
 // run runs a command line, and returns what it prints and its error.
 func (f *managementCluster) run(line string) string {
 	f.t.Helper()
-	var out bytes.Buffer
-	root := &cobra.Command{Use: "fettle", SilenceErrors: true, SilenceUsage: true}
-	root.AddCommand(Commands(f.options())...)
-	root.SetArgs(strings.Fields(line))
-	root.SetOut(&out)
-	root.SetErr(&out)
-	if err := root.ExecuteContext(f.t.Context()); err != nil {
-		out.WriteString("error: " + err.Error() + "\n")
-	}
-	return "$ fettle " + line + "\n" + out.String() + "\n"
+	return runFettle(f.t, f.now, strings.Fields(line)...) + "\n"
 }
 
 // transcript runs command lines, and compares what they print with a golden file.

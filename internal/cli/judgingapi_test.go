@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -142,7 +141,7 @@ func (a *judgingAPI) check(content string, flags ...string) string {
 		a.t.Fatal(err)
 	}
 	var out bytes.Buffer
-	cmd := checkCommand(Options{Name: "fettle", UserAgent: "test", Dialects: []Dialect{&OpenShift{}, NHC{}, ClusterAPI{}}, Now: func() time.Time { return noon }})
+	cmd := checkCommand(testOptions(noon))
 	cmd.SetArgs(append([]string{file, "--server", a.url}, flags...))
 	cmd.SetOut(&out)
 	cmd.SetErr(&out)

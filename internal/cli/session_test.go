@@ -19,7 +19,7 @@ import (
 // session connects to the management cluster as a command does. It is about every cluster.
 func (f *managementCluster) session() *session {
 	f.t.Helper()
-	s, cmd := newSession(f.options()), &cobra.Command{}
+	s, cmd := newSession(testOptions(f.now)), &cobra.Command{}
 	s.addFlags(cmd)
 	s.concerns = func(*view, *ClusterObservation) bool { return true }
 	if err := s.open(cmd); err != nil {
